@@ -1,0 +1,149 @@
+"""Plain joins that Spark's planner answers from an index, in micro-batches and all rows at once."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from benchmarks.full_cache import JVM, NO_JOIN
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import Join, in_runtime, with_settings
+from benchmarks.harness.timing import check_joins, ratio
+from benchmarks.planned_bulk import PLAIN, bulk, checked
+from benchmarks.runtimes import CHOSEN, STEP, Chain, Times, key_of
+
+SCAN = f"{PLAIN}, planner off"
+
+_SMALL = 3_000
+_MANY, _MOST = 100_000, 6
+_SHAPES = {
+    "one join": (_MANY, 1, False),
+    "six joins": (_MANY, _MOST, False),
+    "chain of six": (_MANY, _MOST, True),
+    f"four tables of {_SMALL:,} rows": (_SMALL, 4, False),
+}
+"""Rows of each table, the number of joins, and whether a key comes from the table before."""
+_BOUNDS = {"one join": 1.3, "six joins": 2.2, "chain of six": 2.2}
+_OVER_SPARK = {"six joins": 12.0, f"four tables of {_SMALL:,} rows": 3.0}
+_NOTE = (
+    "Medians of micro-batches of 10,000 rows in two Parquet files, after {warm} of warm-up. Keys "
+    "are far apart: they are found by their hash. The ways take turns. After few micro-batches the "
+    "JVM has compiled little: only full sizes tell what a long stream has."
+)
+
+
+def joined(chain: Chain, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
+    """The first joins of a chain, as plain joins with the stored tables."""
+    for i, indexed in enumerate(chain.indexed[:count]):
+        other = indexed.to_df(stream.sparkSession).withColumnRenamed("k", "_k")
+        stream = stream.join(other, F.col(key_of(i, dependent)) == F.col("_k")).drop("_k")
+    return stream
+
+
+def run(context: Context) -> Outcome:
+    """Micro-batches, planning, and bulk; quick: few micro-batches and rows, not one join."""
+    streams = _streams(context)
+    figures, shown, seconds = bulk(context)
+    figures = [*_stream_figures(context, streams), _call(context), *figures]
+    return Outcome(figures, [_table(context, streams), shown], [], [streams, seconds])
+
+
+# -- micro-batches ---------------------------------------------------------------------------------
+
+Streams = dict[str, dict[str, Times]]
+"""By shape and way."""
+
+
+def _ways(context: Context, shape: str, chain: Chain) -> dict[str, Join]:
+    """The ways to carry out joins; quick: plain ones, and Spark's where a figure needs them."""
+    _, count, dependent = _SHAPES[shape]
+    ours = partial(joined, chain, count, dependent)
+    spark = {CHOSEN: partial(chain.theirs, "", count, dependent)}
+    if context.quick:
+        return {PLAIN: ours} | (spark if shape in _OVER_SPARK else {})
+    today = {JVM: in_runtime("jvm", partial(chain.ours, count, dependent))}
+    return {PLAIN: ours} | today | {SCAN: with_settings({"planner": "off"}, ours)} | spark
+
+
+def _streams(context: Context) -> Streams:
+    plan = context.pick([(2, 3)], [(40, 20), (20, 20), (20, 20)])
+    needed, measured = max(map(sum, plan)) + 4, dict[str, dict[str, Times]]()
+    chains = {rows: Chain.of(context, rows, STEP) for rows in (_MANY, _SMALL)}
+    files = {rows: chain.files(needed) for rows, chain in chains.items()}
+    shapes = dict([*_SHAPES.items()][context.pick(1, 0) :])
+    for shape, (rows, count, dependent) in shapes.items():
+        sample = context.spark.read.parquet(str(files[rows] / "0000-0.parquet"))
+        columns = [*sample.columns, *(f"{x}{i}" for i in range(count) for x in "at")]
+        ways = _ways(context, shape, chains[rows])
+        checked(count, ways[PLAIN](sample))
+        ways[CHOSEN] = partial(chains[rows].theirs, "", count, dependent)
+        check_joins({name: partial(way, sample) for name, way in ways.items()}, columns)
+    for warm, batches in plan:
+        none = chains[_MANY].run(NO_JOIN, lambda stream: stream, files[_MANY], warm, batches)
+        for shape, (rows, *_) in shapes.items():
+            of = measured.setdefault(shape, {})
+            _add(context, of, shape, NO_JOIN, none)
+            for name, way in _ways(context, shape, chains[rows]).items():
+                short = warm if name in (PLAIN, JVM) else min(warm, 5)
+                ran = chains[rows].run(name, way, files[rows], short, batches)
+                _add(context, of, shape, name, ran)
+    return measured
+
+
+def _add(context: Context, of: dict[str, Times], shape: str, name: str, times: Times) -> None:
+    for what, ms in times.items():
+        of.setdefault(name, {}).setdefault(what, []).extend(ms)
+    ms = "  ".join(f"{what} {statistics.median(v):6.1f}" for what, v in times.items())
+    context.say(f"  {shape:<28} {name:<24} {ms}")
+
+
+def _stream_figures(context: Context, streams: Streams) -> list[Figure]:
+    found = []
+    for shape, by in streams.items():
+        bound = context.pick(None, _BOUNDS.get(shape))
+        for what, most in (("addBatch", bound), ("trigger", bound and 1.15)):
+            found.append(
+                ratio(f"{what}, {PLAIN} / {NO_JOIN}, {shape}", by[PLAIN][what], by[NO_JOIN][what],
+                      most, at_most=True)
+            )  # fmt: skip
+        for name, least in ((CHOSEN, _OVER_SPARK.get(shape)), (SCAN, None), (JVM, None)):
+            if name in by:
+                label = f"addBatch, {name} / {PLAIN}, {shape}"
+                times = by[name]["addBatch"], by[PLAIN]["addBatch"]
+                found.append(ratio(label, *times, context.pick(None, least)))
+        ms = statistics.median(by[PLAIN]["planning"])
+        most = context.pick(None, 12.0 if bound else None)
+        found.append(Figure(f"queryPlanning, {shape}", ms, most, at_most=True, unit="ms"))
+    return found
+
+
+def _call(context: Context) -> Figure:
+    """Milliseconds to write down six joins."""
+    chain = Chain.of(context, _MANY, STEP)
+    keys = [F.col("id").alias(f"k{i}") for i in range(_MOST)]
+    stream = context.spark.range(10).select("id", *keys)
+    spent = []
+    for _ in range(context.pick(5, 25)):
+        begun = time.perf_counter()
+        joined(chain, _MOST, False, stream)
+        spent.append(1e3 * (time.perf_counter() - begun))
+    bound = context.pick(None, 60.0)
+    return Figure("call of six joins", statistics.median(spent), bound, at_most=True, unit="ms")
+
+
+def _table(context: Context, streams: Streams) -> Table:
+    rows: list[dict[str, Any]] = [
+        {"joins": shape, "way": name}
+        | {f"{what}, ms": statistics.median(ms) for what, ms in times.items()}
+        for shape, by in streams.items()
+        for name, times in by.items()
+    ]
+    shown = Table.of("Plain joins in micro-batches", rows, _NOTE.format(warm=context.pick(2, 40)))
+    for what in ("addBatch, ms", "trigger, ms"):
+        shown = shown.drawn("bars", "joins", what, by="way", title=what, yscale="log")
+    return shown
