@@ -245,7 +245,8 @@ def check_command(command: str) -> None:
         for extra in re.findall(r"bsjoin\[([\w,]+)\]", command):
             assert set(extra.split(",")) <= extras().keys(), command
     else:
-        assert words[0] in ("venv-pack", "spark-submit", ".venv/bin/pre-commit"), command
+        known = ("venv-pack", "spark-submit", "spark-sql", ".venv/bin/pre-commit")
+        assert words[0] in known, command
 
 
 def check_options(words: list[str], code: str, command: str) -> None:
