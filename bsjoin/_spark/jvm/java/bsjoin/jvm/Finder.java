@@ -64,9 +64,15 @@ public abstract class Finder implements Serializable, Cloneable {
   /**
    * The first row, without generated code.
    *
-   * @param arguments the search value and those of {@link Search#arguments}, none of them null
+   * @param arguments the search value, the keys to compare, and those of {@link Search#arguments},
+   *     none of them null
    */
   abstract long first(InternalRow arguments);
+
+  /** One of {@link Search#arguments}. */
+  final long argument(InternalRow arguments, int number) {
+    return arguments.getLong(1 + compared.length + number);
+  }
 
   /** The next row; {@link #NONE} after the last one. */
   public long next() {

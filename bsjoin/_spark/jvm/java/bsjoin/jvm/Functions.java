@@ -51,6 +51,9 @@ public final class Functions extends StoredTables implements FunctionCatalog {
 
   @Override
   public UnboundFunction loadFunction(Identifier identifier) {
+    if (identifier.name().equalsIgnoreCase(AsOf.NAME)) {
+      return new AsOf();
+    }
     try {
       JsonNode spec = JSON.readTree(identifier.name());
       String wanted = spec.path("build").asText();

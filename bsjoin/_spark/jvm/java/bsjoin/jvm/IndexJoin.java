@@ -290,10 +290,23 @@ final class IndexJoin {
 
   /** How the rows are found; null if the index does not have all that match. */
   private Search found() {
-    Search found = manifest.rangeColumns > 0 ? Ranges.of(this) : null;
-    return found != null || !manifest.hasAllRowsOfKeys()
-        ? found
-        : new Search(new KeyFinder(this), Collections.emptyList(), residual);
+    if (AsOfCondition.isIn(this)) {
+      return AsOfCondition.of(this);
+    }
+    Search found = manifest.hasRangeCodes() ? Ranges.of(this) : null;
+    boolean byKey = !keys.isEmpty() && (manifest.hasAllRowsOfKeys() || hasPoints());
+    return found == null && byKey
+        ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
+        : found;
+  }
+
+  /** Whether rows without a point, which the index does not have, match nothing. */
+  private boolean hasPoints() {
+    return residual.stream()
+        .anyMatch(
+            one ->
+                one instanceof IsNotNull
+                    && manifest.rangeNames.get(0).equals(column(((IsNotNull) one).child())));
   }
 
   Search search() {

@@ -22,6 +22,9 @@ final class Intervals {
   private final long[] levels; // where each begins, and where the last one ends
   private final long empty; // the rows whose interval is empty, ascending
   private final int empties;
+  private final boolean isClosed; // ends belong to the intervals
+  private long least = Long.MAX_VALUE; // of the last points of intervals that are not empty
+  private long greatest = Long.MIN_VALUE;
 
   /**
    * Check the intervals of a segment.
@@ -42,6 +45,7 @@ final class Intervals {
     file.check(arrow.length(EMPTY) <= 8L * rows, "there are more empty intervals than rows: ", rows);
     empties = (int) (arrow.length(EMPTY) / 8);
     empty = arrow.offset(EMPTY, 8L * empties);
+    isClosed = closed.equals("right") || closed.equals("both");
     validateTree();
     validateRows(points, closed.equals("right") ? 1 : 0);
   }
@@ -85,8 +89,12 @@ final class Intervals {
         next++;
       } else {
         long start = points.value(row);
-        boolean inOrder = start <= Long.MAX_VALUE - ahead && value(0, row) >= start + ahead;
+        long last = value(0, row);
+        boolean inOrder = start <= Long.MAX_VALUE - ahead && last >= start + ahead;
         file.check(inOrder, "an interval ends before it begins at row ", row);
+        least = Math.min(least, last);
+        // Without its end no interval has the greatest code but one whose end is missing.
+        greatest = isClosed || last != Long.MAX_VALUE ? Math.max(greatest, last) : greatest;
       }
     }
     file.check(next == empties, "the empty intervals do not ascend at entry ", next);
@@ -164,6 +172,12 @@ final class Intervals {
   }
 
   private boolean isEmpty(int row) {
+    int entry = emptyFrom(row);
+    return entry < empties && emptyRow(entry) == row;
+  }
+
+  /** The first entry among the empty intervals that is not before a row. */
+  int emptyFrom(int row) {
     int low = 0;
     int high = empties;
     while (low < high) {
@@ -174,7 +188,22 @@ final class Intervals {
         high = middle;
       }
     }
-    return low < empties && emptyRow(low) == row;
+    return low;
+  }
+
+  /** The row of an entry among the empty intervals; -1 if it is not before another one. */
+  int emptyRow(int entry, int stop) {
+    return entry < empties && emptyRow(entry) < stop ? (int) emptyRow(entry) : -1;
+  }
+
+  /** The least last point of an interval; the greatest code if all are empty. */
+  long least() {
+    return least;
+  }
+
+  /** The greatest last point of an interval that has an end; the least code if none has. */
+  long greatest() {
+    return greatest;
   }
 
   private long emptyRow(int entry) {

@@ -33,11 +33,13 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    if (!(plan instanceof Join) || !Planner.isOn()) {
+    boolean isJoin = plan instanceof Join || AsOfOfSpark.is(plan);
+    if (!isJoin || !Planner.isOn()) {
       return Scala.seq();
     }
     try {
-      IndexJoin join = IndexJoin.of((Join) plan);
+      IndexJoin join =
+          plan instanceof Join ? IndexJoin.of((Join) plan) : AsOfOfSpark.of(plan);
       return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
     } catch (LinkageError | ClassCastException e) {
       Linkage.failed(String.valueOf(e));

@@ -22,10 +22,11 @@ final class Lookup implements Serializable {
     this.kept = kept;
     compared = join.manifest.compared.length;
     extra = search.arguments.size();
+    String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
     String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
     description =
         "[" + join.scan.table.label + " version " + join.manifest.version + "] "
-            + join.join.joinType() + ", keys " + join.given + demands;
+            + join.join.joinType() + ", keys " + join.given + ranges + demands;
   }
 
   private static String conjunction(List<Expression> conditions) {

@@ -44,6 +44,8 @@ final class Manifest {
   final String keys; // their names and types, as JSON
   final DataType[] compared; // of the keys that are stored for comparison
   final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
+  final List<String> rangeNames = new ArrayList<>();
+  final List<DataType> rangeTypes = new ArrayList<>(); // in which they are searched
   final String ranged; // their names and types and which ends belong to them, as JSON
   final String closed; // the last of these; empty for points
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
@@ -175,6 +177,10 @@ final class Manifest {
     }
     JsonNode range = node.path("ranged");
     rangeColumns = range.path("names").size();
+    for (int i = 0; i < rangeColumns; i++) {
+      rangeNames.add(range.path("names").get(i).asText());
+      rangeTypes.add(DataType.fromJson(range.path("types").path(i).toString()));
+    }
     ranged = rangeColumns == 0 ? "" : ranged(range);
     closed = range.path("closed").asText("");
     if (rangeColumns > 2) {
@@ -319,6 +325,17 @@ final class Manifest {
       found += segment.rows;
     }
     return found;
+  }
+
+  /** Whether the range columns have codes of 64 bits; others are stored by their ranks. */
+  boolean hasRangeCodes() {
+    for (DataType type : rangeTypes) {
+      ColumnType stored = ColumnType.of(type);
+      if (stored == null || stored.width == 0 || isLongDecimal(type)) {
+        return false;
+      }
+    }
+    return rangeColumns > 0;
   }
 
   /** The names of all files. */

@@ -19,6 +19,8 @@ final class Points {
   private final long values;
   private final long directory;
   private final int rows;
+  private long leastOfAll = Long.MAX_VALUE;
+  private long greatestOfAll = Long.MIN_VALUE;
 
   /**
    * Check the points of a segment.
@@ -62,7 +64,19 @@ final class Points {
             row);
         before = value;
       }
+      leastOfAll = Math.min(leastOfAll, least);
+      greatestOfAll = Math.max(greatestOfAll, before);
     }
+  }
+
+  /** The least point of all rows. */
+  long least() {
+    return leastOfAll;
+  }
+
+  /** The greatest point of all rows. */
+  long greatest() {
+    return greatestOfAll;
   }
 
   /** The points as a column, if they are the values of one. */

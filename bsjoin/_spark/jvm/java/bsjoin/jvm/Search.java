@@ -1,5 +1,6 @@
 package bsjoin.jvm;
 
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 
@@ -14,9 +15,19 @@ final class Search {
   /** What it does not answer, of the stream's and the table's columns; checked for each row. */
   final List<Expression> residual;
 
+  /** What the range index answers, for people. */
+  final List<Expression> answered;
+
   Search(Finder finder, List<Expression> arguments, List<Expression> residual) {
+    this(finder, arguments, residual, Collections.emptyList());
+  }
+
+  Search(
+      Finder finder, List<Expression> arguments, List<Expression> residual,
+      List<Expression> answered) {
     this.finder = finder;
     this.arguments = arguments;
     this.residual = residual;
+    this.answered = answered;
   }
 }

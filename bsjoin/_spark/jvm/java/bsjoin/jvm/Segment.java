@@ -68,12 +68,15 @@ final class Segment {
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
     Manifest manifest = version.manifest;
-    if (manifest.rangeColumns > 0) {
+    boolean isSearched = manifest.hasRangeCodes(); // ranks are not read here: keys and columns are
+    if (isSearched) {
       checkRanges(arrow, manifest);
     }
-    points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
+    points = isSearched ? new Points(this, arrow) : null;
     intervals =
-        manifest.rangeColumns > 1 ? new Intervals(points, rows, arrow, manifest.closed) : null;
+        isSearched && manifest.rangeColumns > 1
+            ? new Intervals(points, rows, arrow, manifest.closed)
+            : null;
     columns = new Column[info.sizes.length - 1];
   }
 

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 
 /** One version of a stored table, as tasks are told which to open. */
 final class StoredVersion implements Serializable {
-  private final String path; // without credentials
+  final String path; // without credentials
   private final long epoch; // see Table.of
   private final ArrayList<String> python;
   final int number;
