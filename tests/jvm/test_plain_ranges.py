@@ -1,0 +1,75 @@
+"""Range conditions of plain Spark joins: the range index gives what Spark's own join does.
+
+Random conditions with fixed seeds, each answered twice over the same stored table, by the index and
+by Spark's own join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_ranges import KINDS, Ranges, answers
+from pyspark.sql import SparkSession
+
+from bsjoin import Band, BatchTable, Overlaps
+from bsjoin._spark.jvm.attach import attached
+from tests import sessions
+
+CLOSED = ("left", "right", "both", "neither")
+QUERIES = 8
+MODES: dict[str, dict[str, str]] = {
+    "generated": {},
+    "without whole stages": {"spark.sql.codegen.wholeStage": "false"},
+    "interpreted": sessions.CODE["python"],
+}
+WRAPS = {"spark__sql__ansi__enabled": "false"}
+"""Sums that overflow: integers wrap around."""
+
+
+@pytest.fixture(autouse=True)
+def _views(spark: SparkSession) -> Iterator[None]:
+    assert attached(spark) is None
+    yield
+    spark.catalog.dropTempView("s")
+    spark.catalog.dropTempView("source")
+
+
+def _checked(
+    spark: SparkSession, path: Path, kind: str, when: Any, given: int, *, keyed: bool, seed: int
+) -> None:
+    ranges = Ranges(kind, seed)
+    source = ranges.table(spark)
+    on = ["k"] if keyed else []
+    table = BatchTable.build(source, on=on, when=when, path=path / "t")
+    source.createOrReplaceTempView("source")
+    ranges.stream(spark, given).createOrReplaceTempView("s")
+    interval = isinstance(when, Overlaps)
+    query = ranges.queries(QUERIES, "s", "{t}", keyed=keyed, interval=interval)
+    modes = list(MODES)
+    with sessions.configured(spark, MODES[modes[seed % len(modes)]]):
+        stored = query.replace("{t}", f"bsjoin.`{table.path}`")
+        found = answers(spark, stored, query.replace("{t}", "source"), **WRAPS)
+    values = KINDS[kind]
+    if values.given[given % len(values.given)][0] == values.stored[0]:
+        assert found > QUERIES // 4, found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    when = Band("a", "p", 0, 0)
+    for given in range(len(KINDS[kind].given)):
+        for keyed in (True, False) if given == 0 else (given % 2 == 1,):
+            path = tmp_path / f"{given}{keyed}"
+            _checked(spark, path, kind, when, given, keyed=keyed, seed=2 * given + keyed)
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals(spark: SparkSession, tmp_path: Path, kind: str, closed: Any) -> None:
+    when = Overlaps(("a", "b"), ("p", "q"), closed=closed)
+    number = CLOSED.index(closed) + len(kind)
+    _checked(spark, tmp_path, kind, when, 0, keyed=number % 2 == 0, seed=number)
+    _checked(spark, tmp_path / "other", kind, when, number, keyed=number % 3 > 0, seed=number + 1)

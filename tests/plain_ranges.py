@@ -1,0 +1,298 @@
+"""Random range conditions in plain SQL, and tables for them, of all types of range columns."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oracle import settings
+from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["KINDS", "Kind", "Ranges", "answers", "looked_up", "rows_of"]
+
+STREAM, TABLE = 60, 90
+"""Rows."""
+KEYS = 4
+_JOINS = (
+    "SELECT {no}, s.id, t.id FROM {s} s JOIN {t} t ON {on}",
+    "SELECT {no}, s.id, t.id FROM {s} s LEFT JOIN {t} t ON {on}",
+    "SELECT {no}, s.id, t.id FROM {t} t RIGHT JOIN {s} s ON {on}",
+    "SELECT {no}, s.id, t.id FROM {t} t JOIN {s} s ON {on}",
+    "SELECT {no}, s.id, -1 FROM {s} s LEFT SEMI JOIN {t} t ON {on}",
+    "SELECT {no}, s.id, -1 FROM {s} s LEFT ANTI JOIN {t} t ON {on}",
+    "SELECT {no}, s.id, -1 FROM {s} s "
+    "WHERE s.id % 5 = 0 OR EXISTS (SELECT 1 FROM {t} t WHERE {on})",
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of range columns.
+
+    Args:
+        stored: the table's type, and SQL for its ``n``-th value.
+        given: the stream's, of types that Spark compares with the table's.
+        ends: hostile values of the table.
+        widths: what is added to a value, or subtracted.
+        given_ends: hostile values of the stream; those of the table by default.
+    """
+
+    stored: tuple[str, str]
+    given: Sequence[tuple[str, str]]
+    ends: Sequence[str]
+    widths: Sequence[str]
+    given_ends: Sequence[str] | None = None
+
+
+def _longs(*numbers: int) -> list[str]:
+    return [f"bigint('{number}')" for number in numbers]
+
+
+_TIME = ("timestamp", "timestamp_seconds(1709251200 + {n} * 3600)")
+_NTZ = ("timestamp_ntz", "timestamp_ntz'2024-03-01 00:00:00' + {n} * INTERVAL '1' HOUR")
+_DATE = ("date", "date_add(date'2024-03-01', {n})")
+_INFINITE = ["'NaN'", "'-Infinity'", "'Infinity'", "'-0.0'", "'0.0'"]
+
+KINDS = {
+    "int": Kind(
+        ("int", "{n}"),
+        [("int", "{n}"), ("bigint", "{n}"), ("smallint", "{n}"), ("decimal(12,1)", "{n} + 0.5")],
+        ["-2147483648", "-2147483647", "2147483646", "2147483647"],
+        ["3", "-2", "3L"],
+        ["-32768", "32767"],
+    ),
+    "long": Kind(
+        ("bigint", "{n}"),
+        [
+            ("bigint", "{n}"),
+            ("int", "{n}"),
+            ("decimal(20,0)", "{n}"),
+            ("decimal(21,1)", "{n} + 0.5"),
+        ],
+        _longs(-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1),
+        ["3L", "-2L", "1"],
+        ["-2147483648", "2147483647"],
+    ),
+    "extreme": Kind(
+        ("bigint", "{n}"),
+        [("bigint", "{n}"), ("decimal(20,0)", "{n}")],
+        _longs(-(2**63), -(2**63) + 1, -(2**63) + 2, 2**63 - 3, 2**63 - 2, 2**63 - 1),
+        ["3L", "-2L", "1L"],
+    ),
+    "date": Kind(
+        _DATE,
+        [_DATE, ("timestamp", "timestamp_seconds(1709251200 + {n} * 43200)"), _NTZ],
+        ["date'0001-01-01'", "date'9999-12-31'"],
+        ["INTERVAL '3' DAY", "INTERVAL '-1' DAY"],
+    ),
+    "timestamp": Kind(
+        _TIME,
+        [_TIME, ("date", "date_add(date'2024-03-01', int({n} / 12))"), _NTZ],
+        ["timestamp_micros(-1000000000000000000)", "timestamp_micros(1000000000000000000)"],
+        ["INTERVAL '90' MINUTE", "INTERVAL '2' DAY", "INTERVAL '0.000001' SECOND"],
+        ["date'0001-01-01'", "date'9999-12-31'"],
+    ),
+    "timestamp_ntz": Kind(
+        _NTZ,
+        [_NTZ, _DATE],
+        ["timestamp_ntz'0001-01-01 00:00:00'", "timestamp_ntz'9999-12-31 00:00:00'"],
+        ["INTERVAL '90' MINUTE", "INTERVAL '2' DAY"],
+    ),
+    "decimal": Kind(
+        ("decimal(10,2)", "{n} * 0.25"),
+        [
+            ("decimal(10,2)", "{n} * 0.25"),
+            ("decimal(12,3)", "{n} * 0.125"),
+            ("decimal(6,1)", "{n} * 0.5"),
+            ("decimal(30,4)", "{n} * 0.125"),
+            ("int", "{n} / 4"),
+        ],
+        ["99999999.99", "-99999999.99"],
+        ["0.5", "0.125", "2"],
+        ["9999.9", "-9999.9"],
+    ),
+    "double": Kind(
+        ("double", "{n} * 0.5D"),
+        [("double", "{n} * 0.5D"), ("float", "{n} * 0.5D"), ("int", "{n} / 2")],
+        [*_INFINITE, "1e300D"],
+        ["1.5D", "-0.5D", "1e300D"],
+        ["0", "1"],
+    ),
+    "float": Kind(
+        ("float", "{n} * 0.5D"),
+        [("float", "{n} * 0.5D"), ("double", "{n} * 0.5D + 0.1D")],
+        _INFINITE,
+        ["1.5D", "float('0.1')"],
+    ),
+}
+
+
+class Ranges:
+    """Rows and conditions, by a seed.
+
+    Args:
+        kind: of the range columns.
+        seed: of all that is random.
+    """
+
+    def __init__(self, kind: str, seed: int) -> None:
+        self.kind = KINDS[kind]
+        self.random = random.Random(f"{kind} {seed}")
+
+    def table(self, spark: SparkSession, *, inverted: bool = True) -> DataFrame:
+        """Keys ``k``, points or starts ``p``, ends ``q`` (null for many), and ``v``."""
+        rows = []
+        for number in range(TABLE):
+            start = self.random.randrange(-10, 30)
+            length = self.random.choice([0, 1, 2, 3, 5, 8, 25] + [-1, -4] * inverted)
+            p = self._cell(self.kind.stored, self.kind.ends, start, nulls=0.04)
+            q = self._cell(self.kind.stored, self.kind.ends, start + length, nulls=0.2)
+            rows.append(f"({number}, {self.random.randrange(KEYS)}, {p}, {q}, {number % 7})")
+        dtype = self.kind.stored[0]
+        return spark.sql(
+            f"SELECT int(id) AS id, int(k) AS k, p, CAST(q AS {dtype}) AS q, int(v) AS v "
+            f"FROM VALUES {', '.join(rows)} AS r(id, k, p, q, v)"
+        )
+
+    def stream(self, spark: SparkSession, given: int = 0) -> DataFrame:
+        """Keys ``k``, values ``a`` and ``b``.
+
+        Args:
+            given: the number of the type.
+        """
+        rows = []
+        kind = self.kind.given[given % len(self.kind.given)]
+        same = kind[0] == self.kind.stored[0]
+        ends = self.kind.ends if same or self.kind.given_ends is None else self.kind.given_ends
+        for number in range(STREAM):
+            begin = self.random.randrange(-12, 32)
+            a = self._cell(kind, ends, begin, nulls=0.06)
+            b = self._cell(kind, ends, begin + self.random.choice([0, 1, 4, 9, -2]), nulls=0.06)
+            rows.append(f"({number}, {self.random.randrange(KEYS + 1)}, {a}, {b})")
+        return spark.sql(
+            f"SELECT int(id) AS id, int(k) AS k, a, b "
+            f"FROM VALUES {', '.join(rows)} AS r(id, k, a, b)"
+        )
+
+    def _cell(
+        self, kind: tuple[str, str], ends: Sequence[str], number: int, *, nulls: float
+    ) -> str:
+        dtype, at = kind
+        value = at.format(n=f"({number})")
+        if self.random.random() < 0.08:
+            value = self.random.choice(list(ends))
+        if self.random.random() < nulls:
+            value = "NULL"
+        return f"CAST({value} AS {dtype})"
+
+    def points(self) -> str:
+        """A condition on points."""
+        chosen = self.random.choice(["lower", "upper", "both", "both", "both", "between", "equal"])
+        if chosen == "equal":
+            return f"{self._own('t.p')} = {self._own('s.a')}"
+        if chosen == "between":
+            if self.random.random() < 0.5:
+                return f"{self._own('t.p')} BETWEEN {self._own('s.a')} AND {self._own('s.b')}"
+            return f"{self._own('s.a')} BETWEEN {self._own('t.p')} AND {self._own('t.p')}"
+        lower, upper = self._compared("t.p", ">"), self._compared("t.p", "<")
+        return {"lower": lower, "upper": upper}.get(chosen, f"{lower} AND {upper}")
+
+    def intervals(self) -> str:
+        """A condition on the starts and ends of intervals."""
+        chosen = self.random.choice(
+            ["within"] * 4 + ["overlaps"] * 3 + ["moved", "inside", "start"]
+        )
+        if chosen == "within":
+            point = self._own("s.a")
+            return f"{self._of('t.p', '<', point)} AND {self._open(self._of('t.q', '>', point))}"
+        if chosen == "overlaps":
+            end = self._open(self._of("t.q", ">", "s.a"))
+            return f"{self._of('t.p', '<', 's.b')} AND {end}"
+        if chosen == "moved":
+            return f"{self._compared('t.p', '<')} AND {self._open(self._compared('t.q', '>'))}"
+        if chosen == "inside":
+            return f"{self._compared('t.p', '>')} AND {self._compared('t.q', '<')}"
+        return self.points()
+
+    def _open(self, condition: str) -> str:
+        """The condition on an end; or it is missing."""
+        chosen = self.random.random()
+        if chosen < 0.5:
+            return f"(t.q IS NULL OR {condition})"
+        if chosen < 0.6:
+            return f"({condition} OR t.q IS NULL)"
+        if chosen < 0.7:
+            end = self.random.choice(list(self.kind.ends))
+            return condition.replace("t.q", f"coalesce(t.q, CAST({end} AS {self.kind.stored[0]}))")
+        return condition
+
+    def _own(self, column: str) -> str:
+        if self.random.random() < 0.6:
+            return column
+        width = self.random.choice(list(self.kind.widths))
+        return f"{column} {self.random.choice('+-')} {width}"
+
+    def _compared(self, column: str, sign: str) -> str:
+        return self._of(self._own(column), sign, self._own(self.random.choice(["s.a", "s.b"])))
+
+    def _of(self, own: str, sign: str, value: str) -> str:
+        """Strict or not, in either order."""
+        equal = self.random.choice(["", "="])
+        if self.random.random() < 0.5:
+            return f"{own} {sign}{equal} {value}"
+        return f"{value} {'<' if sign == '>' else '>'}{equal} {own}"
+
+    def queries(self, count: int, stream: str, table: str, *, keyed: bool, interval: bool) -> str:
+        """Joins, one below the other."""
+        found = []
+        for number in range(count):
+            on = [self.intervals() if interval else self.points()]
+            if keyed:
+                on.append("s.k = t.k")
+            rest = ["t.v > 2", "t.v % 3 <> s.id % 3", "s.id % 2 = 0", "t.q IS NOT NULL"]
+            on += [one for one in rest if self.random.random() < 0.12]
+            self.random.shuffle(on)
+            join = self.random.choice(_JOINS)
+            found.append(join.format(no=number, s=stream, t=table, on=" AND ".join(on)))
+        return "\nUNION ALL\n".join(found)
+
+
+def looked_up(df: DataFrame) -> int:
+    """How many joins of a query the index answers."""
+    plan = str(df._jdf.queryExecution().executedPlan().toString())
+    return plan.partition("== Initial Plan ==")[0].count("BsjoinLookup")
+
+
+def rows_of(df: DataFrame) -> Counter[tuple[Any, ...]]:
+    """Rows and how often each is there."""
+    return Counter(map(tuple, df.collect()))
+
+
+def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any) -> int:
+    """Hold a query against Spark's own joins.
+
+    Args:
+        spark: the session.
+        query: what the index answers.
+        own: the same for Spark; by default of the same tables.
+        more: settings.
+
+    Returns:
+        how many joins the index has answered.
+    """
+    with settings(spark, **more):
+        with settings(spark, spark__bsjoin__planner="off"):
+            plain = spark.sql(own or query)
+            assert looked_up(plain) == 0, query
+            wanted = rows_of(plain)
+        df = spark.sql(query)
+        found, count = rows_of(df), looked_up(df)
+    lost, invented = wanted - found, found - wanted
+    for name, wrong in (("lost", lost), ("invented", invented)):
+        for row in list(wrong)[:1]:
+            part = query.split("\nUNION ALL\n")[row[0]]
+            raise AssertionError(f"{name} {sum(wrong.values())} rows, as {row} of\n{part}")
+    return count
