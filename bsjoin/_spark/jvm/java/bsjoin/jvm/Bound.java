@@ -52,7 +52,7 @@ public final class Bound extends Expression implements Serializable {
     Object value;
     try {
       value = child.eval(row);
-    } catch (RuntimeException e) {
+    } catch (Exception e) { // a user's function may throw any
       if (isSafe) {
         throw e;
       }
@@ -102,7 +102,7 @@ public final class Bound extends Expression implements Serializable {
     if (!isSafe) {
       String error = context.freshName("error");
       after +=
-          "} catch (RuntimeException " + error + ") {\n" + isNull + " = false;\n" + code + " = "
+          "} catch (Exception " + error + ") {\n" + isNull + " = false;\n" + code + " = "
               + (rule.limit() == Long.MIN_VALUE ? "Long.MIN_VALUE" : "Long.MAX_VALUE") + ";\n}\n";
     }
     // The code of the value stays a part of its own: escapes in it are not read once more.
