@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from oracle import settings
 from plain_ranges import answers, looked_up, rows_of
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -190,5 +191,5 @@ def _outcome(spark: SparkSession, query: str, **more: str) -> Any:
     with settings(spark, **more):
         try:
             return rows_of(spark.sql(query))
-        except PySparkException:
+        except (Py4JJavaError, PySparkException):
             return "an error"
