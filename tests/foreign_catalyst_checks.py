@@ -14,7 +14,8 @@ from bsjoin._spark.jvm.attach import attached
 if __name__ == "__main__":
     quiet = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     spark = session("local[1]", {**SETTINGS, **quiet, "spark.log.level": "WARN"})
-    assert attached(spark) is None
+    reason = attached(spark)
+    assert reason is None, reason
     table = spark.read.format("bsjoin").load(sys.argv[1])
     stream = spark.range(3).selectExpr("id AS k")
     for _ in range(2):

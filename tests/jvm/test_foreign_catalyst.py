@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable
+from bsjoin._spark.jvm.jar import compiled
 
 LACKING = "org/apache/spark/sql/catalyst/expressions/BloomFilterMightContain"
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,7 @@ def spark_home(tmp_path: Path) -> Path:
 
 
 def test_another_catalyst(spark: SparkSession, tmp_path: Path, spark_home: Path) -> None:
+    compiled()  # with the whole Spark
     path = tmp_path / "table"
     BatchTable.build(spark.range(2).selectExpr("id AS k", "id + 5 AS v"), on="k", path=path)
     done = subprocess.run(
