@@ -358,9 +358,9 @@ class BatchTable:
     def register(self, spark: SparkSession, name: str) -> None:
         """Give the table a name in Spark's catalog ``bsjoin``, for plain joins and SQL.
 
-        The name is a setting of the session, ``spark.bsjoin.table.<name>``: sessions made by
-        ``newSession()`` do not inherit it. A name that is given again stands for the new table from
-        then on.
+        The name is a setting of the session, ``spark.bsjoin.table.<name>``: a session made by
+        ``newSession()`` does not inherit it, and ``spark.conf.unset`` forgets it. A name that is
+        given again stands for the new table from then on.
 
         Args:
             spark: the session.
@@ -376,6 +376,7 @@ class BatchTable:
             >>> table.register(spark, "customers")
             >>> spark.sql("SELECT count(*) AS rows FROM bsjoin.customers").first().rows
             3
+            >>> spark.conf.unset("spark.bsjoin.table.customers")
         """
         versions.latest(self._location)
         name_table(spark, self._location, name)
@@ -402,7 +403,7 @@ class BatchTable:
 
         Example:
             >>> table.to_df().select("name").orderBy("name").first().name
-            'Ann'
+            'Ada'
         """
         versions.latest(self._location)
         limit_us = round(self._options.max_staleness_s * 1e6)

@@ -47,6 +47,7 @@ from bsjoin._spark.fingerprint import fingerprint, read_anew
 from bsjoin.errors import (
     ArgumentError,
     DamagedTableError,
+    NotATableError,
     NotFollowedWarning,
     NotReportedWarning,
     OtherKeysError,
@@ -585,6 +586,31 @@ def a_remote_table_is_copied_by_the_python_that_the_session_names(
         spark.conf.unset(setting)
 
 
+def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "table")
+    table.register(spark, "customers")
+    stream = spark.range(3, 5).withColumnRenamed("id", "k")
+    try:
+        for read in (
+            spark.table("bsjoin.customers"),
+            spark.table(f"bsjoin.`{table.path}`"),
+            table.to_df(spark),
+            table.to_df(),
+        ):
+            assert rows(read) == [(k, 1) for k in range(4)]
+            assert rows(stream.join(read, "k", "left")) == [(3, 1), (4, None)]
+        assert [one.name for one in spark.catalog.listTables("bsjoin")] == ["customers"]
+        with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            rows(spark.table("bsjoin.nobody"))
+        with pytest.raises(PySparkException, match=r"BatchTable\.build"):
+            spark.sql("INSERT INTO bsjoin.customers VALUES (9, 9)")
+        with pytest.raises(PySparkException) as caught:
+            rows(spark.table(f"bsjoin.`{folder}`"))
+        assert isinstance(cause_of(caught.value), NotATableError)
+    finally:
+        spark.conf.unset("spark.bsjoin.table.customers")
+
+
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
@@ -612,6 +638,7 @@ CHECKS = named(
     errors_come_at_the_call,
     workers_of_another_python_are_refused,
     a_remote_table_is_copied_by_the_python_that_the_session_names,
+    stored_tables_are_tables_of_the_catalog,
 )
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -82,12 +81,18 @@ final class KeyFilter {
     List<Object> found = new ArrayList<>();
     Expression[] parts = predicate.children();
     for (Expression part : Arrays.asList(parts).subList(1, parts.length)) {
-      if (!(part instanceof Literal) || !((Literal<?>) part).dataType().equals(type)) {
+      Literal<?> literal = part instanceof Literal ? (Literal<?>) part : null;
+      boolean isNull = literal != null && literal.value() == null;
+      if (literal == null || !isNull && !literal.dataType().equals(type)) {
         return null;
       }
-      found.add(((Literal<?>) part).value());
+      if (!isNull) {
+        found.add(literal.value());
+      } else if (name.equals("<=>")) {
+        return null;
+      }
     }
-    return found.stream().anyMatch(Objects::isNull) ? null : found;
+    return found;
   }
 
   private static Set<Long> hashed(Set<Long> seeds, List<Object> values, DataType type) {

@@ -2,7 +2,10 @@ package bsjoin.jvm;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -18,9 +21,11 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  */
 final class StoredRows implements PartitionReaderFactory {
   private static final int ROWS = 1 << 12; // of a batch
+  private static final Map<String, Integer> KEPT = new ConcurrentHashMap<>(); // versions of URLs
 
   private final String path;
   private final ArrayList<String> python;
+  private final int version;
   private final DataType[] types;
 
   /**
@@ -28,11 +33,13 @@ final class StoredRows implements PartitionReaderFactory {
    *
    * @param path of the table
    * @param python the commands of Python to try, for a URL
+   * @param version its number
    * @param types of the columns
    */
-  StoredRows(String path, List<String> python, DataType[] types) {
+  StoredRows(String path, List<String> python, int version, DataType[] types) {
     this.path = path;
     this.python = new ArrayList<>(python);
+    this.version = version;
     this.types = types;
   }
 
@@ -87,6 +94,9 @@ final class StoredRows implements PartitionReaderFactory {
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
     Part part = (Part) partition;
     Storage storage = Storage.of(path, python);
+    if (storage.isRemote()) {
+      removeOldCopies(storage);
+    }
     StoredVector[] vectors = new StoredVector[types.length];
     for (int i = 0; i < types.length; i++) {
       vectors[i] = new StoredVector(types[i], column(storage, part, i));
@@ -114,6 +124,14 @@ final class StoredRows implements PartitionReaderFactory {
       @Override
       public void close() {}
     };
+  }
+
+  /** Remove the copies of all but the two newest versions, when a newer one is first scanned. */
+  private void removeOldCopies(Storage storage) {
+    Integer before = KEPT.put(path, version);
+    if (before != null && before < version) {
+      storage.keep(Collections.emptyList());
+    }
   }
 
   private Column column(Storage storage, Part part, int number) {

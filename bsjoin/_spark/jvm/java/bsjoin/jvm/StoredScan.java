@@ -259,7 +259,7 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   public PartitionReaderFactory createReaderFactory() {
     DataType[] types =
         Arrays.stream(columns.fields()).map(StructField::dataType).toArray(DataType[]::new);
-    return new StoredRows(table.path, table.table().python(), types);
+    return new StoredRows(table.path, table.table().python(), manifest.version, types);
   }
 
   @Override
