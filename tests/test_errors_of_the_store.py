@@ -22,7 +22,7 @@ from spark_samples import Feed, files, soon
 
 import bsjoin
 from bsjoin import BatchTable, Full, Stats
-from bsjoin._spark import build as build_module
+from bsjoin._spark import run_writer as run_writer_module
 from bsjoin.errors import (
     DamagedTableError,
     DuplicateKeyError,
@@ -374,7 +374,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A limit on the size of files gives the errors of a full disk, and needs no rights.
     """
-    write = build_module.write_run
+    write = run_writer_module.write_run
 
     def write_little(*arguments: Any) -> RunInfo:
         import resource
@@ -388,7 +388,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
     # The function that is shipped to the workers takes this one along by value.
-    monkeypatch.setattr(build_module, "write_run", write_little)
+    monkeypatch.setattr(run_writer_module, "write_run", write_little)
 
 
 @pytest.mark.usefixtures("small_disk")
