@@ -35,6 +35,12 @@ public final class Source implements TableProvider, DataSourceRegister {
       throw new IllegalArgumentException(
           "spark.read.format(\"bsjoin\") needs the path of a table: load(path)");
     }
+    if (options.containsKey("timestampAsOf")) {
+      throw new IllegalArgumentException(
+          "spark.read.format(\"bsjoin\") takes no timestampAsOf: read the table by its name in "
+              + "the catalog, spark.read.option(\"timestampAsOf\", time).table(\"bsjoin.name\"), or "
+              + "a version by its number, versionAsOf");
+    }
     String version = options.get("versionAsOf");
     return version == null
         ? StoredTable.newest(path, path, options.getLong("maxStalenessUs", 0))
