@@ -334,6 +334,8 @@ class TestVersions:
         assert found("TIMESTAMP AS OF '9999-01-01'") == [(2,)]
         at = spark.read.format("bsjoin").option("versionAsOf", 1)
         assert rows(at.load(table.path).select("v").distinct()) == [(1,)]
+        with pytest.raises(PySparkException, match="timestampAsOf"):
+            spark.read.format("bsjoin").option("timestampAsOf", "2020-01-01").load(table.path)
         pinned = spark.sql(f"SELECT * FROM {customers} VERSION AS OF 2")
         table.refresh(table_of(spark, 3))
         assert {row.v for row in pinned.collect()} == {2}
@@ -513,6 +515,13 @@ class TestRefusals:
             lambda data: data["segments"][0].update(rows=1 << 40),
             lambda data: data["segments"][0].update(rows=-1),
             lambda data: data.update(spark_schema='{"type":"udt","class":"java.lang.String"}'),
+            lambda data: data.update(
+                ranged={
+                    "names": ["id"],
+                    "types": [{"type": "udt", "class": "java.lang.String", "sqlType": "long"}],
+                    "closed": None,
+                }
+            ),
             lambda data: data.update(version=9),
         ],
     )

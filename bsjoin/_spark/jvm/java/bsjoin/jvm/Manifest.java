@@ -179,7 +179,11 @@ final class Manifest {
     rangeColumns = range.path("names").size();
     for (int i = 0; i < rangeColumns; i++) {
       rangeNames.add(range.path("names").get(i).asText());
-      rangeTypes.add(DataType.fromJson(range.path("types").path(i).toString()));
+      JsonNode type = range.path("types").path(i);
+      if (!type.isTextual()) { // a user-defined type names a class, which Spark would load
+        throw TableError.damaged(where, "its field 'ranged' has other types than bsjoin writes");
+      }
+      rangeTypes.add(DataType.fromJson(type.toString()));
     }
     ranged = rangeColumns == 0 ? "" : ranged(range);
     closed = range.path("closed").asText("");
