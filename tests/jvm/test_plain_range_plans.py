@@ -135,6 +135,21 @@ def test_without_keys_other_conditions_are_left_to_spark(
         assert answers(spark, _query(tables[name], condition, keyed=False)) == 0
 
 
+@pytest.mark.parametrize("condition", ["p > {most}", "p < -{most} - 1", "p >= 20"])
+def test_not_in_rows_that_a_bound_leaves_out(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    """A bound beyond 64 bits is met by no row, and so no key is among those that meet it."""
+    rows = spark.range(4).selectExpr("id AS k", "id * 10 AS p")
+    table = BatchTable.build(rows, on="k", when=Band("a", "p", 0, 0), path=tmp_path / "p")
+    assert attached(spark) is None
+    chosen = f"SELECT k FROM bsjoin.`{table.path}` WHERE k IS NOT NULL AND "
+    query = f"SELECT id FROM range(6) WHERE id NOT IN ({chosen}{condition.format(most=2**63 - 1)})"
+    found = sorted(row.id for row in spark.sql(query).collect())
+    with settings(spark, spark__bsjoin__planner="off"):
+        assert found == sorted(row.id for row in spark.sql(query).collect())
+
+
 def test_days_are_those_of_the_time_zone(spark: SparkSession, tables: dict[str, str]) -> None:
     """The last Sunday of March 2024 has 23 hours in Berlin."""
     condition = "t.ts + INTERVAL '27' DAY >= s.at + INTERVAL '26 20' DAY TO HOUR AND t.ts <= s.at"

@@ -293,7 +293,9 @@ final class IndexJoin {
     if (AsOfCondition.isIn(this)) {
       return AsOfCondition.of(this);
     }
-    Search found = manifest.hasRangeCodes() ? Ranges.of(this) : null;
+    // A bound that no row meets is a null argument, which NOT IN would take for a null key.
+    boolean byRange = manifest.hasRangeCodes() && kind != JoinKind.NULL_AWARE_ANTI;
+    Search found = byRange ? Ranges.of(this) : null;
     boolean byKey = !keys.isEmpty() && (manifest.hasAllRowsOfKeys() || hasPoints());
     return found == null && byKey
         ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
