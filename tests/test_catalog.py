@@ -361,8 +361,22 @@ class TestVersions:
         StorageLocation.of(table.path).remove("")
         BatchTable.build(table_of(spark, 5, keys=9), on="k", path=table.path)
         cause = failure(old)
-        assert type(cause) is DamagedTableError if cause else rows(old) == new
+        assert type(cause) is VersionGoneError if cause else rows(old) == new
         assert rows(spark.table(customers)) == new
+
+    def test_joins_with_a_table_that_is_built_again_are_planned_anew(
+        self, spark: SparkSession, table: BatchTable, customers: str
+    ) -> None:
+        stream = spark.range(5).withColumnRenamed("id", "k")
+        joined = stream.join(spark.table(customers), "k")
+        pinned = stream.join(spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1"), "k")
+        assert joined.limit(1).count() == pinned.limit(1).count() == 1
+        StorageLocation.of(table.path).remove("")
+        BatchTable.build(table_of(spark, 2), on="k", path=table.path)
+        for old in (joined, pinned):
+            fails(VersionGoneError, lambda df=old: df.limit(1).collect(), "built again", table.path)
+        new = stream.join(spark.table(customers), "k")
+        assert {row.v for row in new.collect()} == {2}
 
     def test_columns_that_come_and_change(
         self, spark: SparkSession, table: BatchTable, customers: str

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -44,7 +45,7 @@ final class IndexJoin {
   final StoredVersion stored; // the same, for the tasks
 
   /** The columns that the table's scan reads, by their name in the table. */
-  final Map<ExprId, String> columns = new HashMap<>();
+  final Map<ExprId, String> columns = new LinkedHashMap<>(); // the order is that of the scan
 
   /** The columns of the table's side, as expressions of the scan's. */
   final Map<ExprId, Expression> values = new HashMap<>();

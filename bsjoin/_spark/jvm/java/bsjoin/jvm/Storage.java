@@ -11,7 +11,9 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -48,6 +50,9 @@ abstract class Storage {
 
   /** The content of the manifest of a version; null if it is not there (any more). */
   abstract String manifest(int number);
+
+  /** What tells the file of a manifest from another of the same name; null where nothing does. */
+  abstract Object stamp(int number);
 
   /**
    * Map a file.
@@ -124,6 +129,17 @@ abstract class Storage {
         return null;
       } catch (IOException e) {
         throw TableError.inaccessible("read '" + file + "'", name, e);
+      }
+    }
+
+    @Override
+    Object stamp(int number) {
+      try {
+        Path path = folder.resolve(Manifest.name(number));
+        BasicFileAttributes found = Files.readAttributes(path, BasicFileAttributes.class);
+        return Arrays.asList(found.lastModifiedTime(), found.fileKey(), found.size());
+      } catch (IOException e) {
+        return null;
       }
     }
 
@@ -205,6 +221,11 @@ abstract class Storage {
     @Override
     String manifest(int number) {
       return service.ask(request("manifest").put("number", number)).path("content").textValue();
+    }
+
+    @Override
+    Object stamp(int number) {
+      return null;
     }
 
     @Override

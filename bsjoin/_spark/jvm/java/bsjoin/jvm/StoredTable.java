@@ -90,7 +90,7 @@ final class StoredTable extends ReadOnlyTable {
    * @param timeUs the micro-batch's timestamp, or now; microseconds since the epoch
    */
   Manifest manifestAt(long timeUs) {
-    return pinned ? analyzed : table.manifestAt(timeUs);
+    return pinned ? table.current(analyzed) : table.manifestAt(timeUs);
   }
 
   @Override

@@ -30,6 +30,7 @@ final class Table {
   private final long epoch;
   private final long maxStalenessUs;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
+  private final Map<Integer, Object> stamps = new HashMap<>(); // of the files that were compared
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
@@ -101,9 +102,26 @@ final class Table {
     return chosen(timeUs).version;
   }
 
-  /** The metadata of the version for a micro-batch; see {@link #at}. */
+  /** The metadata of the version for a query that is planned, which is still there; see {@link #at}. */
   synchronized Manifest manifestAt(long timeUs) {
-    return chosen(timeUs);
+    return current(chosen(timeUs));
+  }
+
+  /** The same metadata, unless the table was built again at its path since they were read. */
+  synchronized Manifest current(Manifest manifest) {
+    Object stamp = storage.stamp(manifest.version);
+    if (stamp != null && !stamp.equals(stamps.get(manifest.version))) {
+      Manifest there = Manifest.read(storage, manifest.version);
+      if (there == null || there.createdAtUs != manifest.createdAtUs) {
+        throw TableError.of(
+            "VersionGoneError",
+            "version " + manifest.version + " of the table in '" + storage.name + "' is not the one "
+                + "that the query was analysed with: the table was built again. Make the DataFrame "
+                + "or view anew");
+      }
+      stamps.put(manifest.version, stamp);
+    }
+    return manifest;
   }
 
   private Manifest chosen(long timeUs) {
