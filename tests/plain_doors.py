@@ -80,8 +80,17 @@ def plan_of(df: DataFrame) -> str:
 
 
 def lookups(df: DataFrame) -> int:
-    """How many joins of a query the index answers."""
-    return plan_of(df).partition("== Initial Plan ==")[0].count(LOOKUP)
+    """How many joins of a query the index answers.
+
+    The plan with which an adaptive one began stands below it, a subquery's below the subquery.
+    """
+    count, initial = 0, None
+    for line in plan_of(df).splitlines():
+        column = len(line) - len(line.lstrip(" :+-"))
+        if initial is None or column < initial:
+            initial = column if line.endswith("== Initial Plan ==") else None
+            count += initial is None and line.count(LOOKUP)
+    return count
 
 
 def by_spark(df: DataFrame) -> bool:
