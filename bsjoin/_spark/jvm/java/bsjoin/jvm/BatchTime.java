@@ -52,6 +52,15 @@ public final class BatchTime extends Function<UTF8String> {
     }
   }
 
+  /** Spark's id of the run of a query that is active; null for another one. */
+  static String run(String query) {
+    try {
+      return String.valueOf(get(query(UUID.fromString(query)), "runId"));
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      return null;
+    }
+  }
+
   private static Object query(UUID id) throws ReflectiveOperationException {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Object session =

@@ -101,6 +101,8 @@ public final class Functions extends StoredTables implements FunctionCatalog {
           return new Now(identifier.name(), spec);
         case "batch time":
           return new BatchTime(identifier.name(), spec);
+        case "figures":
+          return new Figures(identifier.name(), spec);
         case "version":
           return new VersionNumber(identifier.name(), spec);
         case "get":

@@ -59,6 +59,9 @@ final class IndexJoin {
   /** The other conditions on a pair of rows, of the stream's and the scan's columns. */
   final List<Expression> residual = new ArrayList<>();
 
+  /** See {@link Lookup#label}. */
+  String label;
+
   private JoinKind kind;
   private Search search;
 

@@ -1,9 +1,15 @@
 package bsjoin.jvm;
 
 import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
+import java.util.Set;
 import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.util.package$;
 
 /** What a {@link LookupExec} does, beside its expressions. */
 final class Lookup implements Serializable {
@@ -14,6 +20,21 @@ final class Lookup implements Serializable {
   final int compared; // arguments that are keys to compare
   final int extra; // arguments of the finder beside the search value
   final String description;
+
+  /**
+   * What {@code bsjoin.join} calls the join, a JSON object of {@code bsjoin._spark.metrics.name_of};
+   * null for a plain join.
+   */
+  final String label;
+
+  /** What the query calls the table; its path or URL, without credentials. */
+  final String table;
+
+  final String path;
+  final int version;
+
+  /** The keys on the stream's side, then its columns in range conditions. */
+  final ArrayList<String> on;
 
   Lookup(IndexJoin join, Search search, int kept) {
     kind = join.kind();
@@ -27,6 +48,26 @@ final class Lookup implements Serializable {
     description =
         "[" + join.scan.table.label + " version " + join.manifest.version + "] "
             + join.join.joinType() + ", keys " + join.given + ranges + demands;
+    label = join.label;
+    table = join.scan.table.label;
+    path = join.scan.table.path;
+    version = join.manifest.version;
+    Set<String> names = new LinkedHashSet<>();
+    join.given.forEach(key -> names.add(named(key)));
+    for (Expression one : search.answered) {
+      for (Attribute column : Scala.list(one.references().toSeq())) {
+        if (join.stream.outputSet().contains(column)) {
+          names.add(column.name());
+        }
+      }
+    }
+    on = new ArrayList<>(names);
+  }
+
+  private static String named(Expression key) {
+    return key instanceof Attribute
+        ? ((Attribute) key).name()
+        : package$.MODULE$.toPrettySQL(key, false);
   }
 
   private static String conjunction(List<Expression> conditions) {
@@ -52,7 +93,8 @@ final class Lookup implements Serializable {
     return kind == that.kind
         && tableIsRight == that.tableIsRight
         && finder.equals(that.finder)
-        && kept == that.kept;
+        && kept == that.kept
+        && Objects.equals(label, that.label); // two joins have their figures each
   }
 
   @Override

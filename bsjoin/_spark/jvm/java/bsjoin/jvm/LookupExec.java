@@ -100,6 +100,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   public void doPrepare() {
     if (counts() != null) {
       counts.postVersion(sparkContext(), lookup.finder.number());
+      Figures.add(sparkContext(), lookup, counts);
     }
   }
 

@@ -1,0 +1,173 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * The figures of the joins of the last micro-batches, kept in the driver; a function that reads them.
+ *
+ * <p>A {@link LookupExec} is registered when its execution begins, with the run of the streaming
+ * query and the number of the micro-batch. What it has counted is read when it is asked for. One that
+ * is planned and not executed is not registered.
+ *
+ * <p>They are kept for all sessions of this JVM, in classes of the JDK: under Spark Connect each
+ * session loads its own copy of this class, and one more when it gets another jar.
+ */
+public final class Figures extends Function<UTF8String> {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String PLACE = "bsjoin.figures"; // among the properties of the JVM
+  private static final int RUNS = 64; // those that ran a join last
+  private static final int JOINS = 1000; // of a micro-batch
+
+  private static final String QUERY_ID = "sql.streaming.queryId"; // local properties of a thread
+  private static final String BATCH_ID = "streaming.sql.batchId";
+  private static final String GROUP = "spark.jobGroup.id";
+  private static final String TAGS = "spark.job.tags";
+  private static final String RETAINED = "spark.sql.streaming.numRecentProgressUpdates";
+
+  /** A tag that says which micro-batch a thread runs, where Spark does not. */
+  private static final Pattern TAG = Pattern.compile("bsjoin-batch-([0-9a-f-]+)_([0-9]+)");
+
+  Figures(String spec, JsonNode node) {
+    super(spec, node, DataTypes.StringType, DataTypes.StringType, DataTypes.LongType,
+        DataTypes.LongType);
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_figures";
+  }
+
+  public UTF8String invoke(UTF8String run, long first, long last) {
+    return UTF8String.fromString(read(run.toString(), first, last));
+  }
+
+  /**
+   * The figures of a run: a JSON array, with an object for each join that was executed.
+   *
+   * @param run Spark's id of the run of a query, or what stands for it
+   * @param first the number of the first micro-batch to read
+   * @param last and of the last one
+   */
+  public static String read(String run, long first, long last) {
+    List<Supplier<String>> found = new ArrayList<>();
+    Map<String, Map<Long, List<Supplier<String>>>> runs = runs();
+    synchronized (runs) {
+      Map<Long, List<Supplier<String>>> batches = runs.get(run);
+      if (batches != null) {
+        batches.forEach((batch, joins) -> found.addAll(
+            first <= batch && batch <= last ? joins : new ArrayList<>()));
+      }
+    }
+    List<String> texts = new ArrayList<>();
+    found.forEach(one -> texts.add(one.get()));
+    return texts.toString();
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Map<String, Map<Long, List<Supplier<String>>>> runs() {
+    return (Map<String, Map<Long, List<Supplier<String>>>>)
+        System.getProperties().computeIfAbsent(PLACE, place -> new LinkedHashMap<>());
+  }
+
+  /** Keep what reads the figures of a join whose execution begins in this thread. */
+  static void add(SparkContext context, Lookup lookup, Counts counts) {
+    String[] batch = batch(context, lookup.label);
+    if (batch == null) {
+      return;
+    }
+    String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    long number = Long.parseLong(batch[1]);
+    Supplier<String> figures = new Join(lookup, counts, execution, number);
+    int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
+    Map<String, Map<Long, List<Supplier<String>>>> runs = runs();
+    synchronized (runs) {
+      Map<Long, List<Supplier<String>>> batches = runs.remove(batch[0]);
+      batches = batches == null ? new LinkedHashMap<>() : batches;
+      runs.put(batch[0], batches); // the last one
+      shorten(runs, RUNS);
+      List<Supplier<String>> joins = batches.computeIfAbsent(number, any -> new ArrayList<>());
+      shorten(batches, kept + 1); // the one that runs has no progress yet
+      if (joins.size() < JOINS) {
+        joins.add(figures);
+      }
+    }
+  }
+
+  private static void shorten(Map<?, ?> map, int most) {
+    while (map.size() > most) {
+      map.remove(map.keySet().iterator().next());
+    }
+  }
+
+  /** The run and the number of the micro-batch that this thread runs; null for none. */
+  private static String[] batch(SparkContext context, String label) {
+    String tags = context.getLocalProperty(TAGS);
+    Matcher tag = TAG.matcher(tags == null ? "" : tags);
+    if (label != null && label(label).hasNonNull("batch")) {
+      JsonNode batch = label(label).get("batch");
+      return new String[] {batch.path(0).asText(), batch.path(1).asText()};
+    }
+    if (tag.find()) {
+      return new String[] {tag.group(1), tag.group(2)};
+    }
+    String query = context.getLocalProperty(QUERY_ID);
+    String number = context.getLocalProperty(BATCH_ID);
+    if (query == null || number == null) {
+      return null;
+    }
+    String run = BatchTime.run(query);
+    return new String[] {run == null ? context.getLocalProperty(GROUP) : run, number};
+  }
+
+  private static JsonNode label(String label) {
+    try {
+      return JSON.readTree(label);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("the label of a join is no JSON: " + label, e);
+    }
+  }
+
+  /** Those of one join: no more than names and numbers, for the plan holds the table's files. */
+  private static final class Join implements Supplier<String> {
+    private final ObjectNode described = JSON.createObjectNode();
+    private final Counts counts;
+
+    Join(Lookup lookup, Counts counts, String execution, long batch) {
+      this.counts = counts;
+      described.put("batch", batch);
+      described.put("execution", execution);
+      described.set("label", lookup.label == null ? null : label(lookup.label));
+      described.put("kind", lookup.kind.name());
+      described.put("table", lookup.table);
+      described.put("path", lookup.path);
+      described.put("version", lookup.version);
+      lookup.on.forEach(described.putArray("on")::add);
+    }
+
+    @Override
+    public synchronized String get() {
+      counts.metrics().forEach(
+          (name, metric) -> {
+            if (!name.equals("version")) {
+              described.put(name, Math.max(0, metric.value()));
+            }
+          });
+      return described.toString();
+    }
+  }
+}
