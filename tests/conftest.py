@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -226,6 +227,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     shuffle(items, config.option.order, config.option.hypothesis_seed)
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What is here stays to the end of the run: from now on collections of garbage leave it out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
