@@ -63,7 +63,7 @@ class Costs(NamedTuple):
     wec: float
 
 
-def _weights(name: str, given: Any, of: str) -> tuple[float, ...]:
+def _weights(name: str, given: Any, of: str = "") -> tuple[float, ...]:
     weights = given if isinstance(given, list | tuple) else ()
     good = len(weights) == 3 and all(is_number(one) and one >= 0 for one in weights)
     if not good or abs(sum(weights) - 1) > 1e-9:

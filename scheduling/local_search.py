@@ -11,6 +11,7 @@ exchange it for a lighter one, to whoever stays less above its own limit.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from scheduling.cost import LEAST_CORES
 from scheduling.model import JobGraph, Snapshot
 from scheduling.objective import Indices, Mask, Numbers, Objective, Pricing
-from scheduling.room import needs_of, room_of
+from scheduling.room import room_of
 
 __all__ = ["improve"]
 
@@ -71,7 +72,7 @@ def improve(
     if not snapshot.workers or not graph.tasks:
         return {}
     search = _Search(objective, graph, snapshot, present, release, loads, byte_costs)
-    search.begin(start, forbidden, room_of(snapshot), needs_of(graph), max(_EVEN, tolerance))
+    search.begin(start, forbidden, room_of(snapshot), graph.needs, max(_EVEN, tolerance))
     begun, before = search.at.copy(), search.total()
     search.descend()
     draw = random.Random(seed)
@@ -101,51 +102,99 @@ class _Search(Pricing):
         """Place the tasks that have room, or that run there already; note what is not tried."""
         self.even, self.free, self.need = even, room, np.vstack([needs, np.zeros(4)])
         self.cpu = np.append(self.cpu, 0.0)
+        self.all_cpu = float(self.cpu.sum())
+        by_size = np.lexsort((*-needs.T[::-1], -self.cpu[:-1]))
+        self.rank = np.argsort(by_size).tolist()  # of each task, the largest first
         self.limit = np.maximum(self.free[:, _CPU], LEAST_CORES)
         self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
+        self.load, self.placed = np.zeros(self.workers), 0.0
         self.at = np.full(self.tasks, -1)
-        self.banned = np.zeros((self.tasks + 1, self.workers), bool)
-        self.shut = np.zeros(self.workers, bool)
-        self.opening = self.objective.rent  # the weight of the rent of a worker's first task
-        self.taste = np.zeros(self.workers)  # $/s by which workers seem dearer, to vary attempts
-        # What each task costs on each worker by its move, by what it reads, and by its streams
-        # with the tasks that are placed; what these cost together.
-        alone = self.moves(np.arange(self.tasks)[:, None], np.arange(self.workers)) + self.reads
-        self.own, self.own_sum = np.vstack([alone, np.zeros(self.workers)]), 0.0
-        # Of each task the others that it talks to, and what that costs by the worker of the task.
-        ends: list[dict[int, list[float]]] = [{} for _ in range(self.tasks)]
-        for one, other, size in zip(*self.ends.tolist(), self.bytes_per_s, strict=True):
-            if one != other:
-                ends[one].setdefault(other, [0.0, 0.0])[0] += size
-                ends[other].setdefault(one, [0.0, 0.0])[1] += size
-        byte: Numbers = np.zeros((0, 0)) if self.byte_costs is None else self.byte_costs
-        self.byte = np.stack([byte, byte.T], axis=1)
-        self.streams = [(np.array([*to], int), np.array([*to.values()], float)) for to in ends]
+        self.may = np.ones((self.tasks + 1, self.workers), bool)
         number, position = self.number, self.position
         for name, worker in forbidden:
             if name in number and worker in position:
-                self.banned[number[name], position[worker]] = True
-        at = self.indices(start).tolist()
+                self.may[number[name], position[worker]] = False
+        # What each task costs on each worker by its move, by what it reads, and by its streams
+        # with the tasks that are placed; what these cost together.
+        alone = self.moves(np.arange(self.tasks)[:, None], np.arange(self.workers)) + self.reads
+        self.alone, self.own_sum = np.vstack([alone, np.zeros(self.workers)]), 0.0
+        self.own = self.alone.copy()
+        self._streams()
+        self.enter()
+        at = self.indices(start)
+        stays, full = at == self.present, room.copy()
+        np.subtract.at(full, at[at >= 0], needs[at >= 0])
+        if (full[at[(at >= 0) & ~stays]] >= 0).all():
+            self.put_all(at)
+            return
         for t in [number[name] for name in start if name in number]:
-            stays = at[t] == self.present[t]
-            if at[t] >= 0 and (stays or (self.free[at[t]] >= self.need[t]).all()):
-                self.put(t, at[t])
+            if at[t] >= 0 and (stays[t] or (self.free[at[t]] >= self.need[t]).all()):
+                self.put(t, int(at[t]))
+
+    def _streams(self) -> None:
+        """Of each task the others that it talks to, and what that costs by its worker."""
+        one, other = self.ends[:, self.ends[0] != self.ends[1]]
+        size = self.bytes_per_s[self.ends[0] != self.ends[1]]
+        pairs = np.concatenate([one * self.tasks + other, other * self.tasks + one])
+        pairs, which = np.unique(pairs, return_inverse=True)
+        both = np.zeros((len(pairs), 2))
+        np.add.at(both, (which, np.repeat([0, 1], len(one))), np.tile(size, 2))
+        self.pairs = pairs // self.tasks, pairs % self.tasks, both
+        cuts = np.searchsorted(self.pairs[0], np.arange(self.tasks + 1)).tolist()
+        self.talks = [(self.pairs[1][a:b], both[a:b]) for a, b in itertools.pairwise(cuts)]
+        byte: Numbers = np.zeros((0, 0)) if self.byte_costs is None else self.byte_costs
+        self.byte = np.stack([byte, byte.T], axis=1)
 
     # The state
+
+    def enter(self, opening: float | None = None, taste: Any = 0.0, shut: Any = False) -> None:
+        """Set what the first task on each worker costs, and what workers seem dearer by, in $/s.
+
+        ``opening`` is the weight of the rent, the objective's by default; ``shut`` ones take none.
+        """
+        opening = self.objective.rent if opening is None else opening
+        self.later = np.where(shut, np.inf, self.objective.horizon_s * (taste + 0 * self.price))
+        self.first = self.later + self.objective.horizon_s * opening * self.price
+        self.entry = np.where(self.count > 0, self.later, self.first)
+        self.margins: tuple[Any, ...] | None = None
 
     def put(self, t: int, to: int) -> int:
         """Place a task on a worker, or nowhere (-1); where it was."""
         was, self.at[t] = int(self.at[t]), to
-        others, size = self.streams[t]
+        (others, size), cpu = self.talks[t], float(self.cpu[t])
         for i, sign in ((was, -1), (to, 1)):
             if i >= 0:
-                self.count[i] += sign
-                self.used[i] = self.used[i] + sign * self.cpu[t] if self.count[i] else 0.0
+                count = int(self.count[i]) + sign
+                self.count[i] = count
+                if count == (sign > 0):  # its first task has come, or its last one is gone
+                    self.entry[i] = self.later[i] if count else self.first[i]
+                    self.margins = None
+                used = float(self.used[i]) + sign * cpu if count else 0.0
+                self.used[i], self.load[i] = used, used / self.speed[i]
+                self.placed += sign * cpu
                 self.free[i] -= sign * self.need[t]
                 self.own_sum += sign * float(self.own[t, i])
                 if len(others):
                     self.own[others] += sign * size @ self.byte[i]
         return was
+
+    def put_all(self, at: Indices) -> None:
+        """Place all tasks at once, of which none is placed."""
+        t = np.flatnonzero(at >= 0)
+        i, self.at = at[t], at.copy()
+        self.count = np.bincount(i, minlength=self.workers)
+        self.used = np.bincount(i, self.cpu[t], self.workers).astype(float)
+        self.load, self.placed = self.used / self.speed, float(self.used.sum())
+        np.subtract.at(self.free, i, self.need[t])
+        one, other, size = self.pairs
+        there = np.flatnonzero(at[one] >= 0)
+        if len(there):
+            to, size = self.byte[at[one[there]]], size[there]
+            np.add.at(self.own, other[there], (size[:, None] @ to)[:, 0])
+        # Streams count at both ends.
+        streams = (self.own[t, i] - self.alone[t, i]).sum() / 2
+        self.own_sum = float(self.alone[t, i].sum() + streams)
+        self.entry, self.margins = np.where(self.count > 0, self.later, self.first), None
 
     def restore(self, at: Indices) -> None:
         """Go back to an earlier placement."""
@@ -153,24 +202,43 @@ class _Search(Pricing):
         for t in changed:
             self.put(t, -1)
         for t in changed:
-            self.put(t, int(at[t]))
+            if at[t] >= 0:
+                self.put(t, int(at[t]))
 
     def on(self, i: int) -> list[int]:
         """The tasks of a worker, the largest first."""
-        there = np.flatnonzero(self.at == i)
-        found: list[int] = there[np.argsort(-self.cpu[there], kind="stable")].tolist()
-        return found
+        return sorted(np.flatnonzero(self.at == i).tolist(), key=self.rank.__getitem__)
 
     def better(self, than: Best | None = None) -> Best:
         """The present placement with its cost, if that is less than another's."""
         total = self.total()
         return than if than and not _less(total, than[0]) else (total, self.at.copy())
 
+    def rent(self) -> float:
+        """The weighted $/s of the workers in use."""
+        return self.objective.rent * float(self.price @ (self.count > 0))
+
+    def paid_for(self) -> tuple[float, float, Any, Any]:
+        """The cores and the $/s of the workers that are compared; the same with one more each."""
+        if self.margins is None:
+            counted = self.compared(self.count)
+            cores, paid = float(self.speed @ counted), float(self.price @ counted)
+            self.margins = cores, paid, cores + self.speed * ~counted, paid + self.price * ~counted
+        return self.margins
+
+    def uneven(self) -> float:
+        """The weighted $/s of the imbalance."""
+        if not self.objective.imbalance:
+            return 0.0
+        squares, (cores, paid, _, _) = float(self.used @ self.load), self.paid_for()
+        return float(
+            self.objective.waiting(float(self.load.max()), squares, self.placed, cores, paid)
+        )
+
     def total(self) -> float:
         """The cost of the placement."""
-        per_s = self.objective.rent * float(self.price[self.count > 0].sum())
-        per_s += self.waiting(self.used, self.count)
         left_out = self.tasks - int(self.count.sum())
+        per_s = self.rent() + self.uneven()
         return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
 
     def place(self, t: int, stays: int = -1) -> bool:
@@ -178,22 +246,24 @@ class _Search(Pricing):
 
         On worker ``stays`` it has room in any case, and remains there if it costs no more.
         """
-        fits = (self.free >= self.need[t]).all(axis=1) & ~self.banned[t] & ~self.shut
+        fits = (self.free >= self.need[t]).all(axis=1) & self.may[t]
         if stays >= 0:
             fits[stays] = True
-        cost = self.opening * self.price * (self.count == 0) + self.taste
+        cost = self.entry + self.own[t]
         if self.objective.imbalance:
-            load, squares, total, cores, paid = self.sums(self.used, self.count)
-            after, new = (self.used + self.cpu[t]) / self.speed, ~self.compared(self.count)
-            squares = squares + self.speed * (after**2 - load**2)
-            cores, paid = cores + self.speed * new, paid + self.price * new
-            highest, total = np.maximum(after, load.max()), total + float(self.cpu[t])
-            cost = cost + self.objective.waiting(highest, squares, total, cores, paid)
-        cost = np.where(fits, self.objective.horizon_s * cost + self.own[t], np.inf)
+            cpu, (_, _, cores, paid) = self.cpu[t], self.paid_for()
+            more = cpu / self.speed
+            squares = self.used @ self.load + more * (2 * self.used + cpu)
+            highest = np.maximum(self.load + more, self.load.max())
+            uneven = self.objective.waiting(highest, squares, self.placed + cpu, cores, paid)
+            cost += self.objective.horizon_s * uneven
+        cost[~fits] = np.inf
         i = int(cost.argmin())
         i = i if stays < 0 or _less(cost[i], cost[stays]) else stays
-        self.put(t, i if cost[i] < np.inf else -1)
-        return bool(cost[i] < np.inf)
+        if cost[i] == np.inf:
+            return False
+        self.put(t, i)
+        return True
 
     # The steps
 
@@ -210,9 +280,7 @@ class _Search(Pricing):
 
     def insert(self, tasks: Sequence[int], *, ordered: bool = True) -> None:
         """Place tasks where they cost least, the largest first; others may have to make room."""
-        if ordered:
-            tasks = sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t))
-        for t in tasks:
+        for t in sorted(tasks, key=self.rank.__getitem__) if ordered else tasks:
             if not self.place(t):
                 self._eject(t)
 
@@ -220,7 +288,7 @@ class _Search(Pricing):
         """Place a task where another one makes room for it and goes elsewhere, if there is one."""
         lack = np.maximum(self.need[t] - self.free, 0.0).sum(axis=1)
         for i in np.argsort(lack, kind="stable")[:_DONORS].tolist():
-            if self.banned[t, i] or self.shut[i]:
+            if not self.may[t, i] or self.later[i] == np.inf:
                 continue
             for other in self.on(i)[:_TASKS]:
                 if (self.free[i] + self.need[other] < self.need[t]).any():
@@ -232,14 +300,11 @@ class _Search(Pricing):
                 self.put(t, -1)
                 self.put(other, i)
 
-    def anew(self, out: Sequence[int], shut: Mask, *, ordered: bool = True) -> None:
-        """Take tasks out and insert them anew, on workers that are not shut."""
-        at = self.at.copy()
-        at[out] = -1
-        self.restore(at)
-        self.shut = shut
+    def anew(self, out: Sequence[int], *, ordered: bool = True) -> None:
+        """Take tasks out and insert them anew."""
+        for t in out:
+            self.put(t, -1)
         self.insert(out, ordered=ordered)
-        self.shut = np.zeros(self.workers, bool)
 
     def empty(self) -> None:
         """Close workers, or replace them by cheaper ones, where that pays."""
@@ -249,7 +314,9 @@ class _Search(Pricing):
         for i in np.argsort(-value, kind="stable").tolist():
             if self.count[i] and failures < _FAILURES:
                 mark, before = self.at.copy(), self.total()
-                self.anew(self.on(i), np.arange(self.workers) == i)
+                self.enter(shut=np.arange(self.workers) == i)
+                self.anew(self.on(i))
+                self.enter()
                 failures = 0 if _less(self.total(), before) else failures + 1
                 if failures:
                     self.restore(mark)
@@ -274,7 +341,7 @@ class _Search(Pricing):
         best = self.better()
         for _ in range(4 * self.workers + self.tasks):
             counted = self.compared(self.count)
-            load = np.where(counted, self.used / self.speed, -np.inf)
+            load = np.where(counted, self.load, -np.inf)
             limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
             highest = np.argsort(-load)[: max(_HIGHEST, (self.workers - _ALONE) // _OF)]
             if not self._relieve(highest[load[highest] > limit], load):
@@ -301,9 +368,9 @@ class _Search(Pricing):
         less, alone = self.cpu[mine] - self.cpu[other], other == nothing
         here, there = (self.used[i] - less) / speed[i], (self.used[to] + less) / speed[to]
         fits = np.maximum(here, there) < load[i] * (1 - self.even)
-        fits &= (to != i) & ~self.shut[to]
-        if self.banned.any():
-            fits &= ~(_of(self.banned, mine, to) | _of(self.banned, other, i).T)
+        fits &= to != i
+        if not self.may.all():
+            fits &= _of(self.may, mine, to) & _of(self.may, other, i).T
         worst = self.free[i, _CPU] / self.limit[i]
         for kind in np.flatnonzero(self.need.any(axis=0)).tolist():
             more = self.need[mine, kind] - self.need[other, kind]
@@ -316,15 +383,15 @@ class _Search(Pricing):
             return False
         leaves = self.release & alone & (self.count[i] == 1)
         enters = ~self.compared(self.count)[to]
-        load, squares, total, cores, paid = self.sums(self.used, self.count)
-        before = self.objective.horizon_s * self.waiting(self.used, self.count)
+        load, squares, (cores, paid, _, _) = self.load, self.used @ self.load, self.paid_for()
+        before = self.objective.horizon_s * self.uneven()
         second, first = np.sort(np.append(load, 0.0))[-2:]
         highest = np.maximum(np.maximum(here, there), np.where(load[i] < first, first, second))
         squares = squares + speed[i] * (here**2 - load[i] ** 2)
         squares = squares + speed[to] * (there**2 - load[to] ** 2)
         cores = cores + speed[to] * enters - speed[i] * leaves
         paid = paid + price[to] * enters - price[i] * leaves
-        after = self.objective.waiting(highest, squares, total, cores, paid)
+        after = self.objective.waiting(highest, squares, self.placed, cores, paid)
         gains = before - self.objective.horizon_s * after
         gains += self.own[mine, i] + self.own[other, to]
         gains -= _of(self.own, mine, to) + _of(self.own, other, i).T
@@ -365,16 +432,18 @@ class _Search(Pricing):
         kinds = sorted((1, 2), key=lambda kind: scarce[kind])[: 2 if effort > 1 else 1]
         sizes = [np.argsort(-self.need[:-1, kind], kind="stable").tolist() for kind in kinds]
         # In a set all is paid for; large tasks go where there are many cores for each slot.
-        self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
+        taste = -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
             if not _less(rents[s], best[0]):
                 break
             drawn = (draw.sample(range(self.tasks), self.tasks) for _ in range(more))
             for tasks in (*sizes, *drawn):
-                self.anew(tasks, ~sets[s], ordered=False)
+                self.enter(0.0, taste, shut=~sets[s])
+                self.anew(tasks, ordered=False)
+                self.enter(0.0, taste)
                 self.nearer()
                 best = self.better(best)
-        self.opening, self.taste = self.objective.rent, np.zeros(self.workers)
+        self.enter()
         self.restore(best[1])
 
     def _sets(self) -> Mask:
@@ -406,10 +475,10 @@ class _Search(Pricing):
                 gone = draw.sample(used, min(len(used), 1 + k % 2))
                 out = np.flatnonzero(np.isin(self.at, gone)).tolist()
             missing = sorted({*out, *np.flatnonzero(self.at < 0).tolist()})
-            self.taste = self.price * np.array([draw.uniform(-1.0, 1.0) for _ in self.price])
+            self.enter(taste=self.price * np.array([draw.uniform(-1.0, 1.0) for _ in self.price]))
             draw.shuffle(missing)
-            self.anew(missing, self.shut, ordered=k % 2 == 0)
-            self.taste = np.zeros(self.workers)
+            self.anew(missing, ordered=k % 2 == 0)
+            self.enter()
             self.level()
             best = self.better(best)
             if self.total() > best[0] + abs(best[0]) * dearer * (1 - k / times):

@@ -187,7 +187,7 @@ class Pricing:
         tasks, workers = graph.tasks, snapshot.workers
         self.objective, self.release = objective, release
         self.number = {name: t for t, name in enumerate(graph.by_id)}
-        self.position = {name: i for i, name in enumerate(snapshot.by_id)}
+        self.position: dict[str | None, int] = {name: i for i, name in enumerate(snapshot.by_id)}
         shape = self.tasks, self.workers = len(tasks), len(workers)
         loads = cpu_loads(graph, snapshot) if loads is None else loads
         self.cpu = np.array([loads[name] for name in self.number], float)
@@ -207,8 +207,10 @@ class Pricing:
         self.lacks, self.reads = np.zeros(shape), np.zeros(shape)
         if present is not None:
             self.fixed_s = objective.move_s * np.array([name in present for name in self.number])
+            self.lacks += np.array([[task.state_bytes] for task in tasks]).reshape(-1, 1)
             for t, task in enumerate(tasks):
-                self.lacks[t] = task.state_bytes + max(task.cached.values(), default=0.0)
+                if task.cached:
+                    self.lacks[t] += max(task.cached.values())
                 for host, there in task.cached.items():
                     self.lacks[t, hosts.get(host, [])] -= there
         # Reads and streams: what the bytes from other hosts cost on each worker.
@@ -229,8 +231,8 @@ class Pricing:
 
     def indices(self, placement: Mapping[str, str]) -> Indices:
         """By task the position of its worker, or -1."""
-        at = self.position
-        return np.array([at.get(placement.get(name, ""), -1) for name in self.number], int)
+        at = self.position.get
+        return np.array([at(worker, -1) for worker in map(placement.get, self.number)], int)
 
     def rent_per_s(self, placement: Mapping[str, str]) -> float:
         """The price in $/s of the workers of a placement, without a weight."""

@@ -18,10 +18,11 @@ from scheduling.errors import InfeasibleError
 from scheduling.history import LoadEstimate
 from scheduling.local_search import improve
 from scheduling.model import Assignment, JobGraph, Move, Plan, Resources, Snapshot, Unplaced
+from scheduling.model.checks import unchecked
 from scheduling.model.cluster import Reserved
 from scheduling.objective import Numbers, Objective, PlacementCost, Pricing
 from scheduling.protocols import Policy, Rebalancer
-from scheduling.room import needs_of, room_of
+from scheduling.room import room_of
 from scheduling.splits import makeable, split_names
 
 __all__ = ["Asked", "Case", "Proposal"]
@@ -164,11 +165,12 @@ class Case:
         """The rebalancer's moves from a placement."""
         if self.asked.rebalancer is None or not placement:
             return ()
-        used = {task.id: self.snapshot.usage.get(task.id, task.demand) for task in self.graph.tasks}
-        for task, one in used.items():
-            used[task] = Resources(self.loads[task], one.memory_mb, one.disk_mb)
-        seen = dataclasses.replace(self.snapshot, placement=placement, usage=used)
-        return self.asked.rebalancer.rebalance(self.graph, seen)
+        usage, loads, used = self.snapshot.usage, self.loads, dict[str, Resources]()
+        for name, task in self.graph.by_id.items():
+            known = usage.get(name, task.demand).__dict__ | {"cpu_cores": loads[name]}
+            used[name] = unchecked(Resources, **known)
+        seen = self.snapshot.__dict__ | {"placement": placement, "usage": used}
+        return self.asked.rebalancer.rebalance(self.graph, unchecked(Snapshot, **seen))
 
     def plan(self, one: Proposal) -> Plan:
         """The plan that requests a proposal, for the tasks that there are at the moment."""
@@ -302,11 +304,11 @@ class Case:
         """Whether each worker that gets another task has room for all that it has then."""
         at = self.pricing.indices(placement)
         came = at[(at >= 0) & (at != self.pricing.present)]
-        return bool((self._left(placement, needs_of(self.as_measured))[came] >= 0).all())
+        return bool((self._left(placement, self.as_measured.needs)[came] >= 0).all())
 
     def _fitting(self, moves: Sequence[Move]) -> list[Move]:
         """The moves of whole tasks that have room, in order."""
-        needs, at, made = needs_of(self.graph), dict(self.present), []
+        needs, at, made = self.graph.needs, dict(self.present), []
         free, position = self._left(at, needs), self.pricing.position
         for one in moves:
             may = at.get(one.task) == one.source and one.target in position
@@ -320,26 +322,31 @@ class Case:
 
     def _with_fewer_moves(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """A placement with as many tasks and as much load on each worker, by few moves."""
-        names, present, loads = list(self.snapshot.by_id), self.pricing.present.tolist(), self.loads
-        at = self.pricing.indices(wanted)
+        pricing, needs, loads = self.pricing, self.as_measured.needs, self.loads
+        names, present, number = list(self.snapshot.by_id), pricing.present.tolist(), pricing.number
+        at = pricing.indices(wanted)
         there = np.flatnonzero(at >= 0)
-        load = np.bincount(at[there], self.pricing.cpu[there], len(names)).tolist()
-        count = np.bincount(at[there], minlength=len(names)).tolist()
-        spare = [one * max(_SLACK, _LEVEL * self.noise) + 1e-9 for one in load]
-        needs, found = needs_of(self.as_measured), dict[str, str]()
-        free, order = self._left(found, needs), sorted(wanted, key=lambda task: -loads[task])
-        for stay in (True, False):
-            for task in [task for task in order if task not in found]:
-                t = self.pricing.number[task]
-                i = present[t]
-                if not stay:
-                    room = np.flatnonzero((free >= needs[t]).all(axis=1)).tolist()
-                    i = min(room, key=lambda i: (count[i] <= 0, -load[i]), default=-1)
-                elif not count[i] or loads[task] > load[i] + spare[i]:
-                    i = -1
-                if i >= 0:
-                    found[task] = names[i]
-                    count[i] -= 1
-                    load[i] -= loads[task]
-                    free[i] -= needs[t]
+        load = np.bincount(at[there], pricing.cpu[there], len(names)).astype(float)
+        spare = (load * max(_SLACK, _LEVEL * self.noise) + 1e-9).tolist()
+        less, more = load.tolist(), np.bincount(at[there], minlength=len(names)).tolist()
+        found, rest = dict[str, str](), list[str]()
+        for task in sorted(wanted, key=lambda task: -loads[task]):
+            i, size = present[number[task]], loads[task]
+            if i >= 0 and more[i] and size <= less[i] + spare[i]:
+                found[task] = names[i]
+                more[i] -= 1
+                less[i] -= size
+            else:
+                rest.append(task)
+        free, load, lack = self._left(found, needs), np.array(less), np.array(more)
+        for task in rest:
+            t = number[task]
+            fits = (free >= needs[t]).all(axis=1)
+            first = fits & (lack > 0)
+            if fits.any():
+                i = int(np.where(first if first.any() else fits, load, -np.inf).argmax())
+                found[task] = names[i]
+                lack[i] -= 1
+                load[i] -= loads[task]
+                free[i] -= needs[t]
         return found

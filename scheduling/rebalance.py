@@ -149,13 +149,16 @@ class _Book:
             for taker in sorted(group, key=self.load) if self.load(giver) > aim.high else ():
                 while self.move(giver, taker, self.load(giver) - aim.high, aim):
                     pass
+                if self.load(giver) <= aim.high + _LEAST:
+                    break
         for taker in sorted(group, key=self.load):
             # Algorithm 2: those below L_min, the lowest with the highest.
             low = self.load(taker) < aim.low - _LEAST
             for giver in sorted(group, key=self.load, reverse=True) if low else ():
-                while self.load(taker) < aim.low - _LEAST:
-                    if not self.move(giver, taker, self.load(giver) - aim.mean, aim):
-                        break
+                while low and self.move(giver, taker, self.load(giver) - aim.mean, aim):
+                    low = self.load(taker) < aim.low - _LEAST
+                if not low:
+                    break
 
     def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> bool:
         """Move at most ``surplus`` (a share of the giver) of one task; whether anything moved.
@@ -172,28 +175,34 @@ class _Book:
         level = gap / (1 / gives + 1 / takes)  # beyond it the gap grows again
         towards = max((aim.mean - self.load(taker)) * takes, 0.0)
         wanted = min(min(surplus, most) * gives, room, level, towards)
-        able = sorted(
+        # Without splits, a task that is more than wanted, if the gap still shrinks.
+        whole = 0.0 if self.split else min(min(most, gap) * gives, room, 2 * level - _LEAST)
+        if max(wanted, whole) <= 0:
+            return False
+        able = [
             (-amount, task)
             for task, amount in self.units[giver].items()
-            if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
-        )
-        found = [one for one in able if -one[0] <= wanted + _LEAST][:1]
-        if not found and self.split and wanted > _LEAST:
-            found = [(-wanted, task) for _, task in able[:1]]
+            if amount > _LEAST and (giver, task) not in self.arrived
+        ]
+        able = self._with_slot(taker, able)
+        found = min((one for one in able if -one[0] <= wanted + _LEAST), default=None)
+        if not found and self.split and able and wanted > _LEAST:
+            found = -wanted, min(able)[1]
         elif not found and not self.split:
-            # Whole tasks only: the smallest that is more than wanted, if the gap still shrinks.
-            whole = min(min(most, gap) * gives, room, 2 * level - _LEAST)
-            found = [one for one in able if wanted < -one[0] < whole][-1:]
-        for amount, task in found:
-            self._make(task, giver, taker, -amount)
+            found = max((one for one in able if wanted < -one[0] < whole), default=None)
+        if found:
+            self._make(found[1], giver, taker, -found[0])
         return bool(found)
 
-    def _slot(self, node: str, task: str) -> bool:
+    def _with_slot(self, node: str, able: list[tuple[float, str]]) -> list[tuple[float, str]]:
+        """Those that a node has a slot for, or, where tasks are split, one of their operator."""
         there = self.units[node]
-        if self.slots is None or task in there or len(there) < self.slots.get(node, 0):
-            return True
-        of = {self.tasks[other].operator for other in there if other in self.tasks}
-        return self.split and task in self.tasks and self.tasks[task].operator in of
+        if self.slots is None or len(there) < self.slots.get(node, 0):
+            return able
+        known = self.tasks if self.split else {}
+        of = {known[other].operator for other in there if other in known}
+        of_task = ((one, known.get(one[1])) for one in able)
+        return [one for one, task in of_task if one[1] in there or (task and task.operator in of)]
 
     def _make(self, task: str, giver: str, taker: str, amount: float) -> None:
         before, had = self.load(giver) - self.load(taker), self.units[giver].pop(task)

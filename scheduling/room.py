@@ -12,8 +12,9 @@ from sortedcontainers import SortedList
 from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced
+from scheduling.model.checks import unchecked
 
-__all__ = ["Room", "needs_of", "room_of"]
+__all__ = ["Room", "room_of"]
 
 _SLACK = 5e-10  # sums in another order still fit
 
@@ -30,12 +31,6 @@ def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
     return room
 
 
-def needs_of(graph: JobGraph) -> NDArray[np.float64]:
-    """What each task (row) needs: a slot, cores, MB of memory, MB of disk."""
-    rows = [(1.0, t.demand.cpu_cores, t.demand.memory_mb, t.demand.disk_mb) for t in graph.tasks]
-    return np.array(rows, float).reshape(-1, 4)
-
-
 class Room:
     """Free slots and resources of the workers of a snapshot, by their positions in it.
 
@@ -49,8 +44,7 @@ class Room:
         self.at: dict[str, int] = {}
         self._graph, self._snapshot = graph, snapshot
         self._reasons: dict[str, str] = {}  # of placed tasks, and of those that were left
-        self._least_cores = min((task.demand.cpu_cores for task in graph.tasks), default=0.0)
-        self._least_mb = min((task.demand.memory_mb for task in graph.tasks), default=0.0)
+        self._least_cores, self._least_mb = graph.needs[:, 1:3].min(0, initial=np.inf).tolist()
         self._is_open = [self._takes_any(free) for free in self.free]
         self.open: SortedList[int] = SortedList(i for i, is_it in enumerate(self._is_open) if is_it)
 
@@ -104,11 +98,11 @@ class Room:
 
     def plan(self, policy: str) -> Plan:
         """The plan; what was not placed is unplaced; the score is the rent in $/s."""
-        at = {task: self.workers[i].id for task, i in self.at.items()}
+        at, why = {task: self.workers[i].id for task, i in self.at.items()}, self._reasons
         return Plan(
-            tuple(Assignment(task, name, self._reasons[task]) for task, name in at.items()),
+            tuple(unchecked(Assignment, task=t, worker=w, reason=why[t]) for t, w in at.items()),
             tuple(
-                Unplaced(task.id, self._reasons.get(task.id) or self._why(task))
+                Unplaced(task.id, why.get(task.id) or self._why(task))
                 for task in self._graph.tasks
                 if task.id not in at
             ),
@@ -128,14 +122,16 @@ class Room:
 
 
 def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
-    sizes = {worker.usable for worker in snapshot.workers}
-    needs = {task.demand for task in graph.tasks} if sizes else set()
-    large = {need for need in needs if not any(need.within(usable) for usable in sizes)}
-    for task in graph.tasks if large else ():
-        if task.demand in large:
-            most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
-            raise InfeasibleError(
-                f"task {task.id!r} needs {task.demand}; the largest worker, {most.id!r}, has "
-                f"{most.capacity}, of which {most.delta:.0%} (delta) may be taken. "
-                "Split the task into more partitions, or add a larger worker"
-            )
+    needs = graph.needs[:, 1:]
+    large = np.full(len(needs), bool(snapshot.workers))
+    for one in {worker.usable for worker in snapshot.workers} if large.size else ():
+        usable = np.array([one.cpu_cores, one.memory_mb, one.disk_mb])
+        large &= (needs > usable * (1 + 2 * _SLACK) + 2 * _SLACK).any(axis=1)
+    for t in np.flatnonzero(large)[:1].tolist():
+        task = graph.tasks[t]
+        most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
+        raise InfeasibleError(
+            f"task {task.id!r} needs {task.demand}; the largest worker, {most.id!r}, has "
+            f"{most.capacity}, of which {most.delta:.0%} (delta) may be taken. "
+            "Split the task into more partitions, or add a larger worker"
+        )

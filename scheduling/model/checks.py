@@ -161,17 +161,20 @@ class Checked:
     _of: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        now, of = self.__dict__, self._of.format_map(self.__dict__)
-        for name, rule in _rules(type(self)).items():  # type: ignore[arg-type]
-            good = rule(name, now[name], of)
-            if good is not now[name]:
-                object.__setattr__(self, name, good)
+        now = self.__dict__
+        for name, rule in _rules(type(self)):  # type: ignore[arg-type]
+            try:
+                now[name] = rule(name, now[name])
+            except ArgumentError:  # texts are made for those alone that are wrong
+                rule(name, now[name], self._of.format_map(now))
+                raise
 
 
 @cache
-def _rules(kind: Any) -> dict[str, Rule]:
+def _rules(kind: Any) -> tuple[tuple[str, Rule], ...]:
     types = typing.get_type_hints(kind, include_extras=True)
-    return {one.name: _rule_of(types[one.name]) for one in dataclasses.fields(kind) if one.init}
+    fields = (one for one in dataclasses.fields(kind) if one.init)
+    return tuple((one.name, _rule_of(types[one.name])) for one in fields)
 
 
 def _rule_of(kind: Any) -> Rule:

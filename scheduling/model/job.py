@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduling.errors import ArgumentError
 from scheduling.model import checks
 from scheduling.model.checks import AnyText, Checked, Finite, SomeShare, grouped
@@ -101,6 +104,13 @@ class JobGraph(Checked):
     def by_id(self) -> dict[str, Task]:
         """The tasks by their ids."""
         return {task.id: task for task in self.tasks}
+
+    @cached_property
+    def needs(self) -> NDArray[np.float64]:
+        """What each task (row) needs: a slot, cores, MB of memory, MB of disk. To be read only."""
+        every = [one.demand for one in self.tasks]
+        rows = [(1.0, one.cpu_cores, one.memory_mb, one.disk_mb) for one in every]
+        return np.array(rows, float).reshape(-1, 4)
 
     @cached_property
     def operators(self) -> dict[str, tuple[Task, ...]]:

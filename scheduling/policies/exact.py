@@ -19,7 +19,7 @@ from scheduling.cost import CostModel
 from scheduling.errors import TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.model.checks import Checked, whole
-from scheduling.room import Room, needs_of
+from scheduling.room import Room
 
 __all__ = ["Exact"]
 
@@ -90,7 +90,7 @@ class _Program:
 
     def _rooms(self) -> None:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
-        empty, needs = Room(self.graph, self.snapshot), needs_of(self.graph)
+        empty, needs = Room(self.graph, self.snapshot), self.graph.needs
         self.rows += [(_each(of_task), 0, 1) for of_task in self.on]
         for i in range(len(self.snapshot.workers)):
             rented = {self.on.size + i: -1.0}

@@ -179,10 +179,13 @@ class GSBFD(Greedy):
         for job in sorted(jobs, key=self._need, reverse=True):
             waiting, touched = list(job), []
             for rank, (_, i) in enumerate(list(queue)):
-                for task in (here := [task for task in waiting if room.fits(task, i)]):
+                before = len(room.at)
+                for task in waiting:
+                    if i not in room.open:
+                        break
                     if room.fits(task, i):
                         room.place(task, i, f"the worker with the {rank + 1}. least free")
-                if here:
+                if len(room.at) > before:
                     touched.append(i)
                     waiting = [task for task in waiting if task.id not in room.at]
                 if not waiting:
