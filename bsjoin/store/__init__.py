@@ -15,9 +15,10 @@ from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.store.merging import Gathering, HashRange, Merge, hash_ranges, run_groups
 from bsjoin.store.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
-from bsjoin.store.segment import Segment, SegmentInfo
+from bsjoin.store.segment import Segment
+from bsjoin.store.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.store.segment_writer import write_segment
-from bsjoin.store.unindexed import UnindexedInfo, write_unindexed
+from bsjoin.store.unindexed import write_unindexed
 
 __all__ = [
     "RUN",

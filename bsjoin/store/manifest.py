@@ -19,10 +19,13 @@ from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.sort_order import SortOrder, sort_orders
 from bsjoin.store import fields
-from bsjoin.store.segment import SegmentInfo
-from bsjoin.store.segment_entries import segment_entry, unindexed_entry
+from bsjoin.store.segment_entries import (
+    SegmentInfo,
+    UnindexedInfo,
+    segment_entry,
+    unindexed_entry,
+)
 from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
-from bsjoin.store.unindexed import UnindexedInfo
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 

@@ -17,10 +17,10 @@ from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.builds import Build
 from bsjoin.store.runs import RUN, RunInfo, RunRows
-from bsjoin.store.segment import SegmentInfo
+from bsjoin.store.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.store.segment_writer import write_segment
 from bsjoin.store.ties import Tie
-from bsjoin.store.unindexed import UnindexedInfo, write_unindexed
+from bsjoin.store.unindexed import write_unindexed
 
 __all__ = ["Gathering", "HashRange", "Merge", "hash_ranges", "run_groups"]
 

@@ -14,9 +14,6 @@ by their offsets (docs/decisions/0012-validation.md). All workers of a host shar
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,93 +21,20 @@ from numpy.typing import NDArray
 
 from bsjoin.index import HashIndex, hashes_of_integers, integers_of_hashes
 from bsjoin.index.checks import chunks, refuse
-from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.store.index_file import check_index_schema, index_of
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import map_batch, map_column, sound
+from bsjoin.store.segment_entries import SegmentInfo
 
 __all__ = [
     "Segment",
-    "SegmentInfo",
     "bools",
-    "column_file",
-    "index_file",
     "keys_and_longest_run",
     "take",
 ]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class SegmentInfo:
-    """The metadata of one segment in the manifest.
-
-    Args:
-        name: path of the files without their endings, relative to the table's location.
-        rows: number of rows.
-        keys: number of distinct keys.
-        longest_run: the largest number of rows of one key.
-        first_hash: the least hash of a row; no earlier segment contains it.
-        sizes: bytes of the files: the index, then each column.
-        checksums: XXH3-128 checksums of the files, in hexadecimal.
-        first_key: the least key, if the rows are sorted by an integer key that is dense
-            (:func:`bsjoin.index.are_dense`); None (default) if they are sorted by its hash.
-    """
-
-    name: str
-    rows: int
-    keys: int
-    longest_run: int
-    first_hash: int
-    sizes: tuple[int, ...]
-    checksums: tuple[str, ...]
-    first_key: int | None = None
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of the files, relative to the table's location."""
-        columns = range(len(self.sizes) - 1)
-        return (index_file(self.name), *(column_file(self.name, i) for i in columns))
-
-    @property
-    def bytes(self) -> int:
-        """The size of all files."""
-        return sum(self.sizes)
-
-    def to_json(self) -> dict[str, Any]:
-        """The metadata as a JSON object."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            ValueError: a value is out of its range.
-            TypeError: a field is missing or unknown.
-        """
-        info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
-        counts = (info.rows, info.keys, info.longest_run, *info.sizes)
-        if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
-            raise ValueError(f"rows, keys, longest_run and sizes are above 0: {counts}")
-        for name, value in (("first_hash", info.first_hash), ("first_key", info.first_key or 0)):
-            if not (type(value) is int and LEAST <= value <= GREATEST):
-                raise ValueError(f"{name}={value!r} is not an int64")
-        if not info.sizes or len(info.sizes) != len(info.checksums):
-            raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
-        return info
-
-
-def index_file(name: str) -> str:
-    """The name of the index of the segment ``name``."""
-    return f"{name}.index.arrow"
-
-
-def column_file(name: str, number: int) -> str:
-    """The name of a column of the segment ``name``."""
-    return f"{name}.{number}.arrow"
 
 
 def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:

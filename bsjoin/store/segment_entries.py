@@ -3,18 +3,138 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, TypeVar
 
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.store import fields
 from bsjoin.store.names import is_plain
-from bsjoin.store.segment import SegmentInfo
-from bsjoin.store.unindexed import UnindexedInfo
 
-__all__ = ["segment_entry", "unindexed_entry"]
+__all__ = [
+    "SegmentInfo",
+    "UnindexedInfo",
+    "column_file",
+    "index_file",
+    "segment_entry",
+    "unindexed_entry",
+]
 
 _MOST_ROWS = (1 << 31) - 1
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
+
+
+_Info = TypeVar("_Info", bound="_StoredRows")
+
+
+class _StoredRows:
+    """What the metadata of both kinds of segments have in common."""
+
+    name: str
+    rows: int
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+    _positive: ClassVar[tuple[str, ...]] = ("rows",)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(self.sizes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The metadata as a JSON object."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    @classmethod
+    def from_json(cls: type[_Info], data: dict[str, Any]) -> _Info:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            ValueError: a value is out of its range.
+            TypeError: a field is missing or unknown.
+        """
+        info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
+        counts = (*(getattr(info, name) for name in info._positive), *info.sizes)
+        if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
+            raise ValueError(f"{', '.join(info._positive)} and sizes are above 0: {counts}")
+        if len(info.sizes) != len(info.checksums):
+            raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
+        return info
+
+
+@dataclass(frozen=True)
+class SegmentInfo(_StoredRows):
+    """The metadata of one segment in the manifest.
+
+    Args:
+        name: path of the files without their endings, relative to the table's location.
+        rows: number of rows.
+        keys: number of distinct keys.
+        longest_run: the largest number of rows of one key.
+        first_hash: the least hash of a row; no earlier segment contains it.
+        sizes: bytes of the files: the index, then each column.
+        checksums: XXH3-128 checksums of the files, in hexadecimal.
+        first_key: the least key, if the rows are sorted by an integer key that is dense
+            (:func:`bsjoin.index.are_dense`); None (default) if they are sorted by its hash.
+    """
+
+    name: str
+    rows: int
+    keys: int
+    longest_run: int
+    first_hash: int
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+    first_key: int | None = None
+    _positive: ClassVar[tuple[str, ...]] = ("rows", "keys", "longest_run")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's location."""
+        columns = range(len(self.sizes) - 1)
+        return (index_file(self.name), *(column_file(self.name, i) for i in columns))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
+        """The inverse of :meth:`to_json`; with its errors."""
+        info = super().from_json(data)
+        for name, value in (("first_hash", info.first_hash), ("first_key", info.first_key or 0)):
+            if not (type(value) is int and LEAST <= value <= GREATEST):
+                raise ValueError(f"{name}={value!r} is not an int64")
+        if not info.sizes:
+            raise ValueError("a segment has a size for its index")
+        return info
+
+
+@dataclass(frozen=True)
+class UnindexedInfo(_StoredRows):
+    """The metadata of one segment without an index in the manifest.
+
+    Args:
+        name: path of the files without their endings, relative to the table's location.
+        rows: number of rows.
+        sizes: bytes of the files, one for each column that can be selected.
+        checksums: XXH3-128 checksums of the files, in hexadecimal.
+    """
+
+    name: str
+    rows: int
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's location."""
+        return tuple(column_file(self.name, i) for i in range(len(self.sizes)))
+
+
+def index_file(name: str) -> str:
+    """The name of the index of the segment ``name``."""
+    return f"{name}.index.arrow"
+
+
+def column_file(name: str, number: int) -> str:
+    """The name of a column of the segment ``name``."""
+    return f"{name}.{number}.arrow"
 
 
 def segment_entry(item: Any, columns: int, integers: bool) -> SegmentInfo:

@@ -24,13 +24,8 @@ from bsjoin.store.checksums import checksum
 from bsjoin.store.index_file import index_batch
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.range_index import RangeCodes, index_ranges, run_starts
-from bsjoin.store.segment import (
-    SegmentInfo,
-    bools,
-    column_file,
-    index_file,
-    keys_and_longest_run,
-)
+from bsjoin.store.segment import bools, keys_and_longest_run
+from bsjoin.store.segment_entries import SegmentInfo, column_file, index_file
 from bsjoin.store.ties import Tie, break_ties
 
 __all__ = ["Rows", "taken", "write_batch", "write_segment"]

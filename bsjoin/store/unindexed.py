@@ -13,64 +13,18 @@ that the same rows make the same files, whatever order the source gives them in.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index.encoding import GREATEST
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import map_column
-from bsjoin.store.segment import column_file
+from bsjoin.store.segment_entries import UnindexedInfo, column_file
 from bsjoin.store.segment_writer import Rows, taken, write_batch
 
-__all__ = ["UnindexedInfo", "unindexed_column", "write_unindexed"]
+__all__ = ["unindexed_column", "write_unindexed"]
 
 Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class UnindexedInfo:
-    """The metadata of one segment without an index in the manifest.
-
-    Args:
-        name: path of the files without their endings, relative to the table's location.
-        rows: number of rows.
-        sizes: bytes of the files, one for each column that can be selected.
-        checksums: XXH3-128 checksums of the files, in hexadecimal.
-    """
-
-    name: str
-    rows: int
-    sizes: tuple[int, ...]
-    checksums: tuple[str, ...]
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of the files, relative to the table's location."""
-        return tuple(column_file(self.name, i) for i in range(len(self.sizes)))
-
-    def to_json(self) -> dict[str, Any]:
-        """The metadata as a JSON object."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> UnindexedInfo:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            ValueError: a value is out of its range.
-            TypeError: a field is missing or unknown.
-        """
-        info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
-        counts = (info.rows, *info.sizes)
-        if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
-            raise ValueError(f"rows and sizes are above 0: {counts}")
-        if len(info.sizes) != len(info.checksums):
-            raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
-        return info
 
 
 def write_unindexed(
