@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
-import java.io.Serializable;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
@@ -14,9 +15,8 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
-import scala.Function1;
+import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
 
 /**
  * The code that bounds the rows of a range index, from a value of the stream's row; null if no row
@@ -26,12 +26,13 @@ import scala.collection.immutable.Seq;
  * Here it is evaluated for each row of the stream, so an error in it is none: the bound then leaves
  * out no row, and the condition, which stays beside the search, has the error.
  */
-public final class Bound extends Expression implements Serializable {
+public final class Bound extends OwnExpression {
   private final Expression child;
   private final CodeBound rule;
   private final boolean isSafe; // the value has no errors
 
   Bound(Expression child, CodeBound rule, boolean isSafe) {
+    super(child, rule, isSafe);
     this.child = child;
     this.rule = rule;
     this.isSafe = isSafe;
@@ -56,6 +57,7 @@ public final class Bound extends Expression implements Serializable {
       if (isSafe) {
         throw e;
       }
+      passOn(e);
       return rule.limit();
     }
     if (value == null) {
@@ -70,6 +72,18 @@ public final class Bound extends Expression implements Serializable {
     }
     long number = ((Number) value).longValue();
     return rule.mayBeNone() && rule.isNone(number) ? null : (Object) rule.code(number);
+  }
+
+  /** Throw an error that ends the task, and not only the value. */
+  public static void passOn(Exception error) {
+    TaskContext task = TaskContext.get();
+    boolean ends = task != null && task.isInterrupted();
+    for (Throwable at = error; at != null && !ends; at = at.getCause()) {
+      ends = at instanceof TaskKilledException || at instanceof InterruptedException;
+    }
+    if (ends) {
+      Platform.throwException(error);
+    }
   }
 
   private boolean isFloating() {
@@ -102,7 +116,8 @@ public final class Bound extends Expression implements Serializable {
     if (!isSafe) {
       String error = context.freshName("error");
       after +=
-          "} catch (Exception " + error + ") {\n" + isNull + " = false;\n" + code + " = "
+          "} catch (Exception " + error + ") {\n" + Bound.class.getName() + ".passOn(" + error
+              + ");\n" + isNull + " = false;\n" + code + " = "
               + (rule.limit() == Long.MIN_VALUE ? "Long.MIN_VALUE" : "Long.MAX_VALUE") + ";\n}\n";
     }
     // The code of the value stays a part of its own: escapes in it are not read once more.
@@ -123,47 +138,8 @@ public final class Bound extends Expression implements Serializable {
     return prettyName() + "(" + child + ")";
   }
 
-  // What Scala adds to a class of expressions.
-
-  @Override
-  public Seq<Expression> children() {
-    return Scala.seq(child);
-  }
-
-  @Override
-  public Expression mapChildren(Function1<Expression, Expression> change) {
-    Expression changed = change.apply(child);
-    return changed == child ? this : new Bound(changed, rule, isSafe);
-  }
-
   @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
     return new Bound(children.head(), rule, isSafe);
-  }
-
-  @Override
-  public int productArity() {
-    return 3;
-  }
-
-  @Override
-  public Object productElement(int number) {
-    return number == 0 ? child : number == 1 ? rule : (Object) isSafe;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof Bound;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof Bound && child.equals(((Bound) other).child)
-        && rule.equals(((Bound) other).rule) && isSafe == ((Bound) other).isSafe;
-  }
-
-  @Override
-  public int hashCode() {
-    return 31 * child.hashCode() + rule.hashCode();
   }
 }

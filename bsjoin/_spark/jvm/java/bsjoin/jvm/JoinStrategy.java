@@ -41,7 +41,7 @@ public final class JoinStrategy extends SparkStrategy {
       IndexJoin join =
           plan instanceof Join ? IndexJoin.of((Join) plan) : AsOfOfSpark.of(plan);
       return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
-    } catch (LinkageError | ClassCastException e) {
+    } catch (LinkageError e) {
       Linkage.failed(String.valueOf(e));
       return Scala.seq();
     }

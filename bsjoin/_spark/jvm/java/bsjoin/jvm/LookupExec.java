@@ -42,6 +42,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   private final Seq<Expression> condition;
   private final Seq<NamedExpression> columns;
   private final SparkPlan child;
+  private Seq<Attribute> output; // rules ask for it often, and each join for that of the one below
   private CodegenSupport parent;
   private Counts counts;
 
@@ -69,10 +70,13 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public Seq<Attribute> output() {
-    List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept);
-    List<Attribute> table = new ArrayList<>();
-    Scala.list(columns).forEach(column -> table.add(column.toAttribute()));
-    return Scala.seq(ordered(stream, table));
+    if (output == null) {
+      List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept);
+      List<Attribute> table = new ArrayList<>();
+      Scala.list(columns).forEach(column -> table.add(column.toAttribute()));
+      output = Scala.seq(ordered(stream, table));
+    }
+    return output;
   }
 
   private <T> List<T> ordered(List<T> stream, List<T> table) {
@@ -199,7 +203,22 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public boolean supportCodegen() {
-    return lookup.isSingle() || lookup.finder.most() <= MOST;
+    return lookup.isSingle() || made() <= MOST;
+  }
+
+  /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
+  private long made() {
+    return Math.min(lookup.finder.most(), MOST + 1) * kept(child);
+  }
+
+  /** How many rows the look-ups of a stage may make of one row: all are kept until it is done. */
+  private static long kept(SparkPlan plan) {
+    if (!(plan instanceof CodegenSupport) || !((CodegenSupport) plan).supportCodegen()) {
+      return 1; // another stage
+    }
+    return plan instanceof LookupExec && !((LookupExec) plan).lookup.isSingle()
+        ? ((LookupExec) plan).made()
+        : Scala.list(plan.children()).stream().mapToLong(LookupExec::kept).max().orElse(1);
   }
 
   @Override
@@ -260,19 +279,6 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public boolean equals(Object other) {
-    if (!(other instanceof LookupExec)) {
-      return false;
-    }
-    LookupExec that = (LookupExec) other;
-    return lookup.equals(that.lookup)
-        && arguments.equals(that.arguments)
-        && condition.equals(that.condition)
-        && columns.equals(that.columns)
-        && child.equals(that.child);
-  }
-
-  @Override
-  public int hashCode() {
-    return Objects.hash(lookup, arguments, condition, columns, child);
+    return OwnExpression.areEqual(this, other);
   }
 }

@@ -1,6 +1,5 @@
 package bsjoin.jvm;
 
-import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
@@ -14,7 +13,6 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StringType;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
 
 /**
  * A column of a stored table in the row of a reference; null if the reference is negative.
@@ -22,7 +20,7 @@ import scala.collection.immutable.Seq;
  * <p>Its generated code is two calls of {@link Columns}, small enough to stand in one method with
  * those of many other columns.
  */
-public final class Read extends Expression implements Serializable {
+public final class Read extends OwnExpression {
   private final Columns columns;
   private final int number; // of the column
   private final String name;
@@ -34,6 +32,7 @@ public final class Read extends Expression implements Serializable {
   Read(
       Columns columns, int number, String name, DataType type, boolean hasNulls, boolean mayMiss,
       Expression reference) {
+    super(columns, number, name, type, hasNulls, mayMiss, reference);
     this.columns = columns;
     this.number = number;
     this.name = name;
@@ -149,11 +148,6 @@ public final class Read extends Expression implements Serializable {
   }
 
   @Override
-  public Seq<Expression> children() {
-    return Scala.seq(reference);
-  }
-
-  @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
     return new Read(columns, number, name, type, hasNulls, mayMiss, children.head());
   }
@@ -166,39 +160,5 @@ public final class Read extends Expression implements Serializable {
   @Override
   public String sql() {
     return name;
-  }
-
-  @Override
-  public int productArity() {
-    return 7;
-  }
-
-  @Override
-  public Object productElement(int place) {
-    Object[] all = {columns, number, name, type, hasNulls, mayMiss, reference};
-    return all[place];
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof Read;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    if (!(other instanceof Read)) {
-      return false;
-    }
-    Read that = (Read) other;
-    return columns.equals(that.columns)
-        && number == that.number
-        && type.equals(that.type)
-        && mayMiss == that.mayMiss
-        && reference.equals(that.reference);
-  }
-
-  @Override
-  public int hashCode() {
-    return columns.hashCode() + 31 * number + reference.hashCode();
   }
 }
