@@ -8,6 +8,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.StringJoiner;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DayTimeIntervalType;
@@ -51,100 +53,79 @@ final class Manifest {
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   final SegmentInfo[] segments;
 
-  /** The segments of the rows that match nothing; null if such rows were left out. */
-  final UnindexedInfo[] unindexed;
+  /** What tells its file from another of the same name, see {@link Storage#stamp}. */
+  private Object stamp;
 
-  /** One segment: the beginning of its files' names, their sizes and checksums. */
-  static final class SegmentInfo {
+  /**
+   * The segments of the rows that match nothing, as a key is null, or in a table for range joins the
+   * point or the start; null if such rows were left out. No look-up reads them; a scan does.
+   */
+  final Rows[] unindexed;
+
+  /** Rows in files: the beginning of the files' names, their sizes and checksums. */
+  static class Rows {
     final String name;
     final long rows;
+    final long[] sizes;
+    final String[] checksums;
+    private final int before; // files before those of the columns that can be selected
+
+    Rows(JsonNode node, int before, int columns, String where) {
+      name = node.path("name").asText();
+      rows = whole(node, "rows");
+      this.before = before;
+      sizes = new long[node.path("sizes").size()];
+      checksums = new String[sizes.length];
+      boolean sized = sizes.length == before + columns && rows >= 1 && rows <= MOST_ROWS;
+      for (int i = 0; i < sizes.length; i++) {
+        sizes[i] = node.path("sizes").get(i).asLong();
+        checksums[i] = node.path("checksums").path(i).asText();
+        sized &= sizes[i] > 0;
+      }
+      if (!name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}")) {
+        throw TableError.damaged(
+            where, "the segment name '" + name + "' is not in a folder below 'data/'");
+      }
+      if (!sized) {
+        throw hasOtherSizes(where);
+      }
+    }
+
+    final IllegalStateException hasOtherSizes(String where) {
+      return TableError.damaged(
+          where, "the segment '" + name + "' has other sizes or rows than bsjoin writes");
+    }
+
+    /** The number of the file of a column that can be selected. */
+    final int fileOf(int column) {
+      return before + column;
+    }
+
+    /** The name of a file: the index, if there is one, then compared keys, then the columns. */
+    final String file(int number) {
+      int column = before == 0 ? number : number - 1;
+      return name + "." + (column < 0 ? "index" : String.valueOf(column)) + ".arrow";
+    }
+  }
+
+  /** A segment, whose first file is its index. */
+  static final class SegmentInfo extends Rows {
     final long firstHash;
     final Long firstKey; // if the rows are in the order of an integer key; else null
     final int longestRun;
-    final long[] sizes;
-    final String[] checksums;
 
-    SegmentInfo(JsonNode node, int files, boolean isByInteger, String where) {
-      name = node.path("name").asText();
-      rows = whole(node, "rows");
+    SegmentInfo(JsonNode node, int compared, int columns, boolean isByInteger, String where) {
+      super(node, 1 + compared, columns, where);
       firstHash = whole(node, "first_hash");
       firstKey = node.hasNonNull("first_key") ? whole(node, "first_key") : null;
       if (firstKey != null && !isByInteger) {
         throw TableError.damaged(where, "the segment '" + name + "' has a first_key of no integer");
       }
       longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
-      sizes = sizes(node);
-      checksums = checksums(node, sizes.length);
-      checkFiles(name, rows, sizes, files, where);
       if (longestRun < 1 || longestRun > rows) {
-        throw hasOtherSizes(name, where);
+        throw hasOtherSizes(where);
       }
     }
-
-    /** A file: 0 for the index, then the columns. */
-    String file(int number) {
-      return name + "." + (number == 0 ? "index" : String.valueOf(number - 1)) + ".arrow";
-    }
-  }
-
-  /**
-   * A segment of rows that match nothing, as a key is null, or in a table for range joins the point
-   * or the start. No look-up reads it; a scan of the table does.
-   */
-  static final class UnindexedInfo {
-    final String name;
-    final long rows;
-    final long[] sizes;
-    final String[] checksums;
-
-    UnindexedInfo(JsonNode node, int columns, String where) {
-      name = node.path("name").asText();
-      rows = whole(node, "rows");
-      sizes = sizes(node);
-      checksums = checksums(node, sizes.length);
-      checkFiles(name, rows, sizes, columns, where);
-    }
-
-    /** The file of a column, by its number among those that can be selected. */
-    String file(int column) {
-      return name + "." + column + ".arrow";
-    }
-  }
-
-  private static long[] sizes(JsonNode node) {
-    long[] sizes = new long[node.path("sizes").size()];
-    for (int i = 0; i < sizes.length; i++) {
-      sizes[i] = node.path("sizes").get(i).asLong();
-    }
-    return sizes;
-  }
-
-  private static String[] checksums(JsonNode node, int files) {
-    String[] checksums = new String[files];
-    for (int i = 0; i < files; i++) {
-      checksums[i] = node.path("checksums").path(i).asText();
-    }
-    return checksums;
-  }
-
-  /** Refuse a segment whose files are elsewhere, or have other sizes or rows than bsjoin writes. */
-  private static void checkFiles(String name, long rows, long[] sizes, int files, String where) {
-    if (!name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}")) {
-      throw TableError.damaged(
-          where, "the segment name '" + name + "' is not in a folder below 'data/'");
-    }
-    boolean sized = sizes.length == files && rows >= 1 && rows <= MOST_ROWS;
-    for (long size : sizes) {
-      sized &= size > 0;
-    }
-    if (!sized) {
-      throw hasOtherSizes(name, where);
-    }
-  }
-
-  private static IllegalStateException hasOtherSizes(String name, String where) {
-    return TableError.damaged(
-        where, "the segment '" + name + "' has other sizes or rows than bsjoin writes");
   }
 
   private Manifest(JsonNode node, String where) throws IOException {
@@ -204,7 +185,7 @@ final class Manifest {
     for (int i = 0; i < segments.length; i++) {
       segments[i] =
           new SegmentInfo(
-              listed.get(i), 1 + compared.length + columns.length(), isByInteger, where);
+              listed.get(i), compared.length, columns.length(), isByInteger, where);
       if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
         throw TableError.damaged(where, "its segments are not in order");
       }
@@ -214,19 +195,19 @@ final class Manifest {
     unindexed = node.hasNonNull("unindexed") ? unindexed(node.path("unindexed"), where) : null;
   }
 
-  private UnindexedInfo[] unindexed(JsonNode listed, String where) {
+  private Rows[] unindexed(JsonNode listed, String where) {
     if (!listed.isArray()) {
       throw TableError.damaged(where, "its field 'unindexed' is not a list");
     }
-    UnindexedInfo[] found = new UnindexedInfo[listed.size()];
+    Rows[] found = new Rows[listed.size()];
     for (int i = 0; i < found.length; i++) {
-      found[i] = new UnindexedInfo(listed.get(i), columns.length(), where);
+      found[i] = new Rows(listed.get(i), 0, columns.length(), where);
     }
     Set<String> names = new HashSet<>();
     for (SegmentInfo segment : segments) {
       names.add(segment.name);
     }
-    for (UnindexedInfo segment : found) {
+    for (Rows segment : found) {
       if (!names.add(segment.name)) {
         throw TableError.damaged(where, "it lists the segment '" + segment.name + "' twice");
       }
@@ -269,9 +250,34 @@ final class Manifest {
     return value.asLong();
   }
 
+  /** Whether its file is known to be the one that was read. */
+  boolean isStill(Storage storage) {
+    return stamp != null && stamp.equals(storage.stamp(version));
+  }
+
+  /**
+   * The same manifest as it is there now; null if it is not there (any more).
+   *
+   * @throws IllegalStateException the table was built again at its path: this is another version
+   */
+  Manifest again(Storage storage) {
+    if (stamp == null || isStill(storage)) {
+      return this;
+    }
+    Manifest there = read(storage, version);
+    if (there != null && there.createdAtUs != createdAtUs) {
+      throw TableError.of(
+          "VersionGoneError",
+          "version " + version + " of the table in '" + storage.name + "' is not the one that the "
+              + "query was analysed with: the table was built again. Make the DataFrame or view anew");
+    }
+    return there;
+  }
+
   /** The manifest of a version; null if it is not there (any more). */
   static Manifest read(Storage storage, int version) {
     String where = storage.nameOf(name(version));
+    Object stamp = storage.stamp(version); // first: a later file has another
     String content = storage.manifest(version);
     if (content == null) {
       return null;
@@ -281,6 +287,7 @@ final class Manifest {
       if (found.version != version) {
         throw TableError.damaged(where, "it is that of version " + found.version);
       }
+      found.stamp = stamp;
       return found;
     } catch (Exception e) { // Spark's reader of types throws checked ones that it does not declare
       if (TableError.is(e)) {
@@ -290,21 +297,6 @@ final class Manifest {
     } catch (StackOverflowError e) {
       throw TableError.damaged(where, "it is nested too deep");
     }
-  }
-
-  /** The manifest of the newest version. */
-  static Manifest newest(Storage storage) {
-    int[] numbers = storage.numbers();
-    for (int i = numbers.length - 1; i >= 0; i--) {
-      Manifest found = read(storage, numbers[i]);
-      if (found != null) { // else it is removed at this moment
-        return found;
-      }
-    }
-    throw TableError.of(
-        "NotATableError",
-        "'" + storage.name + "' holds no table of bsjoin: there is no version in its folder '"
-            + FOLDER + "'. Build one with BatchTable.build(df, on=..., path=...)");
   }
 
   /** The number of the segment that has the rows with a hash, if there are any; -1 if none can. */
@@ -322,13 +314,14 @@ final class Manifest {
     return low - 1;
   }
 
+  /** All that has rows. */
+  Stream<Rows> parts() {
+    return Stream.concat(Stream.of(segments), isWhole() ? Stream.of(unindexed) : Stream.empty());
+  }
+
   /** The number of all rows that are stored. */
   long rows() {
-    long found = unindexedRows();
-    for (SegmentInfo segment : segments) {
-      found += segment.rows;
-    }
-    return found;
+    return parts().mapToLong(part -> part.rows).sum();
   }
 
   /** Whether the range columns have codes of 64 bits; others are stored by their ranks. */
@@ -343,21 +336,8 @@ final class Manifest {
   }
 
   /** The names of all files. */
-  List<String> files() {
-    List<String> names = new ArrayList<>();
-    for (SegmentInfo segment : segments) {
-      for (int i = 0; i < segment.sizes.length; i++) {
-        names.add(segment.file(i));
-      }
-    }
-    if (isWhole()) {
-      for (UnindexedInfo segment : unindexed) {
-        for (int i = 0; i < segment.sizes.length; i++) {
-          names.add(segment.file(i));
-        }
-      }
-    }
-    return names;
+  Stream<String> files() {
+    return parts().flatMap(part -> IntStream.range(0, part.sizes.length).mapToObj(part::file));
   }
 
   /**
@@ -368,20 +348,9 @@ final class Manifest {
     return unindexed != null;
   }
 
-  /** How many rows match nothing, and are stored; 0 if such rows were left out. */
-  long unindexedRows() {
-    long rows = 0;
-    if (isWhole()) {
-      for (UnindexedInfo segment : unindexed) {
-        rows += segment.rows;
-      }
-    }
-    return rows;
-  }
-
   /** Whether a row may have a null key: then {@code NOT IN} has no answer but null for it. */
   boolean mayHaveNullKeys() {
-    return !isWhole() || unindexedRows() > 0;
+    return !isWhole() || unindexed.length > 0;
   }
 
   /**

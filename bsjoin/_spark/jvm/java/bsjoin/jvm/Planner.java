@@ -17,12 +17,11 @@ final class Planner {
 
   private Planner() {}
 
-  /** Let the active session join by the index; whoever has a table has its index. */
+  /** Let the active session, which plans a query with a stored table, join by the index. */
   static void install() {
     try {
       Option<SparkSession> active = SparkSession.getActiveSession();
       if (active.isDefined()) {
-        Linkage.start();
         install(active.get());
       }
     } catch (LinkageError | ClassCastException e) {

@@ -1,5 +1,7 @@
 package bsjoin.jvm;
 
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -12,6 +14,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * maxStalenessUs}, see {@link Table#of}.
  */
 public final class Source implements TableProvider, DataSourceRegister {
+  private static final List<String> KNOWN = Arrays.asList("versionAsOf", "maxStalenessUs");
+
   @Override
   public String shortName() {
     return "bsjoin";
@@ -19,7 +23,7 @@ public final class Source implements TableProvider, DataSourceRegister {
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    return table(options).schema();
+    return new StructType(); // Spark hands it to getTable, which reads the table's own
   }
 
   @Override
@@ -29,7 +33,7 @@ public final class Source implements TableProvider, DataSourceRegister {
   }
 
   private static StoredTable table(CaseInsensitiveStringMap options) {
-    Planner.install();
+    Linkage.start();
     String path = options.get("path");
     if (path == null) {
       throw new IllegalArgumentException(
@@ -40,6 +44,12 @@ public final class Source implements TableProvider, DataSourceRegister {
           "spark.read.format(\"bsjoin\") takes no timestampAsOf: read the table by its name in "
               + "the catalog, spark.read.option(\"timestampAsOf\", time).table(\"bsjoin.name\"), or "
               + "a version by its number, versionAsOf");
+    }
+    for (String name : options.asCaseSensitiveMap().keySet()) {
+      if (!name.equalsIgnoreCase("path") && KNOWN.stream().noneMatch(name::equalsIgnoreCase)) {
+        throw new IllegalArgumentException(
+            "spark.read.format(\"bsjoin\") has no option '" + name + "': there are " + KNOWN);
+      }
     }
     String version = options.get("versionAsOf");
     return version == null

@@ -50,17 +50,10 @@ final class StoredRows implements PartitionReaderFactory {
     final String checksum;
     final boolean nullable;
 
-    File(Manifest.SegmentInfo segment, int number, boolean nullable) {
+    File(Manifest.Rows segment, int number, boolean nullable) {
       name = segment.file(number);
       size = segment.sizes[number];
       checksum = segment.checksums[number];
-      this.nullable = nullable;
-    }
-
-    File(Manifest.UnindexedInfo segment, int column, boolean nullable) {
-      name = segment.file(column);
-      size = segment.sizes[column];
-      checksum = segment.checksums[column];
       this.nullable = nullable;
     }
   }

@@ -35,8 +35,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   final Manifest manifest;
   final boolean live; // planned for real-time mode, where the version goes on
   final StructType columns;
-  private final List<Manifest.SegmentInfo> segments; // that are read
-  private final List<Manifest.UnindexedInfo> unindexed; // that are read
+  private final List<Manifest.Rows> parts; // that are read
+  private final int segments; // of them
 
   private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
     this.table = table;
@@ -48,13 +48,13 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
       check(field);
     }
     Set<Long> hashes = KeyFilter.hashes(manifest, filters);
-    segments = segments(hashes);
+    parts = segments(hashes);
+    segments = parts.size();
     // A row outside of the index has no key, or in a table for range joins perhaps no point.
     boolean hasKeys = hashes != null && manifest.rangeColumns == 0;
-    unindexed =
-        hasKeys || !manifest.isWhole()
-            ? Collections.emptyList()
-            : Arrays.asList(manifest.unindexed);
+    if (!hasKeys && manifest.isWhole()) {
+      parts.addAll(Arrays.asList(manifest.unindexed));
+    }
   }
 
   /** What Spark tells before it plans; all filters are left to it, see {@link KeyFilter}. */
@@ -92,8 +92,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   /** The segments that can have keys with these hashes; all for null. */
-  private List<Manifest.SegmentInfo> segments(Set<Long> hashes) {
-    List<Manifest.SegmentInfo> all = Arrays.asList(manifest.segments);
+  private List<Manifest.Rows> segments(Set<Long> hashes) {
+    List<Manifest.Rows> all = new ArrayList<>(Arrays.asList(manifest.segments));
     if (hashes == null) {
       return all;
     }
@@ -147,27 +147,20 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   public String description() {
     return "bsjoin " + table.path + " version " + manifest.version + " "
         + Arrays.toString(columns.fieldNames())
-        + (segments.size() == manifest.segments.length
+        + (segments == manifest.segments.length
             ? ""
-            : ", " + segments.size() + " of " + manifest.segments.length + " segments");
+            : ", " + segments + " of " + manifest.segments.length + " segments");
   }
 
   @Override
   public Statistics estimateStatistics() {
     long rows = 0;
     long bytes = 0;
-    for (Manifest.SegmentInfo segment : segments) {
-      rows += segment.rows;
+    for (Manifest.Rows part : parts) {
+      rows += part.rows;
       for (StructField field : columns.fields()) {
         int place = manifest.place(field.name());
-        bytes += place < 0 ? 0 : segment.sizes[1 + place];
-      }
-    }
-    for (Manifest.UnindexedInfo segment : unindexed) {
-      rows += segment.rows;
-      for (StructField field : columns.fields()) {
-        int place = manifest.place(field.name());
-        bytes += place < 0 ? 0 : segment.sizes[place - manifest.compared.length];
+        bytes += place < 0 ? 0 : part.sizes[part.fileOf(place - manifest.compared.length)];
       }
     }
     OptionalLong counted = OptionalLong.of(rows);
@@ -197,23 +190,16 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     int cores = SparkContext.getOrCreate().defaultParallelism();
     long most = Math.max(LEAST, Math.min(MOST, manifest.rows() / cores + 1));
     List<InputPartition> found = new ArrayList<>();
-    for (Manifest.SegmentInfo segment : segments) {
-      addParts(files(segment), segment.rows, most, found);
-    }
-    for (Manifest.UnindexedInfo segment : unindexed) {
-      addParts(files(segment), segment.rows, most, found);
+    for (Manifest.Rows segment : parts) {
+      StoredRows.File[] files = files(segment);
+      long count = (segment.rows + most - 1) / most;
+      for (long i = 0; i < count; i++) {
+        int from = (int) (segment.rows * i / count);
+        int to = (int) (segment.rows * (i + 1) / count);
+        found.add(new StoredRows.Part(files, (int) segment.rows, from, to));
+      }
     }
     return found.toArray(new InputPartition[0]);
-  }
-
-  private static void addParts(
-      StoredRows.File[] files, long rows, long most, List<InputPartition> found) {
-    long parts = (rows + most - 1) / most;
-    for (long i = 0; i < parts; i++) {
-      int from = (int) (rows * i / parts);
-      int to = (int) (rows * (i + 1) / parts);
-      found.add(new StoredRows.Part(files, (int) rows, from, to));
-    }
   }
 
   /** Refuse to scan a version that lacks rows; joins by the index do not need those. */
@@ -228,29 +214,16 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     }
   }
 
-  private StoredRows.File[] files(Manifest.SegmentInfo segment) {
+  private StoredRows.File[] files(Manifest.Rows segment) {
     StructField[] fields = columns.fields();
     StoredRows.File[] files = new StoredRows.File[fields.length];
     for (int i = 0; i < fields.length; i++) {
       int place = manifest.place(fields[i].name());
+      int number = segment.fileOf(place - manifest.compared.length);
       files[i] =
           place < 0
               ? null // it was added later
-              : new StoredRows.File(segment, 1 + place, manifest.isNullable(place));
-    }
-    return files;
-  }
-
-  private StoredRows.File[] files(Manifest.UnindexedInfo segment) {
-    StructField[] fields = columns.fields();
-    StoredRows.File[] files = new StoredRows.File[fields.length];
-    for (int i = 0; i < fields.length; i++) {
-      int place = manifest.place(fields[i].name());
-      files[i] =
-          place < 0
-              ? null // it was added later
-              : new StoredRows.File(
-                  segment, place - manifest.compared.length, manifest.isNullable(place));
+              : new StoredRows.File(segment, number, manifest.isNullable(place));
     }
     return files;
   }
@@ -268,8 +241,7 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
         && ((StoredScan) other).table.equals(table)
         && ((StoredScan) other).manifest.version == manifest.version
         && ((StoredScan) other).columns.equals(columns)
-        && ((StoredScan) other).segments.equals(segments)
-        && ((StoredScan) other).unindexed.equals(unindexed);
+        && ((StoredScan) other).parts.equals(parts);
   }
 
   @Override

@@ -52,8 +52,9 @@ final class StoredTable extends ReadOnlyTable {
     String address = Address.of(path);
     boolean isLocal = !address.contains("://");
     List<String> python = isLocal ? Collections.emptyList() : SessionSettings.python();
-    Manifest manifest = Manifest.newest(Storage.of(address, python));
+    Manifest manifest = Table.newest(address, python);
     Table table = Table.of(address, manifest.createdAtUs, maxStalenessUs, python);
+    table.know(manifest);
     return new StoredTable(address, label.equals(path) ? address : label, table, manifest, false);
   }
 
@@ -124,6 +125,7 @@ final class StoredTable extends ReadOnlyTable {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    Planner.install(); // here, as a view may come from another session than the one that plans
     return new StoredScan.Builder(this, schema);
   }
 

@@ -7,12 +7,14 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -36,19 +38,19 @@ abstract class StoredTables implements TableCatalog {
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier identifier) {
-    return StoredTable.newest(found(identifier), identifier.name(), 0);
+    return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), 0));
   }
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table loadTable(
       Identifier identifier, String version) {
-    return StoredTable.numbered(found(identifier), identifier.name(), version);
+    return loaded(identifier, path -> StoredTable.numbered(path, identifier.name(), version));
   }
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table loadTable(
       Identifier identifier, long timestampUs) {
-    return StoredTable.at(found(identifier), identifier.name(), timestampUs);
+    return loaded(identifier, path -> StoredTable.at(path, identifier.name(), timestampUs));
   }
 
   @Override
@@ -56,16 +58,24 @@ abstract class StoredTables implements TableCatalog {
     return path(identifier) != null;
   }
 
-  /** The path of a table. */
-  private static String found(Identifier identifier) {
-    Planner.install();
+  private static StoredTable loaded(Identifier identifier, Function<String, StoredTable> load) {
+    Linkage.start();
     String path = path(identifier);
-    if (path != null) {
-      return path;
+    IllegalStateException cause = null;
+    try {
+      if (path != null) {
+        return load.apply(path);
+      }
+    } catch (IllegalStateException e) {
+      if (!e.getMessage().startsWith(TableError.NO_TABLE)) {
+        throw e;
+      }
+      cause = e;
     }
     // After a NoSuchTableException Spark would take the name for a file's, in the format bsjoin.
     throw StoredTables.<RuntimeException>undeclared(
-        new AnalysisException("TABLE_OR_VIEW_NOT_FOUND", named(identifier)));
+        new AnalysisException(
+            "TABLE_OR_VIEW_NOT_FOUND", named(identifier, cause), Option.apply(cause)));
   }
 
   /** An exception for a method of Spark that declares only others. */
@@ -74,14 +84,16 @@ abstract class StoredTables implements TableCatalog {
     throw (T) error;
   }
 
-  private static scala.collection.immutable.Map<String, String> named(Identifier identifier) {
+  private static scala.collection.immutable.Map<String, String> named(
+      Identifier identifier, IllegalStateException cause) {
     List<String> parts = new ArrayList<>();
     parts.add("bsjoin");
     parts.addAll(Arrays.asList(identifier.namespace()));
     parts.add(identifier.name());
     String name = parts.stream().map(p -> "`" + p.replace("`", "``") + "`").collect(joining("."));
     Map<String, String> named = new HashMap<>();
-    named.put("relationName", name);
+    String reason = cause == null ? "" : cause.getMessage().replace(TableError.NO_TABLE, " (") + ")";
+    named.put("relationName", name + reason); // without it nobody would see the cause
     named.put("searchPath", "`bsjoin`"); // of later versions of Spark
     return Map$.MODULE$.from(CollectionConverters.asScala(named));
   }

@@ -30,7 +30,6 @@ final class Table {
   private final long epoch;
   private final long maxStalenessUs;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
-  private final Map<Integer, Object> stamps = new HashMap<>(); // of the files that were compared
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
@@ -83,6 +82,37 @@ final class Table {
     }
   }
 
+  /** The manifest of the newest version at a path; one that is known is not read again. */
+  static Manifest newest(String path, List<String> python) {
+    Storage storage = Storage.of(path, python);
+    Table table;
+    synchronized (TABLES) {
+      ArrayDeque<Table> there = TABLES.get(path);
+      table = there == null ? null : there.getLast();
+    }
+    int[] numbers = storage.numbers();
+    for (int i = numbers.length - 1; i >= 0; i--) {
+      Manifest found = table == null ? null : table.ifKnown(numbers[i]);
+      found = found != null && found.isStill(storage) ? found : Manifest.read(storage, numbers[i]);
+      if (found != null) { // else it is removed at this moment
+        return found;
+      }
+    }
+    throw TableError.of(
+        "NotATableError",
+        "'" + path + "' holds no table of bsjoin: there is no version in its folder '"
+            + Manifest.FOLDER + "'. Build one with BatchTable.build(df, on=..., path=...)");
+  }
+
+  private synchronized Manifest ifKnown(int number) {
+    return known.get(number);
+  }
+
+  /** Add a manifest that was read. */
+  synchronized void know(Manifest manifest) {
+    known.put(manifest.version, manifest);
+  }
+
   /** Let go of the tables whose folders are removed: their files occupy the disk until then. */
   private static void forgetRemoved() {
     TABLES.values().removeIf(tables -> tables.getLast().storage.isRemoved());
@@ -102,32 +132,21 @@ final class Table {
     return chosen(timeUs).version;
   }
 
-  /** The metadata of the version for a query that is planned, which is still there; see {@link #at}. */
+  /** The metadata of the version for a query that is planned; see {@link #at}. */
   synchronized Manifest manifestAt(long timeUs) {
-    return current(chosen(timeUs));
+    return chosen(timeUs);
   }
 
   /** The same metadata, unless the table was built again at its path since they were read. */
   synchronized Manifest current(Manifest manifest) {
-    Object stamp = storage.stamp(manifest.version);
-    if (stamp != null && !stamp.equals(stamps.get(manifest.version))) {
-      Manifest there = Manifest.read(storage, manifest.version);
-      if (there == null || there.createdAtUs != manifest.createdAtUs) {
-        throw TableError.of(
-            "VersionGoneError",
-            "version " + manifest.version + " of the table in '" + storage.name + "' is not the one "
-                + "that the query was analysed with: the table was built again. Make the DataFrame "
-                + "or view anew");
-      }
-      stamps.put(manifest.version, stamp);
-    }
-    return manifest;
+    Manifest there = manifest.again(storage);
+    return there == null ? manifest : there; // of a version that is gone: its files are missed
   }
 
   private Manifest chosen(long timeUs) {
     Manifest chosen = times.get(timeUs);
     if (chosen != null) {
-      return chosen;
+      return current(chosen);
     }
     // First: a version that is published in between takes nothing from them.
     List<long[]> marks = maxStalenessUs == 0 ? new ArrayList<>() : Freshness.marks(storage.freshMarks());
@@ -140,7 +159,13 @@ final class Table {
     if (chosen == null) {
       // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
-      if (oldest == null || oldest.getKey() != 1) {
+      if (oldest == null) {
+        throw TableError.of(
+            "VersionGoneError",
+            "the table in '" + storage.name + "' has no version any more: it was removed after the "
+                + "query was analysed. Build it again, and make the DataFrame or view anew");
+      }
+      if (oldest.getKey() != 1) {
         throw TableError.of(
             "VersionGoneError",
             "a micro-batch of time " + timeUs + " µs needs a version of the table in '"
@@ -191,18 +216,19 @@ final class Table {
   /** The metadata of a version by its number. */
   synchronized Manifest manifest(int number) {
     Manifest manifest = known.get(number);
-    if (manifest == null) {
-      manifest = Manifest.read(storage, number);
-      if (manifest == null) {
-        throw TableError.of(
-            "VersionGoneError",
-            "version " + number + " of the table in '" + storage.name + "' is not there (any "
-                + "more); there are " + Arrays.toString(storage.numbers()) + ". A result is bound "
-                + "to the version it was planned with: plan it again, and keep versions longer "
-                + "when you vacuum");
-      }
-      known.put(number, manifest);
+    if (manifest != null) {
+      return current(manifest);
     }
+    manifest = Manifest.read(storage, number);
+    if (manifest == null) {
+      throw TableError.of(
+          "VersionGoneError",
+          "version " + number + " of the table in '" + storage.name + "' is not there (any more); "
+              + "there are " + Arrays.toString(storage.numbers()) + ". A result is bound to the "
+              + "version it was planned with: plan it again, and keep versions longer when you "
+              + "vacuum");
+    }
+    known.put(number, manifest);
     return manifest;
   }
 
@@ -231,7 +257,7 @@ final class Table {
       version = new Version(storage, manifest);
       open.set(slot, new WeakReference<>(version));
       keep(version);
-      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files().stream()).iterator());
+      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files()).iterator());
     }
     keep(version);
     return version;
@@ -249,7 +275,7 @@ final class Table {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
     for (int number : storage.numbers()) {
       Manifest manifest = known.get(number);
-      manifest = manifest == null ? Manifest.read(storage, number) : manifest;
+      manifest = manifest == null ? Manifest.read(storage, number) : manifest.again(storage);
       if (manifest != null) {
         found.put(number, manifest);
       }

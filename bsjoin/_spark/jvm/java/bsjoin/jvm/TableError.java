@@ -13,6 +13,9 @@ import java.nio.file.NotDirectoryException;
  * that need not know the classes of this jar.
  */
 final class TableError {
+  /** What the message of an error begins with that says that there is no table at a path. */
+  static final String NO_TABLE = "bsjoin.errors.NotATableError: ";
+
   private TableError() {}
 
   /** An error by its name in Python. */
