@@ -8,7 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Some columns of a stored table in one version, as generated code reads them: by the number of the
- * column and the reference of a row. The columns of the segment used last are at hand.
+ * column and the reference of a row.
  *
  * <p>Each iterator has one of its own, from {@link #open}. A text is valid as long as that is.
  */
@@ -16,8 +16,7 @@ public final class Columns implements Serializable {
   private final StoredVersion stored;
   private final int[] places; // of the columns among the stored ones; -1: added later, all null
   private transient Version version;
-  private transient long bits; // what references to rows of the current segment begin with
-  private transient Column[] current;
+  private transient Column[][] columns; // by the segment: rows that follow each other are of any
 
   Columns(StoredVersion stored, Manifest manifest, List<String> names) {
     this.stored = stored;
@@ -28,26 +27,27 @@ public final class Columns implements Serializable {
   public Columns open() {
     Columns opened = new Columns(this);
     opened.version = stored.open();
+    opened.columns = new Column[opened.version.manifest.segments.length][];
     return opened;
   }
 
   private Columns(Columns other) {
     stored = other.stored;
     places = other.places;
-    bits = -1;
   }
 
   private Column column(int number, long reference) {
-    if (Version.segmentBits(reference) != bits) {
-      current = new Column[places.length];
-      bits = Version.segmentBits(reference);
-    }
-    Column column = current[number];
+    Column[] ofSegment = columns[Version.segmentNumber(reference)];
+    Column column = ofSegment == null ? null : ofSegment[number];
     return column == null ? opened(number, reference) : column;
   }
 
   private Column opened(int number, long reference) {
-    return current[number] = version.segment(reference).column(places[number]);
+    int segment = Version.segmentNumber(reference);
+    if (columns[segment] == null) {
+      columns[segment] = new Column[places.length];
+    }
+    return columns[segment][number] = version.segment(reference).column(places[number]);
   }
 
   /** Whether there is no row, or no value in it. */

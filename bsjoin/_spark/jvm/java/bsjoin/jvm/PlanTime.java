@@ -23,19 +23,18 @@ final class PlanTime {
 
   /** The time of the query that is planned in this thread; the same for all of its tables. */
   static PlanTime current() {
-    UTF8String batch = BatchTime.current();
-    if (batch.equals(BatchTime.NOW)) {
-      return new PlanTime(now(), true);
-    }
-    if (!batch.equals(BatchTime.UNKNOWN)) {
-      return new PlanTime(Long.parseLong(batch.toString()), false);
-    }
     Object query = query();
     synchronized (INSTANTS) {
-      return query == null
-          ? new PlanTime(now(), false)
-          : INSTANTS.computeIfAbsent(query, unknown -> new PlanTime(now(), false));
+      return query == null ? chosen() : INSTANTS.computeIfAbsent(query, unknown -> chosen());
     }
+  }
+
+  private static PlanTime chosen() {
+    UTF8String batch = BatchTime.current();
+    boolean goesOn = batch.equals(BatchTime.NOW);
+    return goesOn || batch.equals(BatchTime.UNKNOWN)
+        ? new PlanTime(System.currentTimeMillis() * 1000, goesOn)
+        : new PlanTime(Long.parseLong(batch.toString()), false);
   }
 
   /** What stands for the query; null if that is not known. */
@@ -46,9 +45,5 @@ final class PlanTime {
     } catch (LinkageError e) {
       return null;
     }
-  }
-
-  private static long now() {
-    return System.currentTimeMillis() * 1000;
   }
 }

@@ -122,7 +122,7 @@ final class Version {
    *     read other files
    */
   Segment segment(long reference) {
-    int number = (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
+    int number = segmentNumber(reference);
     if (number >= segments.length || row(reference) >= segments[number].rows) {
       throw TableError.damaged(
           storage.nameOf(Manifest.name(manifest.version)),
@@ -134,6 +134,11 @@ final class Version {
   /** The row of a reference in its segment. */
   static int row(long reference) {
     return (int) (reference & ROW_MASK);
+  }
+
+  /** The number of the segment of a reference. */
+  static int segmentNumber(long reference) {
+    return (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
   }
 
   /** What a reference has before the row: the same for all rows of a segment of a version. */
