@@ -405,7 +405,7 @@ class BatchTable:
             >>> table.to_df().select("name").orderBy("name").first().name
             'Ada'
         """
-        versions.latest(self._location)
+        versions.check_there(self._location)
         limit_us = round(self._options.max_staleness_s * 1e6)
         return relation(spark or active_session(), self._location, limit_us)
 

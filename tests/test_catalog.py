@@ -31,6 +31,7 @@ from bsjoin.errors import (
     cause_of,
 )
 from bsjoin.store import StorageLocation, versions
+from bsjoin.store.addresses import address_of
 from bsjoin.store.copies import HostCopies
 from bsjoin.store.versioned_folder import Activation
 
@@ -180,6 +181,47 @@ class TestDoors:
         for name in ("", "a.b", "a b", "/data", None):
             with pytest.raises(ArgumentError, match="letters, digits and underscores"):
                 table.register(spark, name)  # type: ignore[arg-type]
+
+    def test_a_path_that_is_no_table_does_not_exist(
+        self, spark: SparkSession, table: BatchTable, tmp_path: Path
+    ) -> None:
+        assert spark.catalog.tableExists(f"bsjoin.`{table.path}`")
+        for path in (tmp_path, tmp_path / "nothing", f"{tmp_path}/a\nb"):
+            assert not spark.catalog.tableExists(f"bsjoin.`{path}`")
+        spark.conf.set("spark.bsjoin.table.gone", str(tmp_path / "nothing"))
+        assert not spark.catalog.tableExists("bsjoin.gone")
+        with pytest.raises(PySparkException, match="nothing' holds no table of bsjoin"):
+            spark.table("bsjoin.gone")
+
+    @pytest.mark.parametrize("option", ["versionAsOff", "path2", "header"])
+    def test_options_that_are_unknown(
+        self, spark: SparkSession, table: BatchTable, option: str
+    ) -> None:
+        reader = spark.read.format("bsjoin").option(option, "1")
+        with pytest.raises(PySparkException, match=f"'{option}'.*versionAsOf, maxStalenessUs"):
+            reader.load(table.path)
+        assert spark.read.format("bsjoin").option("VERSIONASOF", 1).load(table.path).count() == 4
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            "a/b", "./a", "a/../b", "/x/./y//z/", "/x/../y", ".", "~", "~/t", "a/~/b",
+            "~nobody-here/t", "file:/x", "file:///x/", "FILE:/x", "file://localhost/x",
+            "file://host/x", "file:x",
+            "file:", "file:///x%20y", "file:~/t", "dbfs:/x", "dbfs:x", "dbfs://x", "/dbfs/x",
+            "s3:bucket/x", "s3:/bucket", "cosn:b/x", "day:1/x", "day:/x", "1s3://x/y", "C:/x",
+            "C:x/y", "\\\\host\\x",
+        ],
+    )  # fmt: skip
+    def test_paths_are_those_of_python(self, spark: SparkSession, given: str) -> None:
+        try:
+            expected = (NotATableError, f"'{address_of(given)}' holds no table")
+        except StoreError:
+            expected = (StoreError, given.removeprefix("dbfs:"))
+        fails(expected[0], lambda: spark.read.format("bsjoin").load(given), expected[1])
+        name = given.replace("`", "``")
+        if "/" in given or "\\" in given:
+            fails(expected[0], lambda: spark.table(f"bsjoin.`{name}`"), expected[1])
 
     def test_a_session_that_refuses_the_jar(
         self, spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch
@@ -474,7 +516,7 @@ class TestRefusals:
         old = spark.table(customers)
         StorageLocation.of(table.path).remove("")
         fails(NotATableError, lambda: spark.table(customers), table.path)
-        fails(VersionGoneError, old.collect, table.path)
+        fails(VersionGoneError, old.collect, table.path, "it was removed")
         with pytest.raises(NotATableError):
             table.register(spark, "again")
         with pytest.raises(NotATableError):

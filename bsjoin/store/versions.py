@@ -25,6 +25,7 @@ from bsjoin.store.versioned_folder import Activation, VersionedFolder, active_at
 
 __all__ = [
     "DATA",
+    "check_there",
     "data_folders",
     "is_marked",
     "latest",
@@ -99,7 +100,17 @@ def latest(location: StorageLocation) -> Manifest:
     for number in reversed(numbers(location)):
         with contextlib.suppress(FileNotFoundError):  # removed at this moment
             return _read(location, number)
-    raise NotATableError(
+    raise _no_table(location)
+
+
+def check_there(location: StorageLocation) -> None:
+    """Raises NotATableError where there is no version; reads none."""
+    if not numbers(location):
+        raise _no_table(location)
+
+
+def _no_table(location: StorageLocation) -> NotATableError:
+    return NotATableError(
         f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
         f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
     )
@@ -184,11 +195,16 @@ def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest
         known: the manifests that are there, ascending.
 
     Raises:
-        VersionGoneError: the version was vacuumed.
+        VersionGoneError: the version was vacuumed, or the table removed.
     """
     entries = list(known)
+    if not entries:
+        raise VersionGoneError(
+            f"the table in {str(location)!r} has no version any more: it was removed after the "
+            "query was analysed. Build it again, and make the DataFrame or view anew"
+        )
     chosen = active_at(time_us, entries)
-    if chosen is None and entries and entries[0].version == 1:
+    if chosen is None and entries[0].version == 1:
         return entries[0]
     if chosen is None:
         raise VersionGoneError(

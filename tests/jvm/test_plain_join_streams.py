@@ -79,6 +79,27 @@ def test_joins_in_a_row_and_an_aggregate(
     assert feed.results == {0: [(0, 1, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (9, None, None, None)]}
 
 
+def test_no_micro_batch_compiles_anew(spark: SparkSession, feed: Feed, table: BatchTable) -> None:
+    """The text of the generated code has no version: Spark finds it in its cache."""
+    joined = feed.stream
+    for i in range(6):
+        other = plain(spark, table.path).selectExpr(f"k AS k{i}", f"v AS v{i}")
+        joined = joined.join(other, F.expr(f"k = k{i}"), "left")
+    jvm = spark._jvm
+    assert jvm is not None
+    metrics = jvm.org.apache.spark.metrics.source.CodegenMetrics
+    query, compiled = feed.start(joined), []
+    for version in (1, 2, 3):
+        feed.add(0, 1, 77)
+        query.processAllAvailable()
+        compiled.append(metrics.METRIC_COMPILATION_TIME().getCount())
+        table.refresh(table_of(spark, version + 1))
+        assert lookups(spark, query) == 6
+    query.stop()
+    assert feed.results[2][0] == (0, *(0, 3) * 6)
+    assert compiled[2] == compiled[1]
+
+
 def test_the_table_is_built_again_while_the_query_runs(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:

@@ -494,6 +494,45 @@ def test_keys_with_very_many_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert len(rows(stream.join(table, "k").limit(5))) == 5
 
 
+def test_joins_in_a_row_keep_few_rows_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """A stage keeps the matches of a row: their number has a bound over all of its joins."""
+    df = spark.range(4_000).selectExpr("id % 4 AS k", "id AS v")
+    table = stored(spark, df, "k", tmp_path / "table")
+    two = stored(spark, df.where("v < 8"), "k", tmp_path / "two")
+
+    def query(*tables: DataFrame) -> DataFrame:
+        joined = spark.range(3).selectExpr("id AS k")
+        for i, other in enumerate(tables):
+            joined = joined.join(other.withColumnRenamed("v", f"v{i}"), "k")
+        return joined
+
+    def stages(df: DataFrame) -> list[str]:
+        lines = executed_plan(df).splitlines()
+        return ["*(" in line for line in lines if "BsjoinLookup" in line]
+
+    with configured(spark, CODE["stage"]):
+        assert stages(query(table, two)) == [True, True]  # of 2,000 rows
+        assert stages(query(two, two, table, two)) == [False, True, True, True]
+        assert stages(query(table, table, two)) == [True, False, True]
+        assert len(query(table, table).limit(7).collect()) == 7
+    sums = ["count(*)", "sum(v0)", "sum(v1)", "sum(v2)"]
+    check_same(spark, lambda: query(two, table, two).selectExpr(*sums), lookups=3)
+    check_same(spark, lambda: query(table, two, two).selectExpr(*sums), lookups=3)
+
+
+def test_views_in_other_sessions(spark: SparkSession, tables: Tables) -> None:
+    """The session that plans has the strategy, whichever session has loaded the table."""
+    tables["one"].createOrReplaceGlobalTempView("shared")
+    other = spark.newSession()
+    other.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        df = other.range(5).join(other.table("global_temp.shared"), F.expr("id = k"))
+        assert "BsjoinLookup" in executed_plan(df)
+        assert df.count() == 5
+    finally:
+        spark.catalog.dropGlobalTempView("shared")
+
+
 def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     on = F.expr("s.k = t.k AND t.tier > s.x")
     df = stream.alias("s").join(tables["one"].alias("t"), on, "left")

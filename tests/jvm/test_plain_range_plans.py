@@ -202,6 +202,36 @@ def test_an_overflow_is_an_error_where_it_is_one_in_spark(
     spark.catalog.dropTempView("few")
 
 
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        ("org.apache.spark.TaskKilledException", True),
+        ("java.lang.InterruptedException", True),
+        ("java.lang.RuntimeException", False),
+    ],
+)
+def test_the_end_of_a_task_is_no_error_of_a_value(
+    spark: SparkSession, error: str, ends: bool
+) -> None:
+    """A bound whose value fails leaves out nothing; a task that is killed ends there."""
+    assert attached(spark) is None
+    gateway, jvm = spark.sparkContext._gateway, spark._jvm
+    assert gateway is not None
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    bound = jvm.java.lang.Class.forName("bsjoin.jvm.Bound", True, loader)
+    (pass_on,) = (method for method in bound.getMethods() if method.getName() == "passOn")
+    cause = jvm.java.lang.Class.forName(error).newInstance()
+    for thrown in (cause, jvm.java.lang.RuntimeException(cause)):
+        given = gateway.new_array(jvm.java.lang.Object, 1)
+        given[0] = thrown
+        if ends:
+            with pytest.raises(Py4JJavaError, match=error):
+                pass_on.invoke(None, given)
+        else:
+            assert pass_on.invoke(None, given) is None
+
+
 def _outcome(spark: SparkSession, query: str, **more: str) -> Any:
     with settings(spark, **more):
         try:
