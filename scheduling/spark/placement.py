@@ -31,7 +31,7 @@ _Policy = Annotated[Policy, instance(Policy, "a policy, as scheduling.LBACE()")]
 _Rebalancer = Annotated[Rebalancer, instance(Rebalancer, "a rebalancer, as scheduling.StStream()")]
 _Bounds = Annotated[tuple[int, int], bounds]
 _Told = Annotated[Callable[[], float], instance(Callable, "a function that returns a number")]
-_Prices = Annotated[Sequence[Price] | str | os.PathLike[str], lambda name, value, of: value]
+_Prices = Annotated[Sequence[Price] | str | os.PathLike[str], lambda name, value, of="": value]
 
 
 @dataclass(frozen=True, kw_only=True)
