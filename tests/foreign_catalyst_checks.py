@@ -9,6 +9,7 @@ import sys
 
 from sessions import SETTINGS, session
 
+import bsjoin
 from bsjoin._spark.jvm.attach import attached
 
 if __name__ == "__main__":
@@ -22,4 +23,7 @@ if __name__ == "__main__":
         joined = stream.join(table, "k", "left")
         assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
         print("rows", sorted(tuple(row) for row in joined.collect()))
+    joined = bsjoin.BatchTable.open(sys.argv[1]).join(stream, "k", how="left")
+    assert "MapInArrow" in joined._jdf.queryExecution().executedPlan().toString()
+    print("rows", sorted(tuple(row) for row in joined.collect()))
     spark.stop()

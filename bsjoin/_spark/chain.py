@@ -19,7 +19,6 @@ from bsjoin._spark.session import is_dataframe
 from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from bsjoin._spark.jvm import Lookups
     from bsjoin._spark.python import Stage
 
 __all__ = ["Earlier", "JoinStep", "earlier", "explain", "joins_of", "remember", "step_of"]
@@ -35,7 +34,6 @@ class JoinStep:
         stream: its probe side, as the call had it.
         planned: the join.
         runs: what runs it, and how.
-        lookups: the look-ups in the JVM that end with it; None (default) in Python.
         stage: the Python stage that ends with it; None (default) in the JVM, and where its rows
             cannot travel.
         first: how the join runs if a later one shares its stage; None (default) for as ``runs``.
@@ -48,7 +46,6 @@ class JoinStep:
     stream: DataFrame
     planned: PlannedJoin
     runs: str
-    lookups: Lookups | None = None
     stage: Stage | None = None
     first: str | None = None
     apart: str = ""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
-from bsjoin._spark import sql
 from bsjoin._spark.observing import observe
 
 __all__ = [
-    "CountedJoin",
+    "label_of",
     "name_of",
     "observed",
-    "observed_lookups",
     "observed_places",
     "observed_route",
     "observed_stage",
@@ -42,50 +39,6 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
         *([] if matches is hits else [matches.alias("matches")]),
         F.listagg(note, F.lit(",")).alias("notes"),
     )
-
-
-@dataclass(frozen=True)
-class CountedJoin:
-    """What tells the figures of one of several look-ups in the JVM, in SQL.
-
-    Args:
-        plan: the join.
-        found: the reference of the key's first row, or a negative number.
-        count: how many rows the key has; None for at most one.
-    """
-
-    plan: JoinPlan
-    found: str
-    count: str | None
-
-
-def observed_lookups(
-    rows: DataFrame, joins: Sequence[CountedJoin], versions: Sequence[str]
-) -> DataFrame:
-    """The same for several look-ups in the same rows, which no join has multiplied yet.
-
-    Aggregates have no functions of the jar: what adds figures up travels back to the driver, where
-    the thread that receives it may not know their classes.
-
-    Args:
-        rows: the rows.
-        joins: first to last; the rows that one drops are missing in those after it.
-        versions: for each join the column with the number of the version that answers, null in
-            most rows.
-    """
-    aggregates = {"rows_in": "count(1)"}
-    aggregates |= {f"version_{i}": f"max({name})" for i, name in enumerate(versions)}
-    copies = ""  # of each row that the joins before have made
-    for i, join in enumerate(joins):
-        hit = f"{join.found} >= 0"
-        made = f"sum({sql.case((hit, copies))})" if copies else f"count_if({hit})"
-        aggregates[f"hits_{i}"] = made
-        if join.count is not None:
-            kept = f"greatest({join.count}, 1)" if join.plan.how == "left" else join.count
-            kept = f"cast({kept} AS bigint)"
-            copies = f"try_multiply({copies}, {kept})" if copies else kept
-            aggregates[f"matches_{i}"] = f"sum({sql.case((hit, copies))})"
-    return _observed(rows, name_of(*(join.plan for join in joins)), aggregates)
 
 
 def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:
@@ -143,15 +96,16 @@ def _observed(rows: DataFrame, name: str, aggregates: Mapping[str, str]) -> Data
 
 def name_of(*plans: JoinPlan) -> str:
     """What the figures of joins are called: :mod:`bsjoin._progress` reads it."""
-    joins = [
-        {
-            "label": plan.label,
-            "mode": "incremental" if isinstance(plan.table, SourceTable) else "full",
-            "partitioned": plan.partitioned,
-            "how": plan.how,
-            "runtime": plan.runtime.name,
-            "reason": plan.runtime.reason,
-        }
-        for plan in plans
-    ]
-    return f"{FIGURES}{json.dumps(joins)}"
+    return f"{FIGURES}{json.dumps([*map(label_of, plans)])}"
+
+
+def label_of(plan: JoinPlan) -> dict[str, str]:
+    """What is said of a join beside its figures."""
+    return {
+        "label": plan.label,
+        "mode": "incremental" if isinstance(plan.table, SourceTable) else "full",
+        "partitioned": plan.partitioned,
+        "how": plan.how,
+        "runtime": plan.runtime.name,
+        "reason": plan.runtime.reason,
+    }

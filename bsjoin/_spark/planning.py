@@ -19,7 +19,7 @@ from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
 from bsjoin._spark.range_columns import search_of
-from bsjoin._spark.references import brought, read_again
+from bsjoin._spark.references import brought
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import micro_batch, retained
@@ -91,14 +91,8 @@ def plan_join(
         follow(label, table.table.location.url)
     if chosen.name == "python":
         return python.joined(stream, planned)
-    before = step_of(sent)
-    lookups = jvm.Lookups.of(planned, None if before is None else before.lookups)
-    result = lookups.result()
-    if again := lookups.read_again:
-        last = len(stream.columns)
-        result = read_again(result, stream, range(last - again, last))
-    result = brought(result, stream, planned)
-    return remember(result, JoinStep(stream, planned, jvm.description(lookups), lookups=lookups))
+    result = brought(jvm.joined(planned), stream, planned)
+    return remember(result, JoinStep(stream, planned, jvm.description(planned, step_of(sent))))
 
 
 def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:

@@ -1,9 +1,9 @@
 """References to the columns of a join's sides: they hold for its result, as for Spark's own join.
 
 ``orders["amount"]``, or ``"o.amount"`` after ``orders.alias("o")``, names an attribute of the plan
-of ``orders``, and a join of Spark hands its attributes on. The columns of a stored table, those
-that come back from a Python worker, and those that a chain of joins in the JVM reads once more are
-new attributes to Spark. So they get the identity of the columns that they are:
+of ``orders``, and a join of Spark hands its attributes on. The columns of a stored table, and those
+that come back from a Python worker, are new attributes to Spark. So they get the identity of the
+columns that they are:
 
 - In a classic session, the attributes themselves. All members that are private in Spark are used
   here and in :mod:`bsjoin._spark.projections`; where one is missing, the columns stay new ones, and
@@ -15,7 +15,7 @@ new attributes to Spark. So they get the identity of the columns that they are:
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.projections import Derivation
 from bsjoin._spark.session import is_connect
 
-__all__ = ["brought", "identified", "read_again"]
+__all__ = ["brought", "identified"]
 
 _log = logging.getLogger("bsjoin")
 _IDENTITIES = "_bsjoin_identities"
@@ -67,26 +67,6 @@ def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
         plan.profile(),
     )
     return _rows_of(rows, made)
-
-
-def read_again(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> DataFrame:
-    """Rows of a projection, some of its columns as those of an earlier result that they are.
-
-    Args:
-        rows: the direct result of a selection.
-        given: its columns are the first ones of the rows, with the same names.
-        numbers: the columns of it that the selection computes once more; the others are the same
-            already.
-
-    Complexity: O(numbers) calls of the JVM.
-    """
-    if is_connect(rows.sparkSession):
-        return with_columns_of(rows, given, rows.columns)
-    try:
-        return _projected(rows, given, numbers)
-    except Exception as error:
-        _log.debug("bsjoin: references to %s do not hold for the result: %s", given, error)
-        return rows
 
 
 def brought(rows: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
@@ -158,25 +138,6 @@ def _identities(table: DataFrame) -> dict[str, _Identity]:
         }
         setattr(table, _IDENTITIES, known)
     return known
-
-
-def _projected(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> DataFrame:
-    plan = rows._jdf.queryExecution().analyzed()
-    known = given._jdf.queryExecution().analyzed().output()
-    catalyst = _sql(rows).catalyst
-    items, alias = plan.projectList(), catalyst.expressions.Alias
-    for number in numbers:
-        item, attribute = items.apply(number), known.apply(number)
-        same = alias(
-            item.child(),
-            item.name(),
-            attribute.exprId(),
-            attribute.qualifier(),
-            item.explicitMetadata(),
-            item.nonInheritableMetadataKeys(),
-        )
-        items = items.updated(number, same)
-    return _rows_of(rows, catalyst.plans.logical.Project(items, plan.child()))
 
 
 def _rows_of(rows: DataFrame, plan: Any) -> DataFrame:

@@ -59,7 +59,7 @@ def choose_runtime(spark: SparkSession, unsupported: Callable[[], str | None]) -
         )
     if against is not None:
         return Runtime("python", against, asked)
-    against = jvm.attached(spark)
+    against = jvm.attached(spark) or jvm.lacks_planner(spark)
     if against is None:
         return Runtime("jvm", "")
     if asked:

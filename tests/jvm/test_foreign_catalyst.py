@@ -60,7 +60,7 @@ def test_another_catalyst(spark: SparkSession, tmp_path: Path, spark_home: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == ["rows [(0, 5), (1, 6), (2, None)]"] * 2
+    assert done.stdout.splitlines() == ["rows [(0, 5), (1, 6), (2, None)]"] * 3
     warnings = [line for line in done.stderr.splitlines() if "another planner" in line]
     assert len(warnings) == 1, done.stderr[-3000:]
     assert LACKING.replace("/", ".") + " is not there" in warnings[0]

@@ -1,7 +1,7 @@
 """The runtime of Spark's generated code: look-ups in stored tables, entirely in the JVM.
 
-A join becomes a few expressions (:mod:`bsjoin._spark.jvm.lookups`) that call the functions of
-the jar (:mod:`bsjoin._spark.jvm.jar`), which read the same files as the Python workers.
+A join becomes a plain join (:mod:`bsjoin._spark.jvm.joins`), which the planner of the jar
+(:mod:`bsjoin._spark.jvm.jar`) answers from the same files as the Python workers.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search, SourceTable, StoredTable
-from bsjoin._spark.jvm.attach import attached
-from bsjoin._spark.jvm.functions import is_read
-from bsjoin._spark.jvm.lookups import Lookups
+from bsjoin._spark.chain import JoinStep
+from bsjoin._spark.jvm.attach import attached, lacks_planner
+from bsjoin._spark.jvm.joins import is_read, joined
 from bsjoin._spark.jvm.routes import by_rule, unsupported_route
+from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.workers import workers_python
 
 __all__ = [
-    "Lookups",
     "attached",
     "by_rule",
     "description",
+    "joined",
+    "lacks_planner",
     "unsupported",
     "unsupported_route",
 ]
@@ -61,9 +63,13 @@ def unsupported(
     return None
 
 
-def description(lookups: Lookups) -> str:
-    """How the last of several joins runs, for :func:`bsjoin.explain`."""
-    alone = "Spark's generated code looks keys up"
-    if lookups.lookups[-1].planned.plan.search is not None:
-        alone = "Spark's generated code searches ranges"
-    return f"{alone}, in the pass of the join before" if len(lookups.lookups) > 1 else alone
+def description(planned: PlannedJoin, before: JoinStep | None) -> str:
+    """How a join runs, for :func:`bsjoin.explain`.
+
+    Args:
+        planned: the join.
+        before: the one that its stream is the direct result of; None if there is none.
+    """
+    what = "looks keys up" if planned.plan.search is None else "searches ranges"
+    follows = before is not None and before.planned.plan.runtime.name == "jvm"
+    return f"Spark's generated code {what}" + ", in the pass of the join before" * follows

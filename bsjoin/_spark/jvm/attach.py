@@ -19,12 +19,13 @@ from bsjoin._spark.columns import quoted
 from bsjoin._spark.jvm.jar import JarError, build_of_sources, compiled
 from bsjoin._spark.session import application_of, is_connect
 
-__all__ = ["attached", "call"]
+__all__ = ["attached", "call", "lacks_planner"]
 
 _CATALOG = "bsjoin"
 _CLASS = "bsjoin.jvm.Functions"
 _SETTING = f"spark.sql.catalog.{_CATALOG}"
 _CHECKED = "spark.bsjoin.jvm.build"  # a session inherits it together with the catalog
+_PLANNER = "spark.bsjoin.jvm.planner"
 
 _refused: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -65,6 +66,22 @@ def attached(spark: SparkSession) -> str | None:
         else:
             return None
     return _refused[application]
+
+
+def lacks_planner(spark: SparkSession) -> str | None:
+    """Why joins are not planned in a session that has the functions; None if they are.
+
+    Its Spark may lack what the planner in the jar needs: another version, or distribution.
+    """
+    found = spark.conf.get(_PLANNER, "")
+    if not found:
+        try:
+            spark.range(0).selectExpr(call("planner")).schema  # noqa: B018
+            found = "there"
+        except _refusals(spark) as error:
+            found = _first_line(error)
+        spark.conf.set(_PLANNER, found)
+    return None if found == "there" else found
 
 
 def _refusals(spark: SparkSession) -> tuple[type[Exception], ...]:

@@ -18,7 +18,6 @@ from bsjoin._plan import RoutePlan
 from bsjoin._spark import sql
 from bsjoin._spark.columns import unused
 from bsjoin._spark.jvm.attach import call
-from bsjoin._spark.jvm.functions import batch_clock
 from bsjoin._spark.metrics import observed_places
 from bsjoin._spark.observing import is_steered
 
@@ -85,10 +84,17 @@ def _partition(place: str, partitions: int) -> Column:
     return F.expr(f"cast({place} % {partitions} AS int)")
 
 
+def _batch_clock() -> str:
+    """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
+    batch = call("batch time")
+    spelled_out = "cast(unix_micros(`current_timestamp`()) AS string)"
+    return sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
+
+
 def _rule(plan: RoutePlan) -> str:
     """The rule of the micro-batch, as its file has it."""
     first = json.dumps({"capacity": plan.capacity, "rule": plan.rule.to_json()})
     if plan.location is None:
         return sql.text(first)
     folder, partitions = plan.location.url, plan.rule.partitions
-    return call("rule", batch_clock(), folder=folder, first=first, partitions=partitions)
+    return call("rule", _batch_clock(), folder=folder, first=first, partitions=partitions)

@@ -52,6 +52,15 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     node.path("python").forEach(command -> python.add(command.asText()));
   }
 
+  /**
+   * The table that a plan is made with.
+   *
+   * @param version the number of the version that it is bound to; 0 for none
+   */
+  final StoredTable table(int version) {
+    return StoredTable.planned(path, epoch, maxStalenessUs, python, version);
+  }
+
   final Table table() {
     Table found = table;
     if (found == null) {
@@ -61,15 +70,15 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   }
 
   /** Whether a version was published before the newest one that the plan was made with. */
-  final boolean isOlderThanPlan(Version version) {
-    return version.manifest.createdAtUs < epoch;
+  final boolean isOlderThanPlan(Manifest version) {
+    return version.createdAtUs < epoch;
   }
 
   /** An error of a version that a plan was not made for. */
-  final IllegalStateException unfit(String error, Version version, String reason) {
+  final IllegalStateException unfit(String error, Manifest version, String reason) {
     return TableError.of(
         error,
-        "version " + version.manifest.version + " of the table in '" + path + "' " + reason
+        "version " + version.version + " of the table in '" + path + "' " + reason
             + (isOlderThanPlan(version)
                 ? ". The query was planned with a newer version, and this micro-batch began with "
                     + "this one: start the query from a new checkpoint"

@@ -23,7 +23,9 @@ import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -37,7 +39,7 @@ import org.apache.spark.sql.types.StructField;
  * What else the join or the table's side demands of a pair of rows is its {@link #residual}.
  */
 final class IndexJoin {
-  final Join join;
+  final JoinType type;
   final boolean tableIsRight;
   final StoredScan scan;
   final LogicalPlan stream;
@@ -62,17 +64,49 @@ final class IndexJoin {
   /** See {@link Lookup#label}. */
   String label;
 
+  /** The columns of the table's side. */
+  final List<Attribute> brought;
+
   private JoinKind kind;
   private Search search;
 
-  private IndexJoin(Join join, JoinKind kind, boolean tableIsRight, StoredScan scan) {
-    this.join = join;
-    this.kind = kind;
+  private IndexJoin(
+      JoinType type, boolean tableIsRight, LogicalPlan stream, List<Attribute> brought,
+      StoredScan scan) {
+    this.type = type;
+    kind = JoinKind.of(type, tableIsRight);
     this.tableIsRight = tableIsRight;
+    this.stream = stream;
+    this.brought = brought;
     this.scan = scan;
     manifest = scan.manifest;
     stored = new StoredVersion(scan.table, manifest);
-    stream = tableIsRight ? join.left() : join.right();
+  }
+
+  /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
+  static IndexJoin of(Generate call, JoinType type, StoredScan scan) {
+    List<Attribute> brought = Scala.list(call.generatorOutput());
+    IndexJoin found = new IndexJoin(type, true, call.child(), brought, scan);
+    StructField[] fields = scan.columns.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Attribute column = brought.get(i);
+      found.columns.put(column.exprId(), fields[i].name());
+      found.values.put(column.exprId(), column);
+    }
+    return found;
+  }
+
+  /** Search by these keys; false if one has a type that the index does not compare. */
+  boolean findBy(List<Expression> all) {
+    for (Expression key : all) {
+      given.add(key);
+      keys.add(KeyTypes.searched(key, manifest.keyTypes.get(keys.size())));
+    }
+    return !keys.contains(null);
+  }
+
+  void findBy(Search found) {
+    search = found;
   }
 
   /** A join as one that the index answers; null if it does not. */
@@ -95,8 +129,11 @@ final class IndexJoin {
     if (kind == null || !Hints.allow(join, tableIsRight) || !isReadable(scan)) {
       return null;
     }
-    IndexJoin found = new IndexJoin(join, kind, tableIsRight, scan);
-    if (!found.readTable(found.table(), found.values) || !found.readCondition()) {
+    LogicalPlan table = tableIsRight ? join.right() : join.left();
+    LogicalPlan stream = tableIsRight ? join.left() : join.right();
+    List<Attribute> brought = Scala.list(table.output());
+    IndexJoin found = new IndexJoin(join.joinType(), tableIsRight, stream, brought, scan);
+    if (!found.readTable(table, found.values) || !found.readCondition(join.condition().get())) {
       return null;
     }
     found.search = found.found();
@@ -132,10 +169,6 @@ final class IndexJoin {
 
   JoinKind kind() {
     return kind;
-  }
-
-  LogicalPlan table() {
-    return tableIsRight ? join.right() : join.left();
   }
 
   /** Whether the key is one integer, which is searched as a long. */
@@ -192,10 +225,9 @@ final class IndexJoin {
     return true;
   }
 
-  private boolean readCondition() {
+  private boolean readCondition(Expression whole) {
     Expression[] found = new Expression[manifest.keyNames.size()];
     Expression[] sides = new Expression[found.length];
-    Expression whole = join.condition().get();
     boolean nullAware = kind == JoinKind.ANTI && nullAware(whole) != null;
     Expression condition = nullAware ? nullAware(whole) : whole;
     for (Expression one : conjuncts(condition, new ArrayList<>())) {

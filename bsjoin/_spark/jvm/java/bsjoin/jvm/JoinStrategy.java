@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.ProjectExec;
@@ -33,6 +34,10 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
+    if (plan instanceof Generate) {
+      IndexJoin join = Matches.join((Generate) plan);
+      return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan((Generate) plan));
+    }
     boolean isJoin = plan instanceof Join || AsOfOfSpark.is(plan);
     if (!isJoin || !Planner.isOn()) {
       return Scala.seq();
@@ -82,6 +87,13 @@ public final class JoinStrategy extends SparkStrategy {
                     mayMiss,
                     new FoundRow()));
           });
+    }
+
+    /** The same as {@link #plan()}, with the columns that a call of bsjoin.join has to bring. */
+    SparkPlan plan(Generate call) {
+      SparkPlan found = plan();
+      boolean isWhole = call.unrequiredChildIndex().isEmpty();
+      return isWhole ? found : new ProjectExec(Scala.seq(Scala.list(call.output())), found);
     }
 
     SparkPlan plan() {
@@ -153,13 +165,13 @@ public final class JoinStrategy extends SparkStrategy {
       Expression isThere =
           new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
       if (join.kind() == JoinKind.EXISTENCE) {
-        Attribute exists = ((ExistenceJoin) join.join.joinType()).exists();
+        Attribute exists = ((ExistenceJoin) join.type).exists();
         found.add(alias(isThere, exists.name(), exists.exprId()));
       }
       if (join.kind().isFilter()) {
         return found;
       }
-      for (Attribute column : Scala.list(join.table().output())) {
+      for (Attribute column : join.brought) {
         Expression value = join.values.get(column.exprId());
         Expression own = IndexJoin.substituted(value, reads);
         if (join.kind() == JoinKind.OUTER && !(value instanceof AttributeReference)) {

@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
 import scala.Option;
 
 /**
@@ -80,9 +81,13 @@ final class KeyTypes {
    */
   static Expression searched(Expression given, Expression stored, DataType type) {
     DataType from = given.dataType();
-    if (!from.equals(stored.dataType()) && !isNumber(from, stored.dataType())) {
-      return null;
-    }
+    boolean isComparable = from.equals(stored.dataType()) || isNumber(from, stored.dataType());
+    return isComparable ? searched(given, type) : null;
+  }
+
+  /** The same, whatever type the table's side has. */
+  static Expression searched(Expression given, DataType type) {
+    DataType from = given.dataType();
     if (type instanceof IntegralType) {
       if (from instanceof IntegralType) {
         return cast(given, DataTypes.LongType);
@@ -93,10 +98,11 @@ final class KeyTypes {
       boolean isFloating = from instanceof FloatType || from instanceof DoubleType;
       return isFloating ? cast(plain(given), DataTypes.DoubleType) : null; // hashed alike
     }
-    if (from.equals(type)) {
+    if (from.equals(type) || from instanceof StringType && type instanceof StringType) {
       return given;
     }
-    return from instanceof DecimalType && type instanceof DecimalType ? ifEqual(given, type) : null;
+    boolean isExact = from instanceof DecimalType || from instanceof IntegralType;
+    return isExact && type instanceof DecimalType ? ifEqual(given, type) : null;
   }
 
   private static boolean isNumber(DataType one, DataType other) {

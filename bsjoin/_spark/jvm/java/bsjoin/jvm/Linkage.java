@@ -53,19 +53,32 @@ final class Linkage {
 
   /** Whether nothing is missing. */
   static boolean isWhole() {
-    start();
-    try {
-      String missing = FOUND.get();
-      if (!missing.isEmpty()) {
-        failed(missing);
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return false;
-    } catch (ExecutionException e) {
-      failed(String.valueOf(e.getCause()));
+    String missing = found();
+    if (!missing.isEmpty()) {
+      failed(missing);
     }
     return !hasFailed;
+  }
+
+  /** Refuse a Spark in which something is missing. */
+  static void check() {
+    String missing = found();
+    if (!missing.isEmpty() || hasFailed) {
+      throw new UnsupportedOperationException(
+          "this Spark has another planner than those that bsjoin supports (" + missing + ")");
+    }
+  }
+
+  private static String found() {
+    start();
+    try {
+      return FOUND.get();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return "interrupted";
+    } catch (ExecutionException e) {
+      return String.valueOf(e.getCause());
+    }
   }
 
   /** Something is missing: no more joins are planned. */

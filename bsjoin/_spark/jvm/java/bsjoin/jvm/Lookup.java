@@ -47,7 +47,7 @@ final class Lookup implements Serializable {
     String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
     description =
         "[" + join.scan.table.label + " version " + join.manifest.version + "] "
-            + join.join.joinType() + ", keys " + join.given + ranges + demands;
+            + join.type + ", keys " + join.given + ranges + demands;
     label = join.label;
     table = join.scan.table.label;
     path = join.scan.table.path;

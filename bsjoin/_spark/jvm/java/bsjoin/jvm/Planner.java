@@ -31,13 +31,20 @@ final class Planner {
 
   private static void install(SparkSession session) {
     ExperimentalMethods methods = session.experimental();
+    if (has(methods)) {
+      return;
+    }
     synchronized (methods) {
-      List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
-      if (strategies.stream().noneMatch(one -> one instanceof JoinStrategy)) {
+      if (!has(methods)) {
+        List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
         strategies.add(0, new JoinStrategy());
         methods.extraStrategies_$eq(Scala.seq(strategies));
       }
     }
+  }
+
+  private static boolean has(ExperimentalMethods methods) {
+    return methods.extraStrategies().exists(Scala.function(one -> one instanceof JoinStrategy));
   }
 
   /** Whether the session that is planning wants it. */

@@ -38,15 +38,25 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   private final List<Manifest.Rows> parts; // that are read
   private final int segments; // of them
 
+  /** All rows, for a join that checks the columns by itself. */
+  static StoredScan unchecked(StoredTable table, StructType columns) {
+    return new StoredScan(table, columns, Collections.emptyList());
+  }
+
+  private static StoredScan of(StoredTable table, StructType columns, List<Predicate> filters) {
+    StoredScan found = new StoredScan(table, columns, filters);
+    for (StructField field : columns.fields()) {
+      found.check(field);
+    }
+    return found;
+  }
+
   private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
     this.table = table;
     this.columns = columns;
     PlanTime time = PlanTime.current();
     live = time.goesOn;
     manifest = table.manifestAt(time.us);
-    for (StructField field : columns.fields()) {
-      check(field);
-    }
     Set<Long> hashes = KeyFilter.hashes(manifest, filters);
     parts = segments(hashes);
     segments = parts.size();
@@ -76,7 +86,7 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public Scan build() {
-      return new StoredScan(table, columns, filters);
+      return of(table, columns, filters);
     }
 
     @Override

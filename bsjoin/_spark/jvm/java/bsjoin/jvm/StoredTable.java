@@ -35,7 +35,8 @@ final class StoredTable extends ReadOnlyTable {
     epoch = table.epoch();
     // A version that comes later may bring nulls.
     StructType nullable = new StructType();
-    for (StructField field : analyzed.columns.fields()) {
+    StructField[] fields = analyzed == null ? new StructField[0] : analyzed.columns.fields();
+    for (StructField field : fields) {
       nullable = nullable.add(field.name(), field.dataType(), true, field.metadata());
     }
     schema = nullable;
@@ -74,6 +75,18 @@ final class StoredTable extends ReadOnlyTable {
   static StoredTable at(String path, String label, long timestampUs) {
     StoredTable newest = newest(path, label, 0);
     return newest.pinnedTo(newest.table.manifestAt(timestampUs));
+  }
+
+  /**
+   * A table as it was when a plan was made, to be planned for the first time or again.
+   *
+   * @param version the number of the version that the plan is bound to; 0 for none
+   */
+  static StoredTable planned(
+      String path, long epoch, long maxStalenessUs, List<String> python, int version) {
+    Table table = Table.of(path, epoch, maxStalenessUs, python);
+    Manifest bound = version == 0 ? null : table.manifest(version);
+    return new StoredTable(path, path, table, bound, version != 0);
   }
 
   private StoredTable pinnedTo(Manifest manifest) {

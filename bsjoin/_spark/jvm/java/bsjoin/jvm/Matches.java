@@ -1,0 +1,269 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/**
+ * What {@code bsjoin.join} calls: the rows of a table that match a row of the stream, by the keys and
+ * the range condition of the call, as an array for {@code inline}. The planner answers it by {@link
+ * LookupExec}, and makes no array.
+ *
+ * <p>A join it is not, although it means one. Spark's optimizer moves to the table's side of a join
+ * what concerns its columns alone: filters with Python functions or subqueries, semi joins, limits.
+ * There the index answers nothing any more.
+ *
+ * <p>Its arguments are the keys of the stream, and the values that it is searched by: a point, or the
+ * ends of an interval. The last one is an error, so that Spark does not evaluate a call whose other
+ * arguments are constants. Its specification has the table ({@code path}, {@code epoch}, {@code
+ * version}, {@code staleness}, {@code python}), its keys ({@code on}) and range columns ({@code
+ * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
+ * ({@code fields}), the {@code search}, and the {@code label} of the join, if its figures are
+ * reported.
+ */
+public final class Matches extends Function<ArrayData> {
+  private final String spec;
+  private final JsonNode node;
+  private final StructType fields;
+
+  Matches(String spec, JsonNode node, DataType... given) {
+    this(spec, node, (StructType) DataType.fromJson(node.path("fields").toString()), given);
+  }
+
+  private Matches(String spec, JsonNode node, StructType fields, DataType... given) {
+    super(spec, node, DataTypes.createArrayType(fields, false), given);
+    this.spec = spec;
+    this.node = node;
+    this.fields = fields;
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_matches";
+  }
+
+  /** The type of the array. The optimizer asks for it in the session that plans the query. */
+  @Override
+  public DataType resultType() {
+    Planner.install(); // here, as a view may come from another session
+    return super.resultType();
+  }
+
+  @Override
+  public BoundFunction bind(StructType types) {
+    return new Matches(
+        spec, node,
+        Arrays.stream(types.fields()).map(StructField::dataType).toArray(DataType[]::new));
+  }
+
+  @Override
+  public ArrayData produceResult(InternalRow arguments) {
+    throw TableError.of(
+        "WorkerEnvironmentError",
+        "this session has planned bsjoin.join without its index: set spark.bsjoin.runtime to python, "
+            + "and report the plan");
+  }
+
+  /**
+   * A call as a join that the index answers; null if the generator is another one.
+   *
+   * @throws IllegalStateException the version has other keys, range columns or columns
+   */
+  static IndexJoin join(Generate generate) {
+    Seq<Expression> array = ((Expression) generate.generator()).children();
+    Expression call = array.isEmpty() ? null : array.head();
+    boolean isCall =
+        call instanceof ApplyFunctionExpression
+            && ((ApplyFunctionExpression) call).function() instanceof Matches;
+    return isCall
+        ? ((Matches) ((ApplyFunctionExpression) call).function())
+            .join(generate, Scala.list(call.children()))
+        : null;
+  }
+
+  private IndexJoin join(Generate generate, List<Expression> arguments) {
+    StructType columns = new StructType();
+    for (int i = 0; i < fields.length(); i++) {
+      StructField field = fields.fields()[i];
+      columns = columns.add(node.path("columns").path(i).asText(), field.dataType());
+    }
+    StoredTable table = table(node.path("version").asInt());
+    IndexJoin join = IndexJoin.of(generate, type(), StoredScan.unchecked(table, columns));
+    check(join.manifest);
+    int keys = node.path("on").size();
+    if (!join.findBy(arguments.subList(0, keys))) {
+      throw new IllegalStateException("a key is not compared with the table's: " + arguments);
+    }
+    List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
+    JsonNode label = node.get("label");
+    join.label = label == null ? null : label.toString();
+    join.findBy(search(node.path("search"), probes, join));
+    return join;
+  }
+
+  private JoinType type() {
+    switch (node.path("how").asText()) {
+      case "inner":
+        return Inner$.MODULE$;
+      case "left":
+        return LeftOuter$.MODULE$;
+      case "semi":
+        return LeftSemi$.MODULE$;
+      default:
+        return LeftAnti$.MODULE$;
+    }
+  }
+
+  /** Refuse a version that the plan was not made for. */
+  private void check(Manifest manifest) {
+    String keys = node.path("on").toString();
+    if (!keys.equals(manifest.keys)) {
+      refuse(manifest, "has the keys " + manifest.keys + ", and this query was planned for " + keys);
+    }
+    String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
+    if (!ranged.isEmpty() && !ranged.equals(manifest.ranged)) {
+      refuse(
+          manifest,
+          "has the range columns " + manifest.ranged + ", and this query was planned for " + ranged);
+    }
+    for (int i = 0; i < fields.length(); i++) {
+      check(manifest, node.path("columns").path(i).asText(), fields.fields()[i]);
+    }
+  }
+
+  private void check(Manifest manifest, String column, StructField field) {
+    int place = manifest.place(column);
+    if (place < 0) {
+      if (!field.nullable() || !isOlderThanPlan(manifest)) { // else it was added later
+        refuse(manifest, "has no column '" + column + "', which this query selects");
+      }
+      return;
+    }
+    DataType stored = manifest.storedType(place);
+    if (!stored.equals(field.dataType())) {
+      refuse(
+          manifest,
+          "has the column '" + column + "' as " + stored.simpleString()
+              + ", and this query was planned for " + field.dataType().simpleString());
+    }
+    if (!field.nullable() && manifest.isNullable(place)) {
+      refuse(
+          manifest,
+          "may have nulls in the column '" + column + "', and this query was planned without");
+    }
+  }
+
+  private void refuse(Manifest manifest, String reason) {
+    throw unfit("OtherKeysError", manifest, reason);
+  }
+
+  private Search search(JsonNode how, List<Expression> probes, IndexJoin join) {
+    List<Expression> residual = Collections.emptyList();
+    switch (how.path("kind").asText()) {
+      case "":
+        return new Search(new KeyFinder(join), probes, residual);
+      case "band":
+        return new Search(new BandFinder(join, how), point(probes), residual, probes);
+      case "asof":
+        return new Search(new NearestFinder(join, how), point(probes), residual, probes);
+      default:
+        Finder finder = new IntervalFinder(join, CodeLimits.NONE, CodeLimits.NONE, false);
+        DataType codes = join.manifest.rangeTypes.get(0);
+        List<Expression> limits = limits(how.path("closed").asText(), probes, codes);
+        return new Search(finder, limits, residual, probes);
+    }
+  }
+
+  /** The code of the point, in units of its last digit. */
+  private static List<Expression> point(List<Expression> probes) {
+    Expression point = probes.get(0);
+    return Collections.singletonList(
+        bound(point, true, false, 0, MovedColumn.scale(point.dataType()), true, false));
+  }
+
+  /**
+   * The least start, the greatest start and the least last point of the intervals that have a point
+   * in common with the stream's point, or interval; null where none has.
+   *
+   * <p>The index has the end of an interval as its last point, or the code before if the end does
+   * not belong to it.
+   */
+  private static List<Expression> limits(String closed, List<Expression> probes, DataType codes) {
+    boolean isPoint = probes.size() == 1;
+    boolean touching = closed.equals("both");
+    boolean closedRight = touching || closed.equals("right");
+    Expression start = probes.get(0);
+    Expression end = probes.get(probes.size() - 1);
+    int scale = MovedColumn.scale(codes);
+    boolean atEnd = touching || isPoint && closed.equals("left");
+    Expression greatest = bound(end, false, !atEnd, 0, scale, false, !isPoint);
+    boolean atStart = touching || isPoint && closedRight;
+    Expression least = bound(start, true, !atStart, closedRight ? 0 : -1, scale, false, false);
+    if (!isPoint) {
+      // An interval of the stream that is empty has no point in common with any.
+      Expression empty =
+          touching ? new GreaterThan(start, end) : new GreaterThanOrEqual(start, end);
+      if (!touching && !closed.equals("left")) {
+        Expression first = bound(start, false, false, 0, scale, true, false);
+        empty = new Or(empty, new EqualTo(first, whole(Long.MAX_VALUE)));
+      }
+      greatest = new If(empty, new Literal(null, DataTypes.LongType), greatest);
+    }
+    List<Expression> all = new ArrayList<>();
+    all.add(whole(Long.MIN_VALUE));
+    all.add(greatest);
+    all.add(least);
+    return all;
+  }
+
+  private static Literal whole(long value) {
+    return new Literal(value, DataTypes.LongType);
+  }
+
+  private static Expression bound(
+      Expression value, boolean lower, boolean strict, long offset, int scale, boolean open,
+      boolean orNull) {
+    CodeBound rule =
+        new CodeBound(lower, strict, BigDecimal.ZERO, scale, offset, true, open, orNull);
+    return new Bound(value, rule, true);
+  }
+
+  // Spark plans equal calls of equal tables once.
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Matches
+        && spec.equals(((Matches) other).spec)
+        && Arrays.equals(inputTypes(), ((Matches) other).inputTypes());
+  }
+
+  @Override
+  public int hashCode() {
+    return spec.hashCode();
+  }
+}
