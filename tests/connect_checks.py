@@ -576,11 +576,11 @@ def a_remote_table_is_copied_by_the_python_that_the_session_names(
     table = BatchTable.build(table_of(spark, 1), on="k", path=f"local://{folder}/table")
     stream = spark.range(3, 5).withColumnRenamed("id", "k")
     setting = "spark.sql.execution.pyspark.python"
-    assert "bsjoin_find" not in table.join(stream)._explain_string()  # type: ignore[operator]
+    assert "BsjoinLookup" not in table.join(stream)._explain_string()  # type: ignore[operator]
     spark.conf.set(setting, sys.executable)
     try:
         joined = table.join(stream, how="left")
-        assert "bsjoin_find" in joined._explain_string()  # type: ignore[operator]
+        assert "BsjoinLookup" in joined._explain_string()  # type: ignore[operator]
         assert rows(joined) == [(3, 1), (4, None)]
     finally:
         spark.conf.unset(setting)

@@ -65,7 +65,7 @@ def main() -> None:
             spark.conf.set("spark.bsjoin.runtime", runtime)
             joined = stored.join(keys, how="left")
             assert rows(joined) == wanted, runtime
-            assert ("bsjoin_find" in str(joined._jdf.queryExecution())) == (runtime == "jvm")  # type: ignore[operator]
+            assert ("BsjoinLookup" in str(joined._jdf.queryExecution())) == (runtime == "jvm")  # type: ignore[operator]
             cached = bsjoin.join(keys, source, "id", how="left", cache=Incremental(max_rows=9))
             assert rows(cached) == wanted, runtime
             near = bsjoin.join(keys, table.toDF("at", "name"), on=[], when=AsOf("id", "at"))

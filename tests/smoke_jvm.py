@@ -66,7 +66,7 @@ def _equal(stream: DataFrame, batch: DataFrame, keys: list[str], hows: Iterable[
     """Hold the answers against those of Spark's own join."""
     table = BatchTable.build(batch, on=keys)
     ours = {how: table.join(stream, how=how) for how in hows}  # type: ignore[arg-type]
-    assert all("bsjoin_find" in _plan(df) for df in ours.values())
+    assert all("BsjoinLookup" in _plan(df) for df in ours.values())
     own = {how: stream.join(batch, keys, HOWS[how]) for how in hows}
     got, wanted = _as_texts(ours), _as_texts(own)
     assert got == wanted, (keys, got - wanted, wanted - got)

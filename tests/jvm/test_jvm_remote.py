@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from spark_samples import Feed, cycles, rows, table_of
 import bsjoin
 from bsjoin import BatchTable
 from bsjoin._spark import jvm
-from bsjoin._spark.jvm.attach import call
+from bsjoin._spark.jvm import joins
 from bsjoin.store import versions
 from bsjoin.store.copies import HostCopies
 from bsjoin.store.versioned_folder import Activation
@@ -34,15 +33,17 @@ _OPENS = [
     for package in ("java.lang", "java.nio", "sun.nio.ch", "jdk.internal.misc")
 ]
 _PROGRAM = """
-import bsjoin.jvm.*;
-import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.unsafe.types.UTF8String;
+import java.lang.reflect.Method;
+import java.util.List;
 
 public class Program {
   public static void main(String[] arguments) throws Exception {
-    Identifier name = Identifier.of(new String[0], arguments[0]);
-    VersionNumber version = (VersionNumber) new Functions().loadFunction(name);
-    System.out.println(version.invoke(UTF8String.fromString(arguments[1])));
+    Class<?> table = Class.forName("bsjoin.jvm.StoredTable");
+    Class<?>[] types = {String.class, long.class, long.class, List.class, int.class};
+    Method planned = table.getDeclaredMethod("planned", types);
+    planned.setAccessible(true);
+    planned.invoke(null, arguments[0], 1L, 0L, List.of(arguments[1]), 1); // reads version 1
+    System.out.println("read");
     Thread.sleep(600_000);
   }
 }
@@ -134,7 +135,7 @@ def test_the_rows_are_those_of_the_other_runtime_and_of_spark(
     stream = spark.range(50).selectExpr("nullif(concat('k', id % 40), 'k3') AS k", "id")
     table = BatchTable.build(stored, on="k", path=url)
     joined = table.join(stream, how=how)
-    assert "bsjoin_find" in joined._jdf.queryExecution().executedPlan().toString()
+    assert "BsjoinLookup" in joined._jdf.queryExecution().executedPlan().toString()
     with settings(spark, spark__bsjoin__runtime="python"):
         other = table.join(stream, how=how)
     assert rows(joined) == rows(other) == rows(stream.join(stored, "k", how).select(joined.columns))
@@ -216,11 +217,17 @@ def test_a_service_that_is_killed_is_started_again(
 
 @pytest.mark.parametrize("command", ["/nowhere/python", "true"])
 def test_a_python_that_does_not_run_is_an_error_that_says_what_to_set(
-    spark: SparkSession, url: str, command: str
+    spark: SparkSession,
+    tmp_path: Path,
+    keys: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
-    place = {"path": url, "epoch": 1, "version": 0, "python": [command]}
-    asked = spark.range(1).selectExpr(call("version", "cast(id AS string)", **place))
-    refused(asked, "WorkerEnvironmentError", url, "does not run", "PYSPARK_PYTHON")
+    url = f"local://{tmp_path}/never_read"
+    table = BatchTable.build(table_of(spark, 1), on="k", path=url)
+    monkeypatch.setattr(joins, "workers_python", lambda _: command)
+    monkeypatch.setattr(joins, "is_connect", lambda _: True)  # the driver's is not known
+    refused(table.join(keys), "WorkerEnvironmentError", url, "does not run", "PYSPARK_PYTHON")
 
 
 def test_the_processes_of_a_host_share_the_copies(
@@ -245,14 +252,12 @@ def test_the_service_ends_with_the_jvm(
     java: Any = spark._jvm
     home = java.java.lang.System.getProperty("java.home")
     jars = Path(pyspark.__file__).parent / "jars"
-    name = {"what": "version", "build": jvm.jar.build_of_sources(), "path": table.path, "epoch": 1}
-    name["python"] = [os.environ["PYSPARK_PYTHON"]]
     command = [f"{home}/bin/java", *_OPENS, "-cp", f"{bsjoin.jar()}:{jars}/*", str(program)]
     with subprocess.Popen(
-        [*command, json.dumps(name), "1"], stdout=subprocess.PIPE, text=True
+        [*command, table.path, os.environ["PYSPARK_PYTHON"]], stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
-        assert running.stdout.readline() == "1\n"
+        assert running.stdout.readline() == "read\n"
         (service,) = services(running.pid)
         running.kill()
     deadline = time.monotonic() + 30
@@ -283,5 +288,5 @@ def test_a_server_whose_python_is_not_known_answers_in_python_workers(
 ) -> None:
     monkeypatch.setattr(jvm, "workers_python", lambda _: None)
     joined = table.join(keys)
-    assert "bsjoin_find" not in joined._jdf.queryExecution().executedPlan().toString()
+    assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
     assert joined.count() == 4
