@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ def check_same(
     spark: SparkSession,
     query: Callable[[], DataFrame],
     lookups: int | None = 1,
-    code: Mapping[str, str] = CODE["stage"],
+    codes: Iterable[str] = ("stage",),
 ) -> list[str]:
     """Check that a query has the same rows with the index as without.
 
@@ -68,24 +68,25 @@ def check_same(
         spark: the session.
         query: makes it.
         lookups: how many joins the index answers; None for any number.
-        code: settings to run it with.
+        codes: how its rows are computed, one after the other: names of `CODE`.
 
     Returns:
         The rows as texts.
     """
-    with configured(spark, {**code, PLANNER: "off"}):
+    # Spark's own join is interpreted: that compiles nothing, and has the same rows.
+    with configured(spark, {**CODE["stage"], **CODE["interpreted"], PLANNER: "off"}):
         expected = query()
         assert "BsjoinLookup" not in executed_plan(expected)
         wanted = _rows(expected)
-    with configured(spark, {**code, PLANNER: "on"}):
-        df = query()
-        plan = executed_plan(df)
-        if lookups is not None:
-            assert plan.count("BsjoinLookup") == lookups, plan
-        found = _rows(df)
-    assert found == wanted, plan
-    assert df.schema == expected.schema
-    return found
+    for code in codes:
+        with configured(spark, {**CODE[code], PLANNER: "on"}):
+            df = query()
+            plan = f"{code}:\n{executed_plan(df)}"
+            if lookups is not None:
+                assert plan.count("BsjoinLookup") == lookups, plan
+            assert _rows(df) == wanted, plan
+        assert df.schema == expected.schema, code
+    return wanted
 
 
 def _rows(df: DataFrame) -> list[str]:

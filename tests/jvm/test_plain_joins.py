@@ -46,25 +46,23 @@ def stream(spark: SparkSession) -> DataFrame:
     return spark.sql(STREAM.format(type="INT"))
 
 
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("which", ["one", "many"])
 @pytest.mark.parametrize("how", KINDS)
 def test_kinds(
-    spark: SparkSession, tables: Tables, stream: DataFrame, how: str, which: str, code: str
+    spark: SparkSession, tables: Tables, stream: DataFrame, how: str, which: str
 ) -> None:
     table = tables[which]
-    found = check_same(spark, lambda: stream.join(table, "k", how), code=CODE[code])
+    found = check_same(spark, lambda: stream.join(table, "k", how), codes=CODE)
     assert found
 
 
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("which", ["one", "many"])
 def test_the_table_on_the_left(
-    spark: SparkSession, tables: Tables, stream: DataFrame, which: str, code: str
+    spark: SparkSession, tables: Tables, stream: DataFrame, which: str
 ) -> None:
     table = tables[which]
     for how in ("inner", "right"):
-        check_same(spark, lambda how=how: table.join(stream, "k", how), code=CODE[code])
+        check_same(spark, lambda how=how: table.join(stream, "k", how), codes=CODE)
     for how in ("left", "semi", "anti", "full"):  # the table's rows stay: they are read
         check_same(spark, lambda how=how: table.join(stream, "k", how), lookups=0)
 
@@ -81,7 +79,6 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("code", ["stage", "interpreted"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("which", ["one", "many"])
 def test_conditions(
@@ -90,19 +87,18 @@ def test_conditions(
     stream: DataFrame,
     which: str,
     condition: str,
-    code: str,
 ) -> None:
     on = F.expr(f"s.k = t.k AND ({CONDITIONS[condition]})")
     for how in KINDS:
         check_same(
             spark,
             lambda how=how: stream.alias("s").join(tables[which].alias("t"), on, how),
-            code=CODE[code],
+            codes=("stage", "interpreted"),
         )
     check_same(
         spark,
         lambda: tables[which].alias("t").join(stream.alias("s"), on, "right"),
-        code=CODE[code],
+        codes=("stage", "interpreted"),
     )
 
 
@@ -201,16 +197,15 @@ SUBQUERIES = {
 }
 
 
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("query", SUBQUERIES)
 @pytest.mark.parametrize("which", ["one", "many"])
 def test_subqueries(
-    spark: SparkSession, tables: Tables, stream: DataFrame, which: str, query: str, code: str
+    spark: SparkSession, tables: Tables, stream: DataFrame, which: str, query: str
 ) -> None:
     stream.createOrReplaceTempView("s")
     tables[which].createOrReplaceTempView("t")
     text, lookups = SUBQUERIES[query]
-    check_same(spark, lambda: spark.sql(text), lookups=lookups, code=CODE[code])
+    check_same(spark, lambda: spark.sql(text), lookups=lookups, codes=CODE)
 
 
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(5,0)", "DECIMAL(12,2)", "DECIMAL(25,3)")
@@ -259,9 +254,8 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("code", ["stage", "projections", "interpreted"])
 @pytest.mark.parametrize("kind", EXACT)
-def test_types_of_keys(spark: SparkSession, tmp_path: Path, kind: str, code: str) -> None:
+def test_types_of_keys(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     dtype, values = EXACT[kind]
     array = f"SELECT posexplode(array({values})) AS (v, k)"
     left = spark.sql(f"SELECT v AS id, CAST(k AS {dtype}) AS k FROM ({array})")
@@ -270,7 +264,11 @@ def test_types_of_keys(spark: SparkSession, tmp_path: Path, kind: str, code: str
     )
     table = stored(spark, right, "k", tmp_path / "table")
     for how in KINDS:
-        check_same(spark, lambda how=how: left.join(table, "k", how), code=CODE[code])
+        check_same(
+            spark,
+            lambda how=how: left.join(table, "k", how),
+            codes=("stage", "projections", "interpreted"),
+        )
 
 
 def test_keys_that_are_read_as_other_types(spark: SparkSession, tmp_path: Path) -> None:
@@ -302,13 +300,10 @@ def chain(stream: DataFrame, tables: Tables, how: str) -> DataFrame:
     return third.join(tables["pair"], F.expr("pair.k = v1 AND p = concat('p', t2)"), "left")
 
 
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("how", ["inner", "left"])
-def test_joins_in_a_row(
-    spark: SparkSession, tables: Tables, stream: DataFrame, how: str, code: str
-) -> None:
+def test_joins_in_a_row(spark: SparkSession, tables: Tables, stream: DataFrame, how: str) -> None:
     named = {**tables, "pair": tables["pair"].alias("pair")}
-    check_same(spark, lambda: chain(stream, named, how), lookups=4, code=CODE[code])
+    check_same(spark, lambda: chain(stream, named, how), lookups=4, codes=CODE)
 
 
 def test_joins_in_a_row_are_one_stage(
@@ -367,8 +362,8 @@ def test_one_scan_used_twice(spark: SparkSession, tables: Tables, stream: DataFr
     same = ("t.tier > 1", "left")
     others = (("t.tier > 2", "left"), ("t.tier > 1", "inner"))
     for other in (same, *others):
-        for code in ("stage", "adaptive"):
-            check_same(spark, lambda other=other: query(same, other), lookups=None, code=CODE[code])
+        codes = ("stage", "adaptive")
+        check_same(spark, lambda other=other: query(same, other), lookups=None, codes=codes)
     with configured(spark, CODE["stage"]):
         assert "ReusedExchange" in executed_plan(query(same, same))
         for other in others:
@@ -393,17 +388,16 @@ AROUND: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("around", AROUND)
 def test_operators_around(
-    spark: SparkSession, tables: Tables, stream: DataFrame, around: str, code: str
+    spark: SparkSession, tables: Tables, stream: DataFrame, around: str
 ) -> None:
     for which in ("one", "many"):
         check_same(
             spark,
             lambda which=which: AROUND[around](stream, tables[which]),
             lookups=None,
-            code=CODE[code],
+            codes=CODE,
         )
 
 
@@ -441,14 +435,11 @@ def test_hints(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
 def test_casts_of_the_stream(
     spark: SparkSession, tables: Tables, stream: DataFrame, ansi: str
 ) -> None:
-    code = {**CODE["stage"], "spark.sql.ansi.enabled": ansi}
-    on = F.expr("CAST(s.id AS STRING) = t.k")
-    left = stream.alias("s")
-    check_same(spark, lambda: left.join(tables["one"].alias("t"), on, "left"), code=code)
-    on = F.expr("try_divide(s.id, s.x) = t.k")
-    check_same(
-        spark, lambda: left.join(tables["one"].alias("t"), on, "left"), lookups=None, code=code
-    )
+    left, table = stream.alias("s"), tables["one"].alias("t")
+    with configured(spark, {"spark.sql.ansi.enabled": ansi}):
+        check_same(spark, lambda: left.join(table, F.expr("CAST(s.id AS STRING) = t.k"), "left"))
+        on = F.expr("try_divide(s.id, s.x) = t.k")
+        check_same(spark, lambda: left.join(table, on, "left"), lookups=None)
 
 
 def test_names_with_dots_and_of_the_same_letters(spark: SparkSession, tmp_path: Path) -> None:
