@@ -54,6 +54,7 @@ SETTINGS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _OPTIONS = "spark.driver.extraJavaOptions"
+_READ_OFTEN = ("spark-core", "spark-sql", "spark-catalyst")
 LONG = {**SETTINGS, _OPTIONS: SETTINGS[_OPTIONS].replace(_QUICKLY, "")}
 """The same for a process of many minutes, which gains by code that is compiled well."""
 CLUSTER = {
@@ -117,8 +118,11 @@ def _local_files() -> dict[str, str]:
             os.rename(made, classes)
         except OSError:  # another process was first
             shutil.rmtree(made)
+    # For each closure the JVM reads classes anew, from the first of 280 jars that has them.
+    found = Path(pyspark.__file__).parent / "jars"
+    first = [jar for name in _READ_OFTEN for jar in found.glob(f"{name}_*.jar")]
     return {
-        "spark.driver.extraClassPath": str(classes),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, [classes, *first])),
         "spark.hadoop.fs.file.impl": source.stem,
     }
 
