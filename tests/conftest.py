@@ -68,12 +68,16 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(autouse=True)
-def _leaves_what_it_found() -> Iterator[None]:
-    """A test that changes what the next ones find fails; they find it as it was."""
-    before = State.of(_running[0].session if _running else None, *_running)
+def _leaves_what_it_found(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that changes what the next ones find fails; they find it as it was.
+
+    The session is looked at behind tests that ask for it, and behind every module.
+    """
+    session = _running[0].session if _running and "spark" in request.fixturenames else None
+    before = State.of(session, *_running)
     yield
-    if _running and _running[0].session is not None:
-        stop_streams(_running[0].session)
+    if session is not None:
+        stop_streams(session)
     _compare(before)
 
 
