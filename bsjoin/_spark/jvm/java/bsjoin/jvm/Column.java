@@ -2,7 +2,10 @@ package bsjoin.jvm;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.array.ByteArrayMethods;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -14,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * checked to hold that many rows when the column was opened; the offsets of a text are checked with
  * every read, which costs less than a pass over all of them.
  */
-final class Column {
+public final class Column {
   private static final long[] POWERS = powers();
 
   private final Mapping file;
@@ -78,40 +81,40 @@ final class Column {
     return valid != 0;
   }
 
-  boolean isNull(long row) {
+  public boolean isNull(long row) {
     return valid != 0 && (file.getByte(valid + (row >>> 3)) >> (row & 7) & 1) == 0;
   }
 
-  boolean getBoolean(long row) {
+  public boolean getBoolean(long row) {
     return (file.getByte(data + (row >>> 3)) >> (row & 7) & 1) != 0;
   }
 
-  byte getByte(long row) {
+  public byte getByte(long row) {
     return file.getByte(data + row);
   }
 
-  short getShort(long row) {
+  public short getShort(long row) {
     return Platform.getShort(null, file.address(data + 2 * row));
   }
 
-  int getInt(long row) {
+  public int getInt(long row) {
     return file.getInt(data + 4 * row);
   }
 
-  long getLong(long row) {
+  public long getLong(long row) {
     return file.getLong(data + 8 * row);
   }
 
-  float getFloat(long row) {
+  public float getFloat(long row) {
     return Platform.getFloat(null, file.address(data + 4 * row));
   }
 
-  double getDouble(long row) {
+  public double getDouble(long row) {
     return Platform.getDouble(null, file.address(data + 8 * row));
   }
 
   /** A decimal, which Arrow stores in 16 bytes, two's complement, the lowest byte first. */
-  Decimal getDecimal(long row, int precision, int scale) {
+  public Decimal getDecimal(long row, int precision, int scale) {
     long at = file.address(data + 16 * row);
     long low = Platform.getLong(null, at);
     long high = Platform.getLong(null, at + 8);
@@ -137,18 +140,45 @@ final class Column {
   }
 
   /** A text, in place: valid for as long as the version is open. */
-  UTF8String getText(long row) {
+  public UTF8String getText(long row) {
     long begin = begin(row);
     int length = (int) (end(row, begin) - begin);
     return UTF8String.fromAddress(null, file.address(data + begin), length);
   }
 
-  byte[] getBinary(long row) {
+  public byte[] getBinary(long row) {
     long begin = begin(row);
     byte[] found = new byte[(int) (end(row, begin) - begin)];
     Platform.copyMemory(
         null, file.address(data + begin), found, Platform.BYTE_ARRAY_OFFSET, found.length);
     return found;
+  }
+
+  /** The value in a row, which is not null. */
+  Object get(DataType type, long row) {
+    if (type instanceof DecimalType) {
+      return getDecimal(row, ((DecimalType) type).precision(), ((DecimalType) type).scale());
+    }
+    switch (CodeGenerator.javaType(type)) {
+      case "boolean":
+        return getBoolean(row);
+      case "byte":
+        return getByte(row);
+      case "short":
+        return getShort(row);
+      case "int":
+        return getInt(row);
+      case "long":
+        return getLong(row);
+      case "float":
+        return getFloat(row);
+      case "double":
+        return getDouble(row);
+      case "UTF8String":
+        return getText(row);
+      default:
+        return getBinary(row);
+    }
   }
 
   boolean equalsText(long row, UTF8String key) {

@@ -3,8 +3,6 @@ package bsjoin.jvm;
 import java.io.Serializable;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Some columns of a stored table in one version, as generated code reads them: by the number of the
@@ -36,7 +34,11 @@ public final class Columns implements Serializable {
     places = other.places;
   }
 
-  private Column column(int number, long reference) {
+  /** A column in the segment of a reference; null if there is no row, or the column came later. */
+  public Column column(int number, long reference) {
+    if (reference < 0) {
+      return null;
+    }
     Column[] ofSegment = columns[Version.segmentNumber(reference)];
     Column column = ofSegment == null ? null : ofSegment[number];
     return column == null ? opened(number, reference) : column;
@@ -47,56 +49,13 @@ public final class Columns implements Serializable {
     if (columns[segment] == null) {
       columns[segment] = new Column[places.length];
     }
-    return columns[segment][number] = version.segment(reference).column(places[number]);
+    Segment found = version.segment(reference);
+    return columns[segment][number] = places[number] < 0 ? null : found.column(places[number]);
   }
 
-  /** Whether there is no row, or no value in it. */
-  public boolean isNull(int number, long reference) {
-    return reference < 0
-        || places[number] < 0
-        || column(number, reference).isNull(Version.row(reference));
-  }
-
-  // The values of rows in which they are not null.
-
-  public boolean getBoolean(int number, long reference) {
-    return column(number, reference).getBoolean(Version.row(reference));
-  }
-
-  public byte getByte(int number, long reference) {
-    return column(number, reference).getByte(Version.row(reference));
-  }
-
-  public short getShort(int number, long reference) {
-    return column(number, reference).getShort(Version.row(reference));
-  }
-
-  public int getInt(int number, long reference) {
-    return column(number, reference).getInt(Version.row(reference));
-  }
-
-  public long getLong(int number, long reference) {
-    return column(number, reference).getLong(Version.row(reference));
-  }
-
-  public float getFloat(int number, long reference) {
-    return column(number, reference).getFloat(Version.row(reference));
-  }
-
-  public double getDouble(int number, long reference) {
-    return column(number, reference).getDouble(Version.row(reference));
-  }
-
-  public Decimal getDecimal(int number, long reference, int precision, int scale) {
-    return column(number, reference).getDecimal(Version.row(reference), precision, scale);
-  }
-
-  public UTF8String getUTF8String(int number, long reference) {
-    return column(number, reference).getText(Version.row(reference));
-  }
-
-  public byte[] getBinary(int number, long reference) {
-    return column(number, reference).getBinary(Version.row(reference));
+  /** The row of a reference in its segment. */
+  public static int row(long reference) {
+    return Version.row(reference);
   }
 
   @Override

@@ -17,8 +17,8 @@ import scala.collection.immutable.IndexedSeq;
 /**
  * A column of a stored table in the row of a reference; null if the reference is negative.
  *
- * <p>Its generated code is two calls of {@link Columns}, small enough to stand in one method with
- * those of many other columns.
+ * <p>Its generated code is a call of {@link Columns} and one or two of a column, small enough to
+ * stand in one method with those of many other columns.
  */
 public final class Read extends OwnExpression {
   private final Columns columns;
@@ -47,23 +47,25 @@ public final class Read extends OwnExpression {
     ExprCode row = reference.genCode(context);
     String opened = opened(context);
     String java = CodeGenerator.javaType(type);
-    StringBuilder text = new StringBuilder(row.code().toString());
-    String get = opened + "." + getter(number + ", " + row.value());
-    if (!hasNulls && !mayMiss) {
-      text.append(java + " " + code.value() + " = " + get + ";\n");
+    String column = context.freshName("column");
+    String at = Columns.class.getName() + ".row(" + row.value() + ")";
+    String text =
+        row.code() + Column.class.getName() + " " + column + " = " + opened + ".column("
+            + number + ", " + row.value() + ");\n";
+    String get = column + "." + getter(at);
+    if (!nullable()) {
+      text += java + " " + code.value() + " = " + get + ";\n";
       return new ExprCode(block(text), FalseLiteral$.MODULE$, code.value());
     }
-    String isNull =
-        hasNulls ? opened + ".isNull(" + number + ", " + row.value() + ")" : row.value() + " < 0L";
-    text.append("boolean " + code.isNull() + " = " + isNull + ";\n");
+    text += "boolean " + code.isNull() + " = " + column + " == null"
+        + (hasNulls ? " || " + column + ".isNull(" + at + ")" : "") + ";\n";
     String none = CodeGenerator.defaultValue(type, false);
-    text.append(
-        java + " " + code.value() + " = " + code.isNull() + " ? " + none + " : " + get + ";\n");
+    text += java + " " + code.value() + " = " + code.isNull() + " ? " + none + " : " + get + ";\n";
     return code.copy(block(text), code.isNull(), code.value());
   }
 
-  private static Block block(CharSequence text) {
-    return CodeBlock$.MODULE$.apply(Scala.seq(text.toString()), Scala.seq());
+  private static Block block(String text) {
+    return CodeBlock$.MODULE$.apply(Scala.seq(text), Scala.seq());
   }
 
   /** The variable that has the columns opened: one for all columns of a table in a join. */
@@ -82,20 +84,20 @@ public final class Read extends OwnExpression {
     return variable;
   }
 
-  private String getter(String arguments) {
+  private String getter(String row) {
     if (type instanceof StringType) {
-      return "getUTF8String(" + arguments + ")";
+      return "getText(" + row + ")";
     }
     if (type instanceof BinaryType) {
-      return "getBinary(" + arguments + ")";
+      return "getBinary(" + row + ")";
     }
     if (type instanceof DecimalType) {
       DecimalType decimal = (DecimalType) type;
-      return "getDecimal(" + arguments + ", " + decimal.precision() + ", " + decimal.scale() + ")";
+      return "getDecimal(" + row + ", " + decimal.precision() + ", " + decimal.scale() + ")";
     }
     String primitive = CodeGenerator.javaType(type);
-    return "get" + Character.toUpperCase(primitive.charAt(0)) + primitive.substring(1)
-        + "(" + arguments + ")";
+    return "get" + Character.toUpperCase(primitive.charAt(0)) + primitive.substring(1) + "(" + row
+        + ")";
   }
 
   private transient Columns open;
@@ -105,36 +107,10 @@ public final class Read extends OwnExpression {
     if (open == null) {
       open = columns.open();
     }
-    long row = (Long) reference.eval(input);
-    if (open.isNull(number, row)) {
-      return null;
-    }
-    if (type instanceof StringType) {
-      return open.getUTF8String(number, row);
-    }
-    if (type instanceof BinaryType) {
-      return open.getBinary(number, row);
-    }
-    if (type instanceof DecimalType) {
-      DecimalType decimal = (DecimalType) type;
-      return open.getDecimal(number, row, decimal.precision(), decimal.scale());
-    }
-    switch (CodeGenerator.javaType(type)) {
-      case "boolean":
-        return open.getBoolean(number, row);
-      case "byte":
-        return open.getByte(number, row);
-      case "short":
-        return open.getShort(number, row);
-      case "int":
-        return open.getInt(number, row);
-      case "float":
-        return open.getFloat(number, row);
-      case "double":
-        return open.getDouble(number, row);
-      default:
-        return open.getLong(number, row);
-    }
+    long found = (Long) reference.eval(input);
+    Column column = open.column(number, found);
+    int row = Version.row(found);
+    return column == null || column.isNull(row) ? null : column.get(type, row);
   }
 
   @Override
