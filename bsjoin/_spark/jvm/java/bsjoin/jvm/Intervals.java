@@ -116,24 +116,6 @@ final class Intervals {
     return row;
   }
 
-  /**
-   * One past the last of the rows from one on that all end late enough.
-   *
-   * @param row one that does
-   * @param stop one past the last of the rows
-   * @param least their least last point
-   */
-  int endOfRun(int row, int stop, long least) {
-    int end = row + 1;
-    // An empty interval looks like one that ends at the least code.
-    if (least != Long.MIN_VALUE) {
-      while (end < stop && value(0, end) >= least) {
-        end++;
-      }
-    }
-    return end;
-  }
-
   private int climb(int first, int stop, long least) {
     if (first >= stop) {
       return -1;

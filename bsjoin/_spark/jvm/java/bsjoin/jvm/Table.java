@@ -127,11 +127,6 @@ final class Table {
     return opened(chosen(timeUs));
   }
 
-  /** The number of the version for a micro-batch, which need not be open; see {@link #at}. */
-  synchronized int numberAt(long timeUs) {
-    return chosen(timeUs).version;
-  }
-
   /** The metadata of the version for a query that is planned; see {@link #at}. */
   synchronized Manifest manifestAt(long timeUs) {
     return chosen(timeUs);

@@ -141,11 +141,6 @@ final class Version {
     return (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
   }
 
-  /** What a reference has before the row: the same for all rows of a segment of a version. */
-  static long segmentBits(long reference) {
-    return reference >>> ROW_BITS;
-  }
-
   /** The number, modulo {@link #SLOTS}, of the version that a reference belongs to. */
   static int slot(long reference) {
     return (int) (reference >>> SLOT_SHIFT);
