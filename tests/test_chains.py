@@ -30,7 +30,7 @@ WAYS = {
     },
 }
 """How chains are carried out, by settings of the session."""
-_DIFFERS = ("join", "lookup_ms", "runtime", "runtime_reason", "timestamp")
+_DIFFERS = ("join", "lookup_ms", "open_ms", "runtime", "runtime_reason", "timestamp")
 """What the figures of two queries do not share."""
 
 
@@ -233,7 +233,7 @@ def test_columns_called_like_those_of_a_look_up(spark: SparkSession, tmp_path: P
     assert stream.columns == ["k", *ours]
 
 
-def test_a_chain_is_one_pass_and_is_observed_once(
+def test_a_chain_is_one_pass(
     spark: SparkSession,
     tables: dict[str, tuple[DataFrame, BatchTable]],
     feed: Feed,
@@ -241,12 +241,9 @@ def test_a_chain_is_one_pass_and_is_observed_once(
 ) -> None:
     unique, few = tables["unique"][1], tables["a few rows"][1]
     both = few.join(unique.join(feed.stream, {"k": "id"}), {"next": "id"}, suffix="_2")
-    bsjoin.explain(both)
-    assert capsys.readouterr().out.count("in the pass of the join before") == 1
-    # A key that comes from a table with several rows a key is looked up in a pass of its own.
     third = unique.join(both, {"next_2": "id"}, suffix="_3")
     bsjoin.explain(third)
-    assert capsys.readouterr().out.count("in the pass of the join before") == 1
+    assert capsys.readouterr().out.count("in the pass of the join before") == 2
     feed.add(1, 2)
     query = feed.start(third)
     try:
@@ -255,6 +252,6 @@ def test_a_chain_is_one_pass_and_is_observed_once(
     finally:
         query.stop()
     assert progress is not None
-    assert len(progress["observedMetrics"]) == 2
+    assert not progress["observedMetrics"]
     assert [cycle.join for cycle in cycles(query)] == sorted(c.join for c in cycles(query))
     assert len(cycles(query)) == 3

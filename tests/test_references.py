@@ -91,7 +91,9 @@ def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path, runtime: str
         query = feed.start(kept.drop(first["v"], stream["t"]).select("o.s0", "v_2"))
         query.processAllAvailable()
     assert feed.results[0] == [(2, 1)]
-    assert [cycle.hits for cycle in bsjoin.progress(query)[:2]] == [2, 2]
+    # The operator counts behind a filter of the stream's columns, which Spark moves below it.
+    hits = 1 if runtime == "jvm" else 2
+    assert [cycle.hits for cycle in bsjoin.progress(query)[:2]] == [hits, hits]
 
 
 def test_those_to_the_table_hold_as_after_sparks_own_join(
