@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from bsjoin import sources
     from bsjoin._api import join
     from bsjoin._cycles import Cycles, cycles
-    from bsjoin._progress import (
+    from bsjoin._progress import progress
+    from bsjoin._progress_records import (
         CacheProgress,
         CycleProgress,
         PartitionProgress,
         PlacementProgress,
-        progress,
     )
     from bsjoin._refreshes import RefreshProgress
     from bsjoin._reporting import reporting
@@ -69,16 +69,16 @@ _HOMES = {
     "AsOf": "bsjoin.conditions",
     "Band": "bsjoin.conditions",
     "BatchTable": "bsjoin.table",
-    "CacheProgress": "bsjoin._progress",
-    "CycleProgress": "bsjoin._progress",
+    "CacheProgress": "bsjoin._progress_records",
+    "CycleProgress": "bsjoin._progress_records",
     "Cycles": "bsjoin._cycles",
     "Full": "bsjoin.options",
     "Hash": "bsjoin.hotspot",
     "HotSpot": "bsjoin.hotspot",
     "Incremental": "bsjoin.options",
     "Overlaps": "bsjoin.conditions",
-    "PartitionProgress": "bsjoin._progress",
-    "PlacementProgress": "bsjoin._progress",
+    "PartitionProgress": "bsjoin._progress_records",
+    "PlacementProgress": "bsjoin._progress_records",
     "RefreshProgress": "bsjoin._refreshes",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",

@@ -95,14 +95,17 @@ class Cycles:
             with cycle.active():
                 call = replace(self.call, partition=partition)
                 result = join_by(call, stream, self.batch, self.cache)
-            self.sink(result, batch_id)
+            with cycle.counting(stream.sparkSession):
+                self.sink(result, batch_id)
             figures = cycle.figures({} if context is None else context.observed())
             if context is not None and self._placing is not None:
                 shuffled = self.call.partition is not None
                 self._placing.cached(context, figures, cycle.table_bytes, by_key=shuffled)
         placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        progress = ObservedProgress(batch_id, timestamp, figures, placed)
+        progress = ObservedProgress(
+            batch_id, timestamp, figures, placed, cycle.query, cycle.operators()
+        )
         self._recent.append(progress)
         if self._steering is not None and "label" in self._kept:
             note = route(progress, self._kept["label"])

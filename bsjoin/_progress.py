@@ -9,14 +9,22 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from bsjoin._batch_figures import number_of_reported, observed_batches
 from bsjoin._json_records import from_json
+from bsjoin._operator_figures import joins_of
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
-from bsjoin._refreshes import RefreshProgress, of_join
+from bsjoin._progress_records import (
+    CacheProgress,
+    CycleProgress,
+    PartitionProgress,
+    PlacementProgress,
+)
+from bsjoin._refreshes import of_join, of_table
+from bsjoin._spark.counted import counted
 from bsjoin._spark.remote import is_remote
 from bsjoin._spark.reports import read
 from bsjoin._task_figures import received
@@ -26,11 +34,7 @@ from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
 
 __all__ = [
-    "CacheProgress",
-    "CycleProgress",
     "ObservedProgress",
-    "PartitionProgress",
-    "PlacementProgress",
     "cached_entries",
     "is_idle",
     "progress",
@@ -44,164 +48,6 @@ _ADDED = ("rows_in", "hits", "matches", "ns")
 _NAME = re.compile(rf"{FIGURES}(\[{{.*}}\])")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheProgress:
-    """Metrics of an incremental cache in one micro-batch, summed over all workers.
-
-    Args:
-        hits: rows of the stream whose key was in the cache with at least one row.
-        negative_hits: rows whose key was cached as not existing in the source.
-        misses: rows whose key was queried in the source, or loaded by another worker meanwhile.
-        lookups: look-ups in the source.
-        keys_queried: distinct keys in these look-ups.
-        load_ms_p50: median duration of a look-up in milliseconds; 0 without look-ups.
-        load_ms_p95: 95th percentile of the duration in milliseconds.
-        load_ms_p99: 99th percentile of the duration in milliseconds.
-        retries: retries of failed look-ups.
-        failed_keys: keys treated as not found because the source did not answer
-            (``on_error="null"``).
-        stale_rows: rows of the stream that matched expired rows while these were refreshed
-            (``stale_while_revalidate=``), plus keys that did because the source did not answer
-            (``on_error="stale"``).
-        evictions: keys evicted.
-        rows: rows in the cache, on the host with the most; a negative entry counts as one.
-        bytes: bytes in the cache, on the host with the most.
-        hottest: up to 10 of the most frequent keys and their share of the rows, from a sample,
-            most frequent first; keys below about 1 % of the rows are not detected.
-    """
-
-    hits: int
-    negative_hits: int
-    misses: int
-    lookups: int
-    keys_queried: int
-    load_ms_p50: float
-    load_ms_p95: float
-    load_ms_p99: float
-    retries: int
-    failed_keys: int
-    stale_rows: int
-    evictions: int
-    rows: int
-    bytes: int
-    hottest: tuple[tuple[str, float], ...]
-
-    @property
-    def hit_rate(self) -> float:
-        """The share of rows answered from the cache, negative hits included; 0 without rows."""
-        rows = self.hits + self.negative_hits + self.misses
-        return (self.hits + self.negative_hits) / rows if rows else 0.0
-
-    @property
-    def keys_per_lookup(self) -> float:
-        """The mean number of keys per look-up; 0 without look-ups."""
-        return self.keys_queried / self.lookups if self.lookups else 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionProgress:
-    """How the rows of one micro-batch were distributed over the partitions of a join.
-
-    Args:
-        kind: "none", "hash" or "hotspot".
-        reason: why the rows were, or were not, shuffled.
-        rule_version: the version of the rule; None (default) without a rule.
-        rows: rows of each partition; empty (default) if they are not counted.
-        skew: DS of the micro-batch under its rule (Formula 3 of the BS-Join paper): the standard
-            deviation of ``rows`` over their mean; None (default) if they are not counted.
-        skew_by_hash: an estimate from the sample of DS under hash partitioning; None (default)
-            without a sample.
-        hottest: up to 10 of the most frequent keys and their share of the rows, from the sample,
-            most frequent first; empty by default.
-    """
-
-    kind: Literal["none", "hash", "hotspot"]
-    reason: str
-    rule_version: int | None = None
-    rows: tuple[int, ...] = ()
-    skew: float | None = None
-    skew_by_hash: float | None = None
-    hottest: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlacementProgress:
-    """Where the tasks of a join ran in one micro-batch (``placement=`` of :func:`bsjoin.cycles`).
-
-    Args:
-        action: the controller's action before the micro-batch: "place", "repair", "move", "none",
-            or "failed".
-        reason: why, in words: whose answer it is (the policy's, the rebalancer's, the search's), or
-            why the present placement is kept; and what the scaler said.
-        partitions: the number of tasks of the join.
-        requested: tasks requested to run on a certain worker; Spark placed the others.
-        landed: how many of these ran on the requested worker; None if Spark's task metrics were
-            not available.
-        workers: how many tasks ran on each worker ("host/executor").
-    """
-
-    action: str
-    reason: str
-    partitions: int
-    requested: int
-    landed: int | None
-    workers: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CycleProgress:
-    """Metrics of one join in one micro-batch.
-
-    Args:
-        join: the number of the join within the application.
-        on: the stream's key columns, followed by those of a range condition.
-        batch_id: Spark's number of the micro-batch.
-        timestamp: when the micro-batch started, as in Spark's progress (ISO 8601, UTC).
-        rows_in: rows of the stream that were looked up.
-        rows_out: rows of the join's result.
-        hits: rows of the stream whose key is in the table; in a range join, rows that have a match.
-        misses: rows whose key is not in the table or null; in a range join, rows without a match.
-        matches: pairs of a stream's row and a table's row; for semi and anti joins, the hits.
-        lookup_ms: milliseconds of look-ups and gathering, summed over all workers; None where
-            Spark's generated code does them, which does not time them.
-        mode: "full" or "incremental".
-        table_version: the version of the table that the micro-batch used; None without rows,
-            and for an incremental cache.
-        cache: metrics of the incremental cache; None for a full cache.
-        partition: how the rows were distributed over the join's partitions.
-        runtime: what ran the join: "jvm" (Spark's generated code) or "python" (its workers).
-        runtime_reason: why not the JVM; empty for it.
-        placement: where its tasks ran; None (default) unless :func:`bsjoin.cycles` places them.
-        refresh: how the refreshes of the table went, as of this call and not of the micro-batch
-            (under Spark Connect, of joins that :func:`bsjoin.reporting` reports: of that); None
-            (default) for an incremental cache, and where this application did not build it.
-    """
-
-    join: int
-    on: tuple[str, ...]
-    batch_id: int
-    timestamp: str
-    rows_in: int
-    rows_out: int
-    hits: int
-    misses: int
-    matches: int
-    lookup_ms: float | None
-    mode: Literal["full", "incremental"]
-    table_version: int | None
-    cache: CacheProgress | None
-    partition: PartitionProgress
-    runtime: Literal["jvm", "python"]
-    runtime_reason: str
-    placement: PlacementProgress | None = None
-    refresh: RefreshProgress | None = None
-
-    @property
-    def hit_rate(self) -> float:
-        """Hits per row of the stream; 0 without rows."""
-        return self.hits / self.rows_in if self.rows_in else 0.0
-
-
 @dataclass(frozen=True)
 class ObservedProgress:
     """What Spark's progress of a micro-batch would say.
@@ -211,12 +57,17 @@ class ObservedProgress:
         timestamp: as Spark's.
         observedMetrics: as Spark's.
         placement: where the tasks of the join ran, if something placed them; default None.
+        query: what is the same for all micro-batches of a query; empty by default.
+        operators: what joins in the JVM have counted, see :mod:`bsjoin._spark.counted`; none by
+            default.
     """
 
     batchId: int  # noqa: N815 - as Spark calls it
     timestamp: str
     observedMetrics: dict[str, dict[str, Any]]  # noqa: N815
     placement: PlacementProgress | None = None
+    query: str = ""
+    operators: Sequence[dict[str, Any]] = ()
 
 
 def progress(query: Any) -> list[CycleProgress]:
@@ -258,7 +109,7 @@ def progress(query: Any) -> list[CycleProgress]:
             "None before the first micro-batch), or what bsjoin.cycles returned"
         )
     cycles: list[CycleProgress] = []
-    reported, is_silent = _Reported(query), False
+    reported, operators, is_silent = _Reported(query), _Operators(query, recent), False
     for one in recent:
         found: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
         for metric, metrics in {**_not_observed(one), **one.observedMetrics}.items():
@@ -268,6 +119,8 @@ def progress(query: Any) -> list[CycleProgress]:
                 added = figures if before is None else _added(before[1], figures)
                 found[join["label"]] = join, added
         of_one = [_cycle(one, join, figures) for join, figures in found.values()]
+        for own in joins_of(*operators.of(one)):
+            of_one.append(_cycle(one, own.join, own.figures, own.table, own.path))
         if is_remote() and _has_run_a_function(one):
             inside = reported.of(one)
             is_silent |= inside is None
@@ -286,6 +139,34 @@ _NOT_REPORTED = (
     "pyspark.sql.Observation. If the function joins nothing, ignore "
     "bsjoin.errors.NotReportedWarning"
 )
+
+
+class _Operators:
+    """What joins in the JVM have counted in the micro-batches of a query.
+
+    Args:
+        query: the query, or the progress of one.
+        recent: the progress of its micro-batches.
+    """
+
+    def __init__(self, query: Any, recent: Iterable[Any]):
+        self._found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        runs: dict[str, list[int]] = {}
+        for one in recent:
+            if not isinstance(one, ObservedProgress) and not is_idle(one):
+                runs.setdefault(str(one.runId), []).append(one.batchId)
+        spark = getattr(query, "_session", None)  # of Spark Connect
+        for run, batches in runs.items():
+            for operator in counted(run, min(batches), max(batches), spark):
+                self._found.setdefault((run, operator["batch"]), []).append(operator)
+
+    def of(self, one: Any) -> tuple[str, Sequence[dict[str, Any]]]:
+        """What stands for the query, and those of one micro-batch."""
+        if isinstance(one, ObservedProgress):
+            return one.query, one.operators
+        return str(one.id), [] if is_idle(one) else self._found.get(
+            (str(one.runId), one.batchId), []
+        )
 
 
 class _Reported:
@@ -424,7 +305,22 @@ def _newest(notes: Sequence[dict[str, Any]]) -> int | None:
     return max((note["version"] for note in notes if "version" in note), default=None)
 
 
-def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProgress:
+def _cycle(
+    one: Any,
+    join: dict[str, str],
+    figures: dict[str, Any],
+    table: str | None = None,
+    path: str = "",
+) -> CycleProgress:
+    """The figures of a join.
+
+    Args:
+        one: Spark's progress of the micro-batch.
+        join: what :func:`bsjoin._spark.metrics.name_of` says of it.
+        figures: what was counted.
+        table: what a plain join calls its table; None (default) for another join.
+        path: of that table; empty by default.
+    """
     number, _, columns = join["label"].partition(":")
     rows_in, hits, matches = (figures[name] for name in ("rows_in", "hits", "matches"))
     incremental = join["mode"] == "incremental"
@@ -434,7 +330,7 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         batch_id=one.batchId,
         timestamp=one.timestamp,
         rows_in=rows_in,
-        rows_out=_rows_out(join["how"], figures),
+        rows_out=figures["rows_out"] if "rows_out" in figures else _rows_out(join["how"], figures),
         hits=hits,
         misses=rows_in - hits,
         matches=matches,
@@ -446,7 +342,9 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         runtime="jvm" if join["runtime"] == "jvm" else "python",
         runtime_reason=join["reason"],
         placement=getattr(one, "placement", None),
-        refresh=of_join(join["label"]),
+        refresh=of_join(join["label"]) if table is None else of_table(path),
+        table=table,
+        open_ms=figures["open_ns"] / 1e6 if "open_ns" in figures else None,
     )
 
 

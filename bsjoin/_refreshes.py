@@ -12,7 +12,7 @@ from typing import Any
 
 from bsjoin._secrets import scrubbed, secrets_of
 
-__all__ = ["RefreshProgress", "error_text", "follow", "of_join", "recorded"]
+__all__ = ["RefreshProgress", "error_text", "follow", "of_join", "of_table", "recorded"]
 
 _KEPT = 10_000
 _LONGEST = 1_000
@@ -87,6 +87,12 @@ def of_join(join: str) -> RefreshProgress | None:
     """The refreshes of a join's table; None if it has no table, or none was built here."""
     with _lock:
         return _tables.get(_joins.get(join, ""))
+
+
+def of_table(url: str) -> RefreshProgress | None:
+    """The refreshes of the table at a location; None if it was not built here."""
+    with _lock:
+        return _tables.get(url)
 
 
 def error_text(error: Exception, url: str = "") -> str:

@@ -22,6 +22,7 @@ from bsjoin._json_records import to_json
 from bsjoin._progress import ObservedProgress, is_idle, progress
 from bsjoin._refreshes import error_text
 from bsjoin._spark import reports
+from bsjoin._spark.counted import counted, tagged
 from bsjoin._spark.session import MicroBatch, is_for_a_query, retained, running
 from bsjoin.errors import ArgumentError
 
@@ -131,13 +132,20 @@ class _Reports:
         self._find(batch)
         self._is_in_a_call = True
         try:
-            with running(MicroBatch(self._query, str(batch), self._query)):
+            with (
+                running(MicroBatch(self._query, str(batch), self._query)),
+                tagged(self._session, self._query, batch),
+            ):
                 yield
         finally:
             self._is_in_a_call = False
         with _not_raised():
+            observed = observed_batches.of(self._query, batch)
+            operators = counted(self._query, batch, batch, self._session)
             self._made[batch] = to_json(
-                progress(ObservedProgress(batch, "", observed_batches.of(self._query, batch)))
+                progress(
+                    ObservedProgress(batch, "", observed, query=self._query, operators=operators)
+                )
             )
             self._forget(max(1, retained(self._session)))
         self._find(batch)

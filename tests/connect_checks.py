@@ -611,6 +611,33 @@ def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -
         spark.conf.unset("spark.bsjoin.table.customers")
 
 
+def plain_joins_have_figures(spark: SparkSession, folder: Path) -> None:
+    """Of a stream; and of two runs of it, which do not mix."""
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "table")
+    table.register(spark, "counted")
+    source = folder / "stream"
+    write_parquet(source / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
+    stream = spark.readStream.schema("k long").parquet(str(source))
+    joined = stream.join(spark.table("bsjoin.counted"), "k", "left")
+    writer = joined.writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    try:
+        found = []
+        for number in (1, 2):
+            query = writer.start()
+            query.processAllAvailable()
+            query.stop()
+            write_parquet(source / f"{number}.parquet", k=pa.array([3], pa.int64()))
+            found.append([cycle for cycle in bsjoin.progress(query) if cycle.rows_in])
+    finally:
+        spark.conf.unset("spark.bsjoin.table.counted")
+    (first,), (second,) = found
+    assert (first.table, first.on, first.rows_in, first.hits) == ("counted", ("k",), 4, 2)
+    assert (second.rows_in, second.hits, second.table_version) == (1, 1, 1)
+    assert first.join == second.join
+    assert first.refresh is not None
+
+
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
@@ -627,6 +654,7 @@ CHECKS = named(
     ctrl_c_ends_a_build_cleanly,
     a_plan_of_names_is_known_only_where_it_is_certain,
     a_stream_follows_its_table,
+    plain_joins_have_figures,
     figures_that_stay_on_the_server_are_told,
     a_source_is_read_again_while_a_stream_runs,
     a_source_is_queried_only_for_the_keys_in_the_stream,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
-from bsjoin._spark.observing import observe
+from bsjoin._spark.observing import current_cycle, observe
+from bsjoin._spark.session import micro_batch
 
 __all__ = [
     "label_of",
@@ -96,11 +98,28 @@ def _observed(rows: DataFrame, name: str, aggregates: Mapping[str, str]) -> Data
 
 def name_of(*plans: JoinPlan) -> str:
     """What the figures of joins are called: :mod:`bsjoin._progress` reads it."""
-    return f"{FIGURES}{json.dumps([*map(label_of, plans)])}"
+    return f"{FIGURES}{json.dumps([*map(_described, plans)])}"
 
 
-def label_of(plan: JoinPlan) -> dict[str, str]:
-    """What is said of a join beside its figures."""
+def label_of(plan: JoinPlan, rows: DataFrame) -> dict[str, Any]:
+    """What the operator of a join in the JVM is called, ``label`` in ``Lookup.java``.
+
+    Args:
+        plan: the join, which reports.
+        rows: the stream's.
+    """
+    cycle = None if rows.isStreaming else current_cycle()
+    batch = None if rows.isStreaming else micro_batch(rows)
+    label: dict[str, Any] = _described(plan)
+    # It counts for this micro-batch, in whatever thread it is executed.
+    if cycle is not None:
+        label["batch"] = [cycle.query, cycle.number]
+    elif batch is not None:
+        label["batch"] = [batch.query, int(batch.number)]
+    return label
+
+
+def _described(plan: JoinPlan) -> dict[str, str]:
     return {
         "label": plan.label,
         "mode": "incremental" if isinstance(plan.table, SourceTable) else "full",

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from bsjoin._batch_figures import observed_batches
 from bsjoin._plan import RoutePlan
+from bsjoin._spark.counted import counted, tagged
 from bsjoin._spark.session import micro_batch
 
 __all__ = ["Cycle", "current_cycle", "is_reported", "is_steered", "observe"]
@@ -47,6 +49,10 @@ class Cycle:
         self.place = place
         self.table_bytes = 0
         """Of the planned join's table, if it is stored in files."""
+        self.number = kept["number"] = kept.get("number", -1) + 1
+        """Of the cycle: a micro-batch may run again under the number that it had."""
+        self.query: str = kept.setdefault("query", str(uuid.uuid4()))
+        """What stands for the query of all cycles."""
         self._observations: dict[str, Observation] = {}
 
     @contextlib.contextmanager
@@ -57,6 +63,14 @@ class Cycle:
             yield
         finally:
             _cycle.reset(token)
+
+    def counting(self, spark: SparkSession) -> contextlib.AbstractContextManager[None]:
+        """Let the joins in the JVM that run meanwhile count for this cycle."""
+        return tagged(spark, self.query, self.number)
+
+    def operators(self) -> list[dict[str, Any]]:
+        """What they have counted."""
+        return counted(self.query, self.number, self.number)
 
     def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
         """Let Spark compute aggregates while the rows of ``df`` pass by."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from bsjoin._progress import PlacementProgress, cached_entries
+from bsjoin._progress import cached_entries
+from bsjoin._progress_records import PlacementProgress
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import HotSpot
 from scheduling import Policy

@@ -28,6 +28,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * session loads its own copy of this class, and one more when it gets another jar.
  */
 public final class Figures extends Function<UTF8String> {
+  static final String NAME = "figures";
+
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PLACE = "bsjoin.figures"; // among the properties of the JVM
   private static final int RUNS = 64; // those that ran a join last
@@ -35,16 +37,16 @@ public final class Figures extends Function<UTF8String> {
 
   private static final String QUERY_ID = "sql.streaming.queryId"; // local properties of a thread
   private static final String BATCH_ID = "streaming.sql.batchId";
-  private static final String GROUP = "spark.jobGroup.id";
   private static final String TAGS = "spark.job.tags";
   private static final String RETAINED = "spark.sql.streaming.numRecentProgressUpdates";
 
   /** A tag that says which micro-batch a thread runs, where Spark does not. */
   private static final Pattern TAG = Pattern.compile("bsjoin-batch-([0-9a-f-]+)_([0-9]+)");
 
-  Figures(String spec, JsonNode node) {
-    super(spec, node, DataTypes.StringType, DataTypes.StringType, DataTypes.LongType,
-        DataTypes.LongType);
+  Figures() {
+    super(
+        NAME, JSON.createObjectNode(), DataTypes.StringType, DataTypes.StringType,
+        DataTypes.LongType, DataTypes.LongType);
   }
 
   @Override
@@ -91,8 +93,10 @@ public final class Figures extends Function<UTF8String> {
       return;
     }
     String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    String root = context.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY());
+    boolean isInner = root != null && !root.equals(execution); // of a function for foreachBatch
     long number = Long.parseLong(batch[1]);
-    Supplier<String> figures = new Join(lookup, counts, execution, number);
+    Supplier<String> figures = new Join(lookup, counts, number, execution, isInner);
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
     Map<String, Map<Long, List<Supplier<String>>>> runs = runs();
     synchronized (runs) {
@@ -114,24 +118,29 @@ public final class Figures extends Function<UTF8String> {
     }
   }
 
-  /** The run and the number of the micro-batch that this thread runs; null for none. */
+  /**
+   * The run and the number of the micro-batch that a join is part of; null for none: what its label
+   * says, which was planned for one; what a tag of this thread says; or whose thread this is.
+   */
   private static String[] batch(SparkContext context, String label) {
+    JsonNode planned = label == null ? null : label(label).get("batch");
+    if (planned != null && planned.isArray()) {
+      return new String[] {run(planned.path(0).asText()), planned.path(1).asText()};
+    }
     String tags = context.getLocalProperty(TAGS);
     Matcher tag = TAG.matcher(tags == null ? "" : tags);
-    if (label != null && label(label).hasNonNull("batch")) {
-      JsonNode batch = label(label).get("batch");
-      return new String[] {batch.path(0).asText(), batch.path(1).asText()};
-    }
     if (tag.find()) {
       return new String[] {tag.group(1), tag.group(2)};
     }
     String query = context.getLocalProperty(QUERY_ID);
     String number = context.getLocalProperty(BATCH_ID);
-    if (query == null || number == null) {
-      return null;
-    }
+    return query == null || number == null ? null : new String[] {run(query), number};
+  }
+
+  /** The run of a query; of what else stands for one, the same. */
+  private static String run(String query) {
     String run = BatchTime.run(query);
-    return new String[] {run == null ? context.getLocalProperty(GROUP) : run, number};
+    return run == null ? query : run;
   }
 
   private static JsonNode label(String label) {
@@ -147,10 +156,11 @@ public final class Figures extends Function<UTF8String> {
     private final ObjectNode described = JSON.createObjectNode();
     private final Counts counts;
 
-    Join(Lookup lookup, Counts counts, String execution, long batch) {
+    Join(Lookup lookup, Counts counts, long batch, String execution, boolean isInner) {
       this.counts = counts;
       described.put("batch", batch);
       described.put("execution", execution);
+      described.put("inner", isInner);
       described.set("label", lookup.label == null ? null : label(lookup.label));
       described.put("kind", lookup.kind.name());
       described.put("table", lookup.table);

@@ -46,6 +46,9 @@ public final class Functions extends StoredTables implements FunctionCatalog {
     if (identifier.name().equalsIgnoreCase(AsOf.NAME)) {
       return new AsOf();
     }
+    if (identifier.name().equalsIgnoreCase(Figures.NAME)) {
+      return new Figures();
+    }
     try {
       JsonNode spec = JSON.readTree(identifier.name());
       String wanted = spec.path("build").asText();
@@ -72,8 +75,6 @@ public final class Functions extends StoredTables implements FunctionCatalog {
           return new Sampled(identifier.name(), spec);
         case "batch time":
           return new BatchTime(identifier.name(), spec);
-        case "figures":
-          return new Figures(identifier.name(), spec);
         default:
           throw new IllegalArgumentException("bsjoin has no function " + identifier.name());
       }
