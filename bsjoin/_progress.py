@@ -262,20 +262,7 @@ def _joins(name: str, figures: dict[str, Any]) -> Iterator[tuple[dict[str, str],
         for i, join in enumerate(joins):
             yield join, _of_stage([task[i] for task in tasks])
         return
-    if "version_0" not in figures:
-        yield joins[0], _of_workers(figures)
-        return
-    rows = figures["rows_in"] or 0
-    for i, join in enumerate(joins):
-        hits = figures[f"hits_{i}"] or 0
-        own = {
-            "rows_in": rows,
-            "hits": hits,
-            "matches": figures.get(f"matches_{i}", hits) or 0,
-            "version": figures[f"version_{i}"],
-        }
-        yield join, own
-        rows = _rows_out(join["how"], own)
+    yield joins[0], _of_workers(figures)
 
 
 def _of_workers(figures: dict[str, Any]) -> dict[str, Any]:

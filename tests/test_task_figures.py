@@ -217,9 +217,13 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
 
 def test_a_micro_batch_that_ran_twice_is_listed_twice() -> None:
     """The function of :func:`bsjoin.cycles` has a replay, or another query's, under one number."""
-    name = f"{FIGURES}[{described(0, mode='full', runtime='jvm')}]"
+    name = f"{FIGURES}[{described(0, mode='full')}]"
     runs = [
-        reported(observedMetrics={name: {"rows_in": n, "hits_0": n - 1, "version_0": n}})
+        reported(
+            observedMetrics={
+                name: {"rows_in": n, "hits": n - 1, "notes": f'{{"version":{n},"ns":1}}'}
+            }
+        )
         for n in (4, 5)
     ]
     found = bsjoin.progress(SimpleNamespace(recentProgress=runs))
