@@ -9,12 +9,16 @@ import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.util.TaskCompletionListener;
+import scala.Option;
 
 /**
  * What a {@link LookupExec} counts: metrics of Spark's UI. Each iterator counts in fields of its own,
  * and reports them when its task ends.
  */
 public final class Counts implements Serializable {
+  private static final String LAST_ATTEMPT =
+      "org.apache.spark.sql.execution.metric.SQLLastAttemptMetric";
+
   private final SQLMetric in;
   private final SQLMetric matched;
   private final SQLMetric out;
@@ -27,11 +31,48 @@ public final class Counts implements Serializable {
 
   /** The metrics of one operator. */
   Counts(SparkContext context) {
-    in = SQLMetrics.createMetric(context, "rows in");
-    matched = SQLMetrics.createMetric(context, "rows with a match");
-    out = SQLMetrics.createMetric(context, "rows out");
+    in = metric(context, "rows in");
+    matched = metric(context, "rows with a match");
+    out = metric(context, "rows out");
     opening = SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1);
     version = SQLMetrics.createMetric(context, "version of the table");
+  }
+
+  /** A metric that can tell what was counted last from what was counted before, since Spark 4.2. */
+  private static SQLMetric metric(SparkContext context, String name) {
+    try {
+      Class<?> metrics = Class.forName(LAST_ATTEMPT + "s$");
+      return (SQLMetric)
+          metrics
+              .getMethod("createMetric", SparkContext.class, String.class)
+              .invoke(metrics.getField("MODULE$").get(null), context, name);
+    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
+      return SQLMetrics.createMetric(context, name);
+    }
+  }
+
+  /**
+   * What a metric has counted: of rows that are computed again, for another action or after a
+   * failure, the last time counts, as for Spark's {@code observe}; before Spark 4.2 each of them.
+   */
+  private static long value(SQLMetric metric) {
+    try {
+      Object last = metric.getClass().getMethod("lastAttemptValueForHighestRDDId").invoke(metric);
+      if (((Option<?>) last).isDefined()) {
+        return (Long) ((Option<?>) last).get();
+      }
+    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
+      // It is another metric.
+    }
+    return metric.value();
+  }
+
+  /** What was counted, by the names of the metrics; without the version. */
+  Map<String, Long> values() {
+    Map<String, Long> all = new LinkedHashMap<>();
+    metrics().forEach((name, metric) -> all.put(name, value(metric)));
+    all.remove("version");
+    return all;
   }
 
   private Counts(Counts of) {

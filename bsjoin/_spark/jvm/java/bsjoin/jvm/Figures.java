@@ -104,12 +104,24 @@ public final class Figures extends Function<UTF8String> {
       batches = batches == null ? new LinkedHashMap<>() : batches;
       runs.put(batch[0], batches); // the last one
       shorten(runs, RUNS);
+      if (!batches.containsKey(number) && !batches.isEmpty()) {
+        settle(new ArrayList<>(batches.values()).get(batches.size() - 1));
+      }
       List<Supplier<String>> joins = batches.computeIfAbsent(number, any -> new ArrayList<>());
       shorten(batches, kept + 1); // the one that runs has no progress yet
       if (joins.size() < JOINS) {
         joins.add(figures);
       }
     }
+  }
+
+  /** Keep the texts of a micro-batch that has ended, and no metrics: those have each partition's. */
+  private static void settle(List<Supplier<String>> joins) {
+    joins.replaceAll(
+        join -> {
+          String text = join.get();
+          return () -> text;
+        });
   }
 
   private static void shorten(Map<?, ?> map, int most) {
@@ -171,12 +183,7 @@ public final class Figures extends Function<UTF8String> {
 
     @Override
     public synchronized String get() {
-      counts.metrics().forEach(
-          (name, metric) -> {
-            if (!name.equals("version")) {
-              described.put(name, Math.max(0, metric.value()));
-            }
-          });
+      counts.values().forEach(described::put);
       return described.toString();
     }
   }
