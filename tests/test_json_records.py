@@ -55,7 +55,7 @@ def test_a_value_of_another_type_is_refused(cycle: CycleProgress, data: st.DataO
     (record,) = json.loads(to_json([cycle]))
     name = data.draw(st.sampled_from(sorted(record)))
     record[name] = data.draw(st.sampled_from([True, {}, [[]], [1], {"": 1}, "\0", "vm"]))
-    if isinstance(record[name], str) and name == "timestamp":
+    if isinstance(record[name], str) and name in ("runtime_reason", "table", "timestamp"):
         return  # a text as another one
     with pytest.raises(ValueError, match=rf"CycleProgress\.{name}|isoformat"):
         from_json(CycleProgress, json.dumps([record]))
