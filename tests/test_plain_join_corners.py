@@ -10,6 +10,7 @@ from oracle import collected, counted
 from plain_doors import lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from real_time_queries import planned_in_real_time
 
 from bsjoin import BatchTable
 from tests import sessions
@@ -220,6 +221,13 @@ def test_settings_of_the_session_change_no_row(
     with configured(spark, changed):
         for name in ("a key from the table before", "EXISTS beside OR", "a table joined twice"):
             assert lookups(answered(spark, names, BY_INDEX[name]))
+
+
+def test_in_real_time_mode(spark: SparkSession, names: dict[str, str], tmp_path: Path) -> None:
+    with planned_in_real_time(spark, tmp_path):
+        for query in BY_INDEX.values():
+            found = answered(spark, names, query)
+            assert "MapPartitions BsjoinLookup" in plan_of(found), plan_of(found)
 
 
 def test_the_planner_can_be_switched_off(spark: SparkSession, names: dict[str, str]) -> None:

@@ -11,32 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from real_time_queries import Source, wait_for
 from spark_samples import cycles, table_of
 
 import bsjoin
 from bsjoin import Band, BatchTable
-
-
-class Source:
-    """The only source in Spark's own jars that real-time mode admits."""
-
-    def __init__(self, spark: SparkSession):
-        jvm: Any = spark._jvm
-        sources = jvm.org.apache.spark.sql.execution.streaming.sources
-        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
-        self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
-        self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
-        self.rows = DataFrame(self._stream.toDF(), spark).selectExpr("bigint(value) AS k")
-
-    def add(self, *keys: int) -> None:
-        self._stream.addData(self._sequence([str(key) for key in keys]))
-
-
-def wait_for(condition: Any, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert condition()
 
 
 @pytest.mark.slow

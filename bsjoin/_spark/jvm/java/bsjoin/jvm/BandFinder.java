@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * BS-Join paper.
  */
 public final class BandFinder extends Finder {
-  private final boolean isUnique;
   private final Width before;
   private final Width after;
   private final boolean closedLeft;
@@ -23,7 +22,6 @@ public final class BandFinder extends Finder {
    */
   BandFinder(IndexJoin join, JsonNode how) {
     super(join);
-    isUnique = join.manifest.longestRun <= 1;
     long unit = how.path("unit").asLong(1);
     before = new Width(how.path("before"), unit);
     after = new Width(how.path("after"), unit);
@@ -31,11 +29,6 @@ public final class BandFinder extends Finder {
     closedLeft = closed.equals("both") || closed.equals("left");
     closedRight = closed.equals("both") || closed.equals("right");
     this.how = how.toString();
-  }
-
-  @Override
-  boolean isUnique() {
-    return isUnique;
   }
 
   /**
@@ -71,7 +64,7 @@ public final class BandFinder extends Finder {
     if (points.value(first) > to) {
       return rows(NONE, 0);
     }
-    int count = isUnique ? 1 : points.aboveFrom(to, first, end) - first;
+    int count = isUnique() ? 1 : points.aboveFrom(to, first, end) - first;
     return rows(found + (first - begin), count);
   }
 

@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import java.io.Serializable;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.SparkContext;
@@ -8,6 +9,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Option;
 
@@ -24,18 +26,21 @@ public final class Counts implements Serializable {
   private final SQLMetric out;
   private final SQLMetric opening;
   private final transient SQLMetric version;
+  private final CollectionAccumulator<Integer> followed; // the last version of each task; or null
+  private transient Finder finder;
   private transient long rows;
   private transient long matches;
   private transient long results;
   private transient long openingNs;
 
-  /** The metrics of one operator. */
-  Counts(SparkContext context) {
+  /** The metrics of one operator, which may follow the versions of its table. */
+  Counts(SparkContext context, boolean follows) {
     in = metric(context, "rows in");
     matched = metric(context, "rows with a match");
     out = metric(context, "rows out");
     opening = SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1);
     version = SQLMetrics.createMetric(context, "version of the table");
+    followed = follows ? context.collectionAccumulator() : null;
   }
 
   /** A metric that can tell what was counted last from what was counted before, since Spark 4.2. */
@@ -81,6 +86,7 @@ public final class Counts implements Serializable {
     out = of.out;
     opening = of.opening;
     version = null;
+    followed = of.followed;
   }
 
   Map<String, SQLMetric> metrics() {
@@ -100,6 +106,17 @@ public final class Counts implements Serializable {
         context, context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()), Scala.seq(version));
   }
 
+  /**
+   * The newest version that a task has ended with.
+   *
+   * @param first the one that the join was planned with
+   */
+  int newest(int first) {
+    return followed == null || followed.value().isEmpty()
+        ? first
+        : Collections.max(followed.value());
+  }
+
   /** One for an iterator. */
   public Counts open() {
     Counts opened = new Counts(this);
@@ -113,9 +130,9 @@ public final class Counts implements Serializable {
   /** Open a finder, which opens the table's version. */
   public Finder opened(Finder finder) {
     long begin = System.nanoTime();
-    Finder opened = finder.open();
+    this.finder = finder.open();
     openingNs += System.nanoTime() - begin;
-    return opened;
+    return this.finder;
   }
 
   /** A row of the stream; {@code found} is negative if it has no match. */
@@ -134,5 +151,8 @@ public final class Counts implements Serializable {
     matched.add(matches);
     out.add(results);
     opening.add(openingNs);
+    if (followed != null && finder != null) {
+      followed.add(finder.version().manifest.version);
+    }
   }
 }

@@ -184,6 +184,7 @@ public final class Figures extends Function<UTF8String> {
     @Override
     public synchronized String get() {
       counts.values().forEach(described::put);
+      described.put("version", counts.newest(described.path("version").asInt()));
       return described.toString();
     }
   }

@@ -13,7 +13,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Finds the rows of a stored table that may match a row of the stream.
  *
- * <p>It is made when a join is planned, for one version of the table, and travels with the tasks.
+ * <p>It is made when a join is planned, for one version of the table, and travels with the tasks. In
+ * real-time mode it follows the table's versions, see {@link #follow}.
  * Each iterator over the stream's rows has one of its own, from {@link #open}. For a row of the
  * stream, the generated code of {@link LookupExec} calls
  *
@@ -34,7 +35,7 @@ public abstract class Finder implements Serializable, Cloneable {
   private final StoredVersion stored;
   private final boolean isInteger; // the key is one integer
   private final DataType[] compared; // of the keys that are stored for comparison
-  private final int longestRun;
+  private final int longestRun; // the rows of a key at most
   private transient Version version;
   private transient long[] numbers; // the keys to compare: those that are longs
   private transient Object[] objects; // and the others
@@ -45,7 +46,7 @@ public abstract class Finder implements Serializable, Cloneable {
     stored = join.stored;
     isInteger = join.isInteger();
     compared = join.manifest.compared;
-    longestRun = join.manifest.longestRun;
+    longestRun = join.longestRun();
   }
 
   /** The number of the version. */
@@ -54,7 +55,9 @@ public abstract class Finder implements Serializable, Cloneable {
   }
 
   /** Whether at most one row is found for a row of the stream. */
-  abstract boolean isUnique();
+  boolean isUnique() {
+    return longestRun <= 1;
+  }
 
   /** How many rows may be found for a row of the stream. */
   long most() {
@@ -86,15 +89,21 @@ public abstract class Finder implements Serializable, Cloneable {
       opened.version = stored.open();
       opened.numbers = new long[compared.length];
       opened.objects = new Object[compared.length];
-      opened.opened();
       return opened;
     } catch (CloneNotSupportedException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  /** Called when an iterator's own finder has its version. */
-  void opened() {}
+  /** Whether it follows the table's versions. */
+  final boolean follows() {
+    return stored instanceof LiveVersion;
+  }
+
+  /** Take the version that answers the next row of the stream. */
+  final void follow() {
+    version = stored.next(version);
+  }
 
   final Version version() {
     return version;

@@ -5,12 +5,11 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Looks for new versions of a table ten times a second (of a remote one, once a second), in a thread
- * of its own, and opens them before any row needs them. It ends when no function of a running task
- * has it any more.
+ * of its own, and opens them before any row needs them. It ends when no running task has it any
+ * more.
  */
 final class Follower {
   private static final long PERIOD_MS = 100;
@@ -21,9 +20,8 @@ final class Follower {
   private static final ScheduledThreadPoolExecutor REMOTE = thread();
 
   private final Table table;
-  private volatile UTF8String time;
   private volatile RuntimeException failure;
-  private Version current;
+  private volatile Version current;
   private int failures;
 
   private Follower(Table table) {
@@ -44,23 +42,28 @@ final class Follower {
     return created;
   }
 
-  /** The time of the last look: all versions that are active then are known. */
-  UTF8String time() {
+  /** The version that is active. */
+  Version version() {
     if (failure != null && failures >= FAILURES) {
       throw failure;
     }
-    return time;
+    return current;
+  }
+
+  /** The version that a reference belongs to. */
+  Version of(long reference) {
+    return table.of(reference);
   }
 
   private void look() {
     long now = System.currentTimeMillis() * 1000;
     try {
+      table.manifestAt(now); // which fails if the table was built again
       Version found = table.at(now);
       if (current != null && found != current) {
         found.openColumnsOf(current);
       }
       current = found;
-      time = UTF8String.fromString(String.valueOf(now));
       failures = 0;
       failure = null;
     } catch (RuntimeException e) {

@@ -69,22 +69,6 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     return found;
   }
 
-  /** Whether a version was published before the newest one that the plan was made with. */
-  final boolean isOlderThanPlan(Manifest version) {
-    return version.createdAtUs < epoch;
-  }
-
-  /** An error of a version that a plan was not made for. */
-  final IllegalStateException unfit(String error, Manifest version, String reason) {
-    return TableError.of(
-        error,
-        "version " + version.version + " of the table in '" + path + "' " + reason
-            + (isOlderThanPlan(version)
-                ? ". The query was planned with a newer version, and this micro-batch began with "
-                    + "this one: start the query from a new checkpoint"
-                : ". Restart the query: it continues from its checkpoint"));
-  }
-
   @Override
   public BoundFunction bind(StructType given) {
     if (given.length() != inputs.length) {

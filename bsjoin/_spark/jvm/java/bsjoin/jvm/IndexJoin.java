@@ -43,7 +43,8 @@ final class IndexJoin {
   final boolean tableIsRight;
   final StoredScan scan;
   final LogicalPlan stream;
-  final Manifest manifest; // of the version that is joined
+  final Manifest manifest; // of the version that is joined; if it follows others, of the first one
+  final boolean follows; // the table's versions, in real-time mode
   final StoredVersion stored; // the same, for the tasks
 
   /** The columns that the table's scan reads, by their name in the table. */
@@ -80,7 +81,8 @@ final class IndexJoin {
     this.brought = brought;
     this.scan = scan;
     manifest = scan.manifest;
-    stored = new StoredVersion(scan.table, manifest);
+    follows = scan.live && !scan.table.pinned;
+    stored = follows ? new LiveVersion(scan) : new StoredVersion(scan.table, manifest);
   }
 
   /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
@@ -163,8 +165,7 @@ final class IndexJoin {
         return false;
       }
     }
-    // In real-time mode, where the version goes on within a batch, Spark's own join answers.
-    return !scan.live;
+    return true;
   }
 
   JoinKind kind() {
@@ -247,7 +248,7 @@ final class IndexJoin {
     boolean areKnown =
         residual.removeIf(
             one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
-    return !nullAware || (areKnown || !manifest.mayHaveNullKeys()) && isNullAware();
+    return !nullAware || (areKnown || !mayHaveNullKeys()) && isNullAware();
   }
 
   /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
@@ -272,7 +273,7 @@ final class IndexJoin {
     kind = JoinKind.NULL_AWARE_ANTI;
     Expression key = keys.get(0);
     boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
-    boolean hasRows = residual.isEmpty() && manifest.segments.length > 0;
+    boolean hasRows = residual.isEmpty() && manifest.segments.length > 0 && !follows;
     return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
   }
 
@@ -294,7 +295,7 @@ final class IndexJoin {
     if (!isOfStream(given) || !isPlain(given)) {
       return -1;
     }
-    if (condition instanceof EqualNullSafe && given.nullable() && manifest.mayHaveNullKeys()) {
+    if (condition instanceof EqualNullSafe && given.nullable() && mayHaveNullKeys()) {
       return -1; // the rows with null keys are not in the index
     }
     Expression stored = substituted(isLeft ? right : left, values);
@@ -309,6 +310,21 @@ final class IndexJoin {
 
   private int keyNumber(Expression column) {
     return manifest.keyNames.indexOf(column(column));
+  }
+
+  /** Whether a row of the table may have a null key: such rows are not in the index. */
+  private boolean mayHaveNullKeys() {
+    return follows || manifest.mayHaveNullKeys();
+  }
+
+  /** Whether the index has all rows of a key; one for ranges lacks those without a point. */
+  private boolean hasAllRowsOfKeys() {
+    return manifest.rangeColumns == 0 || !mayHaveNullKeys();
+  }
+
+  /** How many rows a key has at most. */
+  int longestRun() {
+    return !follows ? manifest.longestRun : manifest.unique ? 1 : Integer.MAX_VALUE;
   }
 
   private boolean demand(Expression condition) {
@@ -332,7 +348,7 @@ final class IndexJoin {
     // A bound that no row meets is a null argument, which NOT IN would take for a null key.
     boolean byRange = manifest.hasRangeCodes() && kind != JoinKind.NULL_AWARE_ANTI;
     Search found = byRange ? Ranges.of(this) : null;
-    boolean byKey = !keys.isEmpty() && (manifest.hasAllRowsOfKeys() || hasPoints());
+    boolean byKey = !keys.isEmpty() && (hasAllRowsOfKeys() || hasPoints());
     return found == null && byKey
         ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
         : found;

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * has apart, follow the others, whatever their ends.
  */
 public final class IntervalFinder extends Finder {
-  private final boolean isUnique;
   private final CodeLimits starts;
   private final CodeLimits ends;
   private final boolean withEmpty;
@@ -23,15 +22,9 @@ public final class IntervalFinder extends Finder {
 
   IntervalFinder(IndexJoin join, CodeLimits starts, CodeLimits ends, boolean withEmpty) {
     super(join);
-    isUnique = join.manifest.longestRun <= 1;
     this.starts = starts;
     this.ends = ends;
     this.withEmpty = withEmpty;
-  }
-
-  @Override
-  boolean isUnique() {
-    return isUnique;
   }
 
   /**

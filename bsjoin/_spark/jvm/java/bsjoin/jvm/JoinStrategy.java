@@ -75,14 +75,16 @@ public final class JoinStrategy extends SparkStrategy {
       join.columns.forEach(
           (id, name) -> {
             int place = join.manifest.place(name);
-            boolean hasNulls = place < 0 || join.manifest.isNullable(place);
+            StructField field = fields[join.scan.columns.fieldIndex(name)];
+            boolean mayCome = join.follows && field.nullable();
+            boolean hasNulls = place < 0 || mayCome || join.manifest.isNullable(place);
             reads.put(
                 id,
                 new Read(
                     columns,
                     names.indexOf(name),
                     name,
-                    fields[join.scan.columns.fieldIndex(name)].dataType(),
+                    field.dataType(),
                     hasNulls,
                     mayMiss,
                     new FoundRow()));
@@ -106,12 +108,14 @@ public final class JoinStrategy extends SparkStrategy {
       }
       List<Expression> condition = new ArrayList<>();
       search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
-      return new LookupExec(
-          new Lookup(join, search, stream.size()),
-          Scala.seq(arguments),
-          Scala.seq(condition),
-          Scala.seq(columns()),
-          child);
+      LookupExec planned =
+          new LookupExec(
+              new Lookup(join, search, stream.size()),
+              Scala.seq(arguments),
+              Scala.seq(condition),
+              Scala.seq(columns()),
+              child);
+      return join.scan.live ? RealTimeLookup.of(planned, child) : planned;
     }
 
     private List<Expression> arguments() {

@@ -46,8 +46,8 @@ final class Lookup implements Serializable {
     String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
     String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
     description =
-        "[" + join.scan.table.label + " version " + join.manifest.version + "] "
-            + join.type + ", keys " + join.given + ranges + demands;
+        "[" + join.scan.table.label + " version " + join.manifest.version
+            + (join.follows ? " on] " : "] ") + join.type + ", keys " + join.given + ranges + demands;
     label = join.label;
     table = join.scan.table.label;
     path = join.scan.table.path;

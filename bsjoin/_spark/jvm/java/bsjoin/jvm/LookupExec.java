@@ -110,7 +110,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   private synchronized Counts counts() {
     if (counts == null && conf().getConfString("spark.bsjoin.metrics", "on").equals("on")) {
-      counts = new Counts(sparkContext());
+      counts = new Counts(sparkContext(), lookup.finder.follows());
     }
     return counts;
   }
@@ -144,22 +144,20 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public RDD<InternalRow> doExecute() {
+    return child
+        .execute()
+        .mapPartitionsWithIndex(rows(), true, ClassTag$.MODULE$.apply(InternalRow.class));
+  }
+
+  /** What makes the results of a partition's rows. */
+  LookupRows rows() {
     Seq<Expression> output = null;
     if (!values().isEmpty() || child.output().size() > lookup.kept) {
       List<Expression> stream = new ArrayList<>(Scala.list(child.output()).subList(0, lookup.kept));
       output = bound(ordered(stream, values()));
     }
-    return child
-        .execute()
-        .mapPartitionsWithIndex(
-            new LookupRows(
-                lookup,
-                counts(),
-                bound(Scala.list(arguments)),
-                bound(Scala.list(condition)),
-                output),
-            true,
-            ClassTag$.MODULE$.apply(InternalRow.class));
+    return new LookupRows(
+        lookup, counts(), bound(Scala.list(arguments)), bound(Scala.list(condition)), output);
   }
 
   /** The columns of the table's side, of the found row. */

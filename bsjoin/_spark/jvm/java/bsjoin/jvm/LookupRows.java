@@ -109,6 +109,7 @@ final class LookupRows
     }
 
     private long first(UnsafeRow values) {
+      finder.follow();
       for (int i = 0; i < lookup.compared; i++) {
         Object value = values.get(1 + i, types[1 + i]);
         if (value instanceof Long) {

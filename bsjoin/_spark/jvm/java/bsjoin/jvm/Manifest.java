@@ -353,14 +353,6 @@ final class Manifest {
     return !isWhole() || unindexed.length > 0;
   }
 
-  /**
-   * Whether the rows of a key that the index has are all that there are. In a table for range joins
-   * those are not whose point or start is null: they match no range, but they match the key.
-   */
-  boolean hasAllRowsOfKeys() {
-    return rangeColumns == 0 || !mayHaveNullKeys();
-  }
-
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
   int place(String column) {
     StructField[] fields = columns.fields();

@@ -110,11 +110,14 @@ public final class Matches extends Function<ArrayData> {
     StructType columns = new StructType();
     for (int i = 0; i < fields.length(); i++) {
       StructField field = fields.fields()[i];
-      columns = columns.add(node.path("columns").path(i).asText(), field.dataType());
+      String column = node.path("columns").path(i).asText();
+      columns = columns.add(column, field.dataType(), field.nullable());
     }
     StoredTable table = table(node.path("version").asInt());
     IndexJoin join = IndexJoin.of(generate, type(), StoredScan.unchecked(table, columns));
-    check(join.manifest);
+    String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
+    new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
+        .check(join.manifest);
     int keys = node.path("on").size();
     if (!join.findBy(arguments.subList(0, keys))) {
       throw new IllegalStateException("a key is not compared with the table's: " + arguments);
@@ -137,49 +140,6 @@ public final class Matches extends Function<ArrayData> {
       default:
         return LeftAnti$.MODULE$;
     }
-  }
-
-  /** Refuse a version that the plan was not made for. */
-  private void check(Manifest manifest) {
-    String keys = node.path("on").toString();
-    if (!keys.equals(manifest.keys)) {
-      refuse(manifest, "has the keys " + manifest.keys + ", and this query was planned for " + keys);
-    }
-    String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
-    if (!ranged.isEmpty() && !ranged.equals(manifest.ranged)) {
-      refuse(
-          manifest,
-          "has the range columns " + manifest.ranged + ", and this query was planned for " + ranged);
-    }
-    for (int i = 0; i < fields.length(); i++) {
-      check(manifest, node.path("columns").path(i).asText(), fields.fields()[i]);
-    }
-  }
-
-  private void check(Manifest manifest, String column, StructField field) {
-    int place = manifest.place(column);
-    if (place < 0) {
-      if (!field.nullable() || !isOlderThanPlan(manifest)) { // else it was added later
-        refuse(manifest, "has no column '" + column + "', which this query selects");
-      }
-      return;
-    }
-    DataType stored = manifest.storedType(place);
-    if (!stored.equals(field.dataType())) {
-      refuse(
-          manifest,
-          "has the column '" + column + "' as " + stored.simpleString()
-              + ", and this query was planned for " + field.dataType().simpleString());
-    }
-    if (!field.nullable() && manifest.isNullable(place)) {
-      refuse(
-          manifest,
-          "may have nulls in the column '" + column + "', and this query was planned without");
-    }
-  }
-
-  private void refuse(Manifest manifest, String reason) {
-    throw unfit("OtherKeysError", manifest, reason);
   }
 
   private Search search(JsonNode how, List<Expression> probes, IndexJoin join) {

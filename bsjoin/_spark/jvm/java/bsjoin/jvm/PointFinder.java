@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * <p>Rows whose points are beyond the limits are found, too.
  */
 public final class PointFinder extends Finder {
-  private final boolean isUnique;
   private final CodeLimits limits;
   private transient Points points; // of the rows that follow one by one; null if they are all found
   private transient long key; // the reference of the first row of the key
@@ -21,13 +20,7 @@ public final class PointFinder extends Finder {
 
   PointFinder(IndexJoin join, CodeLimits limits) {
     super(join);
-    isUnique = join.manifest.longestRun <= 1;
     this.limits = limits;
-  }
-
-  @Override
-  boolean isUnique() {
-    return isUnique;
   }
 
   /**

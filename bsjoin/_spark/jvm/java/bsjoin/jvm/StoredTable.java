@@ -22,7 +22,7 @@ final class StoredTable extends ReadOnlyTable {
   final String label; // what the query calls it
   final long epoch; // when the newest version was published, see Table.of
   final Manifest analyzed; // the version that has given the columns
-  private final boolean pinned; // to that version
+  final boolean pinned; // to that version
   private final Table table;
   private final StructType schema;
 

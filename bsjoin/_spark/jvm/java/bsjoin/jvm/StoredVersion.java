@@ -4,10 +4,10 @@ import java.io.Serializable;
 import java.util.ArrayList;
 
 /** One version of a stored table, as tasks are told which to open. */
-final class StoredVersion implements Serializable {
+class StoredVersion implements Serializable {
   final String path; // without credentials
-  private final long epoch; // see Table.of
-  private final ArrayList<String> python;
+  final long epoch; // see Table.of
+  final ArrayList<String> python;
   final int number;
   private final long createdAtUs;
 
@@ -31,9 +31,23 @@ final class StoredVersion implements Serializable {
     return found;
   }
 
+  /**
+   * The version that answers a row.
+   *
+   * @param last the one that has answered the row before
+   */
+  Version next(Version last) {
+    return last;
+  }
+
+  /** The version that a row was found in. */
+  Version of(long reference) {
+    return open();
+  }
+
   @Override
   public boolean equals(Object other) {
-    if (!(other instanceof StoredVersion)) {
+    if (other == null || other.getClass() != getClass()) {
       return false;
     }
     StoredVersion that = (StoredVersion) other;

@@ -203,6 +203,11 @@ final class Table {
     return epoch;
   }
 
+  /** See {@link #of(String, long, long, List)}. */
+  long maxStalenessUs() {
+    return maxStalenessUs;
+  }
+
   /** A version by its number. */
   synchronized Version numbered(int number) {
     return opened(manifest(number));

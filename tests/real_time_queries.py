@@ -1,0 +1,64 @@
+"""Queries under the real-time trigger, and batch queries that are planned as theirs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+__all__ = ["Source", "planned_in_real_time", "started", "wait_for"]
+
+_QUERY_ID = "sql.streaming.queryId"
+
+
+class Source:
+    """The only source in Spark's own jars that real-time mode admits."""
+
+    def __init__(self, spark: SparkSession):
+        jvm: Any = spark._jvm
+        sources = jvm.org.apache.spark.sql.execution.streaming.sources
+        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+        self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
+        self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self.rows = DataFrame(self._stream.toDF(), spark).selectExpr("bigint(value) AS k")
+
+    def add(self, *keys: int) -> None:
+        self._stream.addData(self._sequence([str(key) for key in keys]))
+
+
+def started(df: DataFrame, folder: Path) -> StreamingQuery:
+    """Start a query; it appends its rows, as JSON, to the file ``rows`` of a folder."""
+    out = folder / "rows"
+
+    def write(row: Any) -> None:
+        with out.open("a") as file:
+            file.write(json.dumps(list(row)) + "\n")
+
+    writer = df.writeStream.foreach(write).outputMode("update")
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(realTime="5 seconds").start()
+
+
+@contextmanager
+def planned_in_real_time(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Plan the batch queries of this thread as those of a query in real-time mode, which idles."""
+    query = started(Source(spark).rows, folder)
+    try:
+        spark.sparkContext.setLocalProperty(_QUERY_ID, query.id)
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty(_QUERY_ID, None)  # type: ignore[arg-type]
+        query.stop()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert condition()
