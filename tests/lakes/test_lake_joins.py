@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import BatchTable
-from tests.sessions import configured
+from tests.sessions import CODE, configured
 
 ROWS = """
 SELECT id, cast(id % 20 AS int) AS i, cast(id * 1.37 AS decimal(12, 2)) AS amount,
@@ -66,7 +66,7 @@ def test_keys_of_every_type_after_deletes_updates_and_other_columns(
     tables.append((lake.at(first).select("id", "old", "gone"), ["id"]))
     tables.append((lake.read().where("part IN (1, 2) AND i > 3").selectExpr("id", "new"), ["id"]))
     for (df, keys), runtime in zip(tables, itertools.cycle(("jvm", "python")), strict=False):
-        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+        with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
             check(probe.select(*keys), df, keys)
 
 
