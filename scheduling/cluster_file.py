@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from scheduling.cost import CostModel, Price, priced
 from scheduling.errors import ArgumentError, ClusterFileError, did_you_mean
-from scheduling.model.checks import Rule, number, share, text, whole
+from scheduling.model.checks import Rule, is_number, number, share, text, whole
 from scheduling.model.cluster import Reserved, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.job import Edge, JobGraph, Task
 
@@ -56,7 +56,13 @@ def read(path: str | Path) -> Cluster:
 
 def read_prices(path: str | Path) -> tuple[Price, ...]:
     """The price table of a cluster file, which may hold nothing else; errors as of :func:`read`."""
-    return _read(path, lambda file: _prices(_Field(file).fields(_TOP, need="prices")["prices"]))
+
+    def parse(content: Any) -> tuple[Price, ...]:
+        file = _Field(content)
+        file.read(_TOP, need="prices")
+        return _prices(file.at("prices"))
+
+    return _read(path, parse)
 
 
 def parse(content: Any) -> Cluster:
@@ -65,22 +71,22 @@ def parse(content: Any) -> Cluster:
     Raises:
         ClusterFileError: a name is unknown or missing, or a value cannot be used.
     """
-    file = _Field(content)
-    top = file.fields(_TOP, need="workers operators")
-    delta = top["delta"].plain("delta") if "delta" in top else 0.8
+    file, cost = _Field(content), CostModel()
+    top = file.read(_TOP, need="workers operators")
     with file.making():
-        share("delta", delta, above=True)
-    table = _prices(top["prices"]) if "prices" in top else ()
+        delta = share("delta", top.get("delta", 0.8), above=True)
+    table = _prices(file.at("prices")) if "prices" in top else ()
     seen: dict[str, dict[str, Any]] = {"utilisation": {}, "reserved": {}}
     seen |= {name: {} for name in _MEASURED}
-    workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
-    top["workers"].unique("worker", [worker.id for worker in workers])
-    graph = _graph(top["operators"])
-    with top.get("cost", file).making():
-        cost = CostModel(**(top["cost"].read("price_per_byte weights") if "cost" in top else {}))
+    workers = [_worker(row, delta, table, seen) for row in file.at("workers").rows()]
+    file.at("workers").unique("worker", [worker.id for worker in workers])
+    graph = _graph(file.at("operators"))
+    if "cost" in top:
+        with (part := file.at("cost")).making():
+            cost = CostModel(**part.read("price_per_byte weights"))
     for name, given in (("workers", workers), ("operators", graph.tasks)):
         if not given:
-            raise ClusterFileError(f"there are no {name}: give one or more", (name,))
+            raise file.error(f"there are no {name}: give one or more", name)
     return Cluster(Snapshot(0.0, tuple(workers), **seen), graph, cost)
 
 
@@ -113,7 +119,7 @@ def _worker(
         worker = replace(by_table, slots=slots, capacity=size, tier=bare.tier or by_table.tier)
         if not (slots and size.cpu_cores and size.memory_mb):
             told = f"{row.where} has {slots} slots, {size}; give slots, cpu_cores and memory_mb, "
-            raise ClusterFileError(f"{told}there or in a row of prices", row.path)
+            raise row.error(f"{told}there or in a row of prices")
         if "cpu" in known:
             seen["utilisation"][name] = Utilisation(known["cpu"], known.get("memory", 0.0))
         elif "memory" in known:
@@ -135,45 +141,35 @@ def _resources(known: Mapping[str, Any]) -> Resources:
 def _graph(operators: _Field) -> JobGraph:
     """The tasks of the operators; what one sends is shared evenly by all pairs of tasks."""
     names = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
-    rows = [row.named("operator", "name", names) for row in operators.rows()]
-    operators.unique("operator", [known["name"] for _, known in rows])
-    counts: dict[str, int] = {}
-    tasks: list[Task] = []
-    for row, known in rows:
+    found = [row.named("operator", "name", names) for row in operators.rows()]
+    operators.unique("operator", [known["name"] for _, known in found])
+    tasks: dict[str, list[Task]] = {}
+    for row, known in found:
         name = known["name"]
         with row.making():
-            counts[name] = whole("parallelism", known.get("parallelism", 1), least=1)
+            count = whole("parallelism", known.get("parallelism", 1), least=1)
             one = Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known))
-            tasks += [replace(one, id=f"{name}-{i}", index=i) for i in range(counts[name])]
-    sends = {known["name"]: row.at("to") for row, known in rows if "to" in known}
-    edges = [edge for name, to in sends.items() for edge in _edges(name, to, counts)]
-    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(counts, ()))
+            tasks[name] = [replace(one, id=f"{name}-{i}", index=i) for i in range(count)]
+    edges, order = list[Edge](), TopologicalSorter[str](dict.fromkeys(tasks, ()))
+    sends = {known["name"]: row.at("to") for row, known in found if "to" in known}
     for name, to in sends.items():
-        for target in to.value:
+        for target in to.of(Mapping, "{name: bytes}"):
+            if target not in tasks:
+                told = f"operator {name!r} sends to {target!r}, which is no operator; there are"
+                raise to.error(f"{told} {', '.join(tasks)}", target)
             order.add(target, name)
+            pairs = [(one.id, other.id) for one in tasks[name] for other in tasks[target]]
+            with (part := to.at(target)).making():
+                each = number("bytes", _plain("bytes", part.value)) / len(pairs)
+            edges += [Edge(one, other, each) for one, other in pairs]
     try:
         order.prepare()
     except CycleError as error:
         *_, last, first = circle = error.args[1]
         told = f"the operators form a cycle, {' -> '.join(circle)}: a job is a directed acyclic"
-        message = f"{told} graph; remove one of these `to` entries"
-        raise ClusterFileError(message, (*sends[last].path, first)) from None
-    return JobGraph(tuple(tasks), tuple(edges))
-
-
-def _edges(name: str, to: _Field, counts: Mapping[str, int]) -> list[Edge]:
-    found = []
-    if not isinstance(to.value, Mapping):
-        raise to.error("give {name: bytes}")
-    for target in to.value:
-        if target not in counts:
-            message = f"operator {name!r} sends to {target!r}, which is no operator; there are"
-            raise ClusterFileError(f"{message} {', '.join(counts)}", (*to.path, target))
-        pairs = [(i, j) for i in range(counts[name]) for j in range(counts[target])]
-        with to.at(target).making():
-            each = number("bytes", to.at(target).plain("bytes")) / len(pairs)
-        found += [Edge(f"{name}-{i}", f"{target}-{j}", each) for i, j in pairs]
-    return found
+        told += " graph; remove one of these `to` entries"
+        raise sends[last].error(told, first) from None
+    return JobGraph(tuple(task for ones in tasks.values() for task in ones), tuple(edges))
 
 
 def _read(path: str | Path, parse: Callable[[Any], T]) -> T:
@@ -236,29 +232,29 @@ class _Field:
     where: str = "the file"
     path: tuple[Any, ...] = ()
 
-    def error(self, rule: str) -> ClusterFileError:
-        """An error that says the value and the rule."""
-        return ClusterFileError(f"{self.where} is {self.value!r}: {rule}", self.path)
+    def error(self, told: str, *more: Any) -> ClusterFileError:
+        """An error of this value, or of what is inside it."""
+        return ClusterFileError(told, (*self.path, *more))
 
-    def fields(self, names: str, need: str = "") -> dict[str, _Field]:
-        """The fields of a mapping, which has these ``names`` only, and all those in ``need``."""
-        if self.value is None:
-            raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
-        if not isinstance(self.value, Mapping):
-            raise self.error("give names with values")
-        known = names.split()
-        for name in self.value:
-            if name not in known:
-                message = f"{self.where} has no field {name!r}. {did_you_mean(name, known)}"
-                raise ClusterFileError(message, (*self.path, name))
-        for name in need.split():
-            if name not in self.value:
-                raise ClusterFileError(f"{self.where} lacks {name!r}; add it", self.path)
-        return {name: self.at(name) for name in self.value}
+    def of(self, kind: type, give: str) -> Any:
+        """The value, which is of a kind."""
+        if not isinstance(self.value, kind):
+            raise self.error(f"{self.where} is {self.value!r}: give {give}")
+        return self.value
 
     def read(self, names: str, need: str = "") -> dict[str, Any]:
-        """The values of the fields of a mapping, as what is made of them will check them."""
-        return {name: one.plain(name) for name, one in self.fields(names, need).items()}
+        """The values of a mapping, which has these ``names`` only, and all those in ``need``."""
+        if self.value is None:
+            raise self.error(f"{self.where} is empty: give names with values")
+        known = names.split()
+        for name in self.of(Mapping, "names with values"):
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise self.error(f"{self.where} has no field {name!r}. {hint}", name)
+        for name in need.split():
+            if name not in self.value:
+                raise self.error(f"{self.where} lacks {name!r}; add it")
+        return {name: _plain(name, value) for name, value in self.value.items()}
 
     def named(self, what: str, by: str, names: str) -> tuple[_Field, dict[str, Any]]:
         """A mapping under the name that it has in a field, and the values of its fields."""
@@ -270,19 +266,8 @@ class _Field:
         """Refuse a name that an entry of a list before has."""
         for k, name in enumerate(names):
             if name in names[:k]:
-                message = f"the {what} {name!r} is there twice; give each a name of its own"
-                raise ClusterFileError(message, (*self.path, k))
-
-    def plain(self, name: str) -> Any:
-        """The value as it is meant: a number is the text that shows it, and the reverse."""
-        value = self.value
-        if name in _TEXTS and isinstance(value, int | float) and not isinstance(value, bool):
-            return str(value)
-        if name not in _TEXTS and isinstance(value, str) and _EXPONENT.fullmatch(value):
-            return float(value)
-        if isinstance(value, list):
-            return tuple(row.plain(name) for row in self.rows())
-        return value
+                told = f"the {what} {name!r} is there twice; give each a name of its own"
+                raise self.error(told, k)
 
     def at(self, name: Any) -> _Field:
         """A field of a mapping."""
@@ -291,9 +276,7 @@ class _Field:
 
     def rows(self) -> list[_Field]:
         """The entries of a list."""
-        if not isinstance(self.value, list):
-            raise self.error("give a list")
-        each = enumerate(self.value)
+        each = enumerate(self.of(list, "a list"))
         return [_Field(value, f"{self.where}[{k}]", (*self.path, k)) for k, value in each]
 
     @contextmanager
@@ -309,6 +292,15 @@ class _Field:
             path = (*self.path, name[0]) if name and inside else self.path
             whose = "" if self.where in str(error) else f"{self.where}: "
             raise ClusterFileError(f"{whose}{error}", path) from error
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value as it is meant: a number is the text that shows it, and the reverse."""
+    if isinstance(value, list):
+        return tuple(_plain(name, one) for one in value)
+    if name in _TEXTS:
+        return str(value) if is_number(value) else value
+    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
 
 
 def _among(names: str, known: Mapping[str, Any]) -> dict[str, Any]:
