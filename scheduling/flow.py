@@ -58,6 +58,17 @@ class Flow:
     room_s: float = 0.0
 
 
+def entry(number: int, began_s: float, took_s: float, rows: float, **source: Any) -> Progress:
+    """The progress entry of a micro-batch of one source, with what the ``source`` tells."""
+    return {
+        "batchId": number,
+        "timestamp": datetime.datetime.fromtimestamp(began_s, datetime.UTC).isoformat(),
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": 1e3 * took_s},
+        "sources": [{"numInputRows": rows, **source}],
+    }
+
+
 def offsets(offset: Any) -> dict[str, float] | None:
     """The numbers of an offset (JSON, a text or parsed) by their place; None if one is no number.
 
@@ -141,13 +152,9 @@ class Meter:
     at sources that hide it, or None. What tasks cost without a row counts as work of their rows: at
     low load ``per_core`` is small, and the need is overestimated.
 
-    >>> def batch(number, second, rows):
-    ...     return {"batchId": number, "timestamp": f"2026-01-01T00:00:{second:02}.000Z",
-    ...             "numInputRows": rows, "durationMs": {"triggerExecution": 2000},
-    ...             "sources": [{"numInputRows": rows}]}
-    >>> meter = Meter()
-    >>> meter.load(3, [batch(0, 0, 500)], busy_s=0, cores=2)
-    >>> load = meter.load(13, [batch(0, 0, 500), batch(1, 10, 4000)], busy_s=8, cores=2)
+    >>> meter, first, second = Meter(), entry(0, 0.0, 2.0, 500), entry(1, 10.0, 2.0, 4000)
+    >>> meter.load(3, [first], busy_s=0, cores=2)
+    >>> load = meter.load(13, [first, second], busy_s=8, cores=2)
     >>> load.arrival, load.per_core, load.busy, load.waiting
     (400.0, 500.0, 0.4, 800.0)
     """

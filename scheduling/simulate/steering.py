@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import statistics
 from collections import defaultdict, deque
-from typing import Any
 
 from scheduling.elastic import Elastic
 from scheduling.errors import ActuatorError
-from scheduling.flow import Meter
+from scheduling.flow import Meter, Progress, entry
 from scheduling.load import busyness
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
 from scheduling.simulate.engine import Batch, Simulation
@@ -112,18 +110,12 @@ def scaled(
             meter.forget()
 
 
-def progress(simulation: Simulation, first: int = 0) -> list[dict[str, Any]]:
+def progress(simulation: Simulation, first: int = 0) -> list[Progress]:
     """Micro-batches from the ``first`` on as ``StreamingQueryProgress`` of a source like Kafka."""
     found = []
     for one in simulation.batches[first:]:
-        start, end = round(one.offset), round(one.offset + one.rows)
-        began = datetime.datetime.fromtimestamp(one.start, datetime.UTC)
-        source = {
-            "startOffset": {"n": start}, "endOffset": {"n": end},
-            "latestOffset": {"n": round(one.latest)}, "numInputRows": end - start,
-        }  # fmt: skip
-        found.append({
-            "batchId": one.id, "numInputRows": end - start, "timestamp": began.isoformat(),
-            "sources": [source], "durationMs": {"triggerExecution": 1e3 * (one.end - one.start)},
-        })  # fmt: skip
+        counts = map(round, (one.offset, one.offset + one.rows, one.latest))
+        start, end, latest = ({"n": count} for count in counts)
+        told = {"startOffset": start, "endOffset": end, "latestOffset": latest}
+        found.append(entry(one.id, one.start, one.end - one.start, end["n"] - start["n"], **told))
     return found
