@@ -17,11 +17,10 @@ from pyspark import SparkConf, SparkContext
 from sessions import CLUSTER, session
 from standalone import start
 
-from scheduling.spark import Executor, LeverWarning, pin
+from scheduling.spark import LeverWarning, pin
 from scheduling.spark.internals import StatusStore, wait_for_executors
-from scheduling.spark.monitor import workers_of
 from scheduling.spark.pins import waiting
-from scheduling.spark.result import tasks_of
+from scheduling.spark.seen import executors_of, tasks_of
 
 FOREVER_S = 9_000.0
 
@@ -32,9 +31,8 @@ def checks(folder: Path) -> None:
     SparkContext._ensure_initialized(conf=SparkConf().setAll(CLUSTER.items()))
     spark = session(start(SparkContext._gateway, folder, (1, 1), ("", "")), CLUSTER)
     status = StatusStore(spark)
-    while len(workers := workers_of(status.executors(), 0.0, 1)) < 2:
+    while len(at := executors_of(status.executors())[0]) < 2:
         spark.range(1).count()
-    at = [Executor(worker.host, str(worker.executor_id)) for worker in workers]
     context: Any = spark.sparkContext
     for tag, release in (("stay", False), ("go", True)):
         pinned = pin(spark.range(0, 60, 1, 6), [at[i % 3 // 2] for i in range(6)])

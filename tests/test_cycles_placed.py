@@ -32,14 +32,13 @@ from scheduling import (
     Assignment,
     JobGraph,
     Plan,
-    Resources,
     RoundRobin,
     Snapshot,
-    Worker,
 )
 from scheduling import errors as theirs
 from scheduling.scalers import Load
 from scheduling.spark import (
+    Executor,
     LeverWarning,
     Loop,
     Placement,
@@ -49,11 +48,11 @@ from scheduling.spark import (
     pin,
     pins,
 )
-from scheduling.spark.demand import TaskSeen
 from scheduling.spark.monitor import SparkMonitor
+from scheduling.spark.seen import TaskSeen
 
 ROWS = 600
-HOME = Worker("home/driver", Resources(8, 1024), 8, host="home", executor_id="driver")
+HOME = Executor("home", "driver", 8)
 # Changes at once, and whatever was measured.
 AT_ONCE: dict[str, Any] = {"cooldown_s": 0.0, "partitions": (1, 5)}
 
@@ -113,12 +112,13 @@ HITS = 480  # the even rows, and the odd ones whose key is below 60
 
 
 @pytest.fixture
-def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
     """The driver is a worker; or what else a test puts here."""
     workers = [HOME]
-    monkeypatch.setattr(monitor, "workers_of", lambda *_: tuple(workers))
-    monkeypatch.setattr(loop, "workers_of", lambda *_: tuple(workers))
-    monkeypatch.setattr(pins, "only_executor", lambda _: None)
+    monkeypatch.setattr(monitor, "executors_of", lambda _: (tuple(workers), {}))
+    monkeypatch.setattr(loop, "executors_of", lambda _: (tuple(workers), {}))
+    monkeypatch.setattr(internals, "only_executor", lambda _: None)
+    monkeypatch.setattr(loop, "Prober", lambda *_: None)
     return workers
 
 
@@ -199,7 +199,7 @@ def test_a_local_master_warns_once_and_joins_as_ever(spark: SparkSession, table:
 
 
 def test_a_plan_is_requested_and_observed(
-    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+    spark: SparkSession, built: BatchTable, at_home: list[Executor]
 ) -> None:
     seen: list[bool] = []
 
@@ -227,7 +227,7 @@ def test_a_plan_is_requested_and_observed(
 
 @pytest.mark.parametrize("how", HOWS)
 def test_every_kind_of_join_is_placed(
-    spark: SparkSession, table: DataFrame, at_home: list[Worker], how: Any
+    spark: SparkSession, table: DataFrame, at_home: list[Executor], how: Any
 ) -> None:
     ran = Ran(table, how=how, placement=RoundRobin()).run(stream(spark))
     assert ran.rows == [right(how)]
@@ -241,7 +241,7 @@ def test_every_kind_of_join_is_placed(
 
 @pytest.mark.parametrize("how", ["inner", "anti"])
 def test_a_range_join_is_placed(
-    spark: SparkSession, table: DataFrame, at_home: list[Worker], how: Any
+    spark: SparkSession, table: DataFrame, at_home: list[Executor], how: Any
 ) -> None:
     when = Band("p", "q", 1, 1)
     ran = Ran(table.select("q"), [], when=when, how=how, placement=RoundRobin())
@@ -256,7 +256,7 @@ def test_a_range_join_is_placed(
 
 
 def test_a_source_is_queried_from_placed_partitions(
-    spark: SparkSession, table: DataFrame, at_home: list[Worker], tmp_path: Path
+    spark: SparkSession, table: DataFrame, at_home: list[Executor], tmp_path: Path
 ) -> None:
     source = Model(tmp_path / "source", table.toArrow())
     cache = Incremental(max_rows=1000)
@@ -276,7 +276,11 @@ def test_a_source_is_queried_from_placed_partitions(
 
 
 def test_what_a_host_has_cached_is_known(
-    spark: SparkSession, built: BatchTable, table: DataFrame, at_home: list[Worker], tmp_path: Path
+    spark: SparkSession,
+    built: BatchTable,
+    table: DataFrame,
+    at_home: list[Executor],
+    tmp_path: Path,
 ) -> None:
     whole = Ran(built, placement=RoundRobin(), partition=Hash(3)).run(stream(spark))
     share = built.stats().bytes / 3
@@ -311,7 +315,7 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
     seen: list[int] = []
 
     def sink(df: DataFrame, _: int) -> None:
-        seen.append(pins.partitions(df))
+        seen.append(internals.plan_of(df)[2])
         ran.rows.append(Counter(df.collect()))
 
     steps = Steps(4, 9)
@@ -359,7 +363,7 @@ def test_a_scaler_of_scheduling_needs_no_placement(spark: SparkSession, built: B
 
 
 def test_a_sink_may_use_the_rows_twice(
-    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+    spark: SparkSession, built: BatchTable, at_home: list[Executor]
 ) -> None:
     counts: list[int] = []
 
@@ -390,7 +394,7 @@ def test_a_sink_may_use_the_rows_twice(
 def test_what_did_not_run_did_not_run_elsewhere(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
     sink: Any,
     ran_there: int,
@@ -409,7 +413,7 @@ def test_what_did_not_run_did_not_run_elsewhere(
 
 
 def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
-    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+    spark: SparkSession, built: BatchTable, at_home: list[Executor]
 ) -> None:
     failing = [True]
 
@@ -432,7 +436,7 @@ def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
 
 
 def test_an_error_of_the_rows_themselves_passes(
-    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+    spark: SparkSession, built: BatchTable, at_home: list[Executor]
 ) -> None:
     def fails(batches: Any) -> Any:
         raise ZeroDivisionError("a row")
@@ -446,11 +450,11 @@ def test_an_error_of_the_rows_themselves_passes(
 
 
 def test_a_micro_batch_without_rows(
-    spark: SparkSession, built: BatchTable, at_home: list[Worker], caplog: Any
+    spark: SparkSession, built: BatchTable, at_home: list[Executor], caplog: Any
 ) -> None:
     nothing = spark.sparkContext.emptyRDD()
     empty = spark.createDataFrame(nothing, "k long, p long")
-    assert pins.partitions(empty) == 0
+    assert internals.plan_of(empty)[2] == 0
     with caplog.at_level(logging.WARNING, "scheduling"):
         ran = Ran(built, placement=RoundRobin()).run(empty, stream(spark))
         routed = Ran(built, placement=RoundRobin(), partition=Hash(2)).run(empty)
@@ -466,7 +470,7 @@ def test_a_micro_batch_without_rows(
 def test_what_fails_is_logged_and_the_cycle_goes_on(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     what: str,
@@ -505,11 +509,11 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
 def test_workers_that_cannot_be_named_are_no_error(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(Loop, "_alive", lambda _: {}["gone"])
+    monkeypatch.setattr(loop, "executors_of", lambda _: {}["gone"])
     at_home.clear()
     ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
     with caplog.at_level(logging.WARNING, "scheduling"):
@@ -522,10 +526,10 @@ def test_workers_that_cannot_be_named_are_no_error(
 def test_tasks_that_run_elsewhere_are_seen(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
+    away = Executor("away", "9", 8)
     at_home.append(away)
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})  # Spark knows no executor 9
     placement = Placement(policy=AllOn("away/9"), **AT_ONCE)
@@ -546,10 +550,10 @@ def test_tasks_that_run_elsewhere_are_seen(
 def test_a_task_of_a_lost_executor_does_not_wait_while_others_have_theirs(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    at_home.append(Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9"))
+    at_home.append(Executor("away", "9", 8))
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
     placement = Placement(policy=RoundRobin(), locality_wait_s=9_000, **AT_ONCE)
     ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
@@ -561,12 +565,12 @@ def test_a_task_of_a_lost_executor_does_not_wait_while_others_have_theirs(
 def test_a_placement_on_an_executor_that_died_has_not_failed(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
+    away = Executor("away", "9", 8)
     at_home.append(away)
-    monkeypatch.setattr(loop, "workers_of", lambda *_: (HOME,))  # after the cycle it is gone
+    monkeypatch.setattr(loop, "executors_of", lambda _: ((HOME,), {}))  # it is gone after it
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
     options = Placement(policy=RoundRobin(), hysteresis=0, **AT_ONCE)
     ran = Ran(built, placement=options, partition=Hash(2)).run(stream(spark))
@@ -585,7 +589,7 @@ def test_a_placement_on_an_executor_that_died_has_not_failed(
 def test_metrics_that_cannot_be_are_left_out_and_told(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -608,7 +612,7 @@ def test_metrics_that_cannot_be_are_left_out_and_told(
 def test_a_dry_run_plans_logs_and_changes_nothing(
     spark: SparkSession,
     built: BatchTable,
-    at_home: list[Worker],
+    at_home: list[Executor],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen: list[bool] = []
@@ -691,10 +695,10 @@ def test_a_version_of_spark_without_a_member_is_an_error_in_words(
 
     monkeypatch.setattr(internals, "_compiled", without)
     with pytest.raises(theirs.ActuatorError, match="aMemberThatIsNotThere"):
-        pin(spark.range(3), [None] * pins.partitions(spark.range(3)))
+        pin(spark.range(3), [None] * internals.plan_of(spark.range(3))[2])
 
 
-def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> None:
+def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Executor]) -> None:
     found = Loop(
         spark, Placement(policy=RoundRobin(), backlog=lambda: 5.0, **AT_ONCE), partitions=2
     )
@@ -710,11 +714,13 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> No
             assert context.count == 2
     assert found.last is not None
     assert (found.last.partitions, found.last.share) == (2, 1.0)
-    assert found.last.requested == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.id)
-    assert found.last.workers == {HOME.id: 2}
+    assert (
+        found.last.requested == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.name)
+    )
+    assert found.last.workers == {HOME.name: 2}
     assert len(found.decisions) == 2
     assert found.snapshot is not None
-    assert found.snapshot.tuples == {HOME.id: ROWS}
+    assert found.snapshot.tuples == {HOME.name: ROWS}
     told = found.explain()
     for words in ("policy: round-robin, asked in every cycle", "search: off", "hysteresis: 10 %"):
         assert words in told

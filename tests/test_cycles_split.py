@@ -17,15 +17,22 @@ from pyspark.sql import functions as F  # noqa: N812
 import bsjoin
 from bsjoin import BatchTable, Hash, HotSpot
 from bsjoin._spark import placing
-from scheduling import LBACE, Resources, StStream, Worker
-from scheduling.spark import Loop, Placement, PlacementResult, loop, monitor, pins
-from scheduling.spark.demand import TaskSeen
+from scheduling import LBACE, StStream
+from scheduling.spark import (
+    Executor,
+    Loop,
+    Placement,
+    PlacementResult,
+    internals,
+    loop,
+    monitor,
+    pins,
+)
 from scheduling.spark.monitor import SparkMonitor
+from scheduling.spark.seen import TaskSeen
 
 ROWS, PARTS, HOT = 4_000, 4, 7
-WORKERS = tuple(
-    Worker(f"h{i}/{i}", Resources(8, 1024), 8, host=f"h{i}", executor_id=str(i)) for i in range(2)
-)
+WORKERS = tuple(Executor(f"h{i}", str(i), 8) for i in range(2))
 COST_S = 0.05 / ROWS, 20 / ROWS  # of a row, and of a row with the hot key
 
 
@@ -46,10 +53,11 @@ class Ran:
     def __init__(self, built: BatchTable, patch: pytest.MonkeyPatch, **options: Any) -> None:
         self.now, self.rows = 0.0, list[Counter[Any]]()
         self.hot, self.cold = list[Counter[int]](), list[Counter[int]]()
-        patch.setattr(monitor, "workers_of", lambda *_: WORKERS)
+        patch.setattr(monitor, "executors_of", lambda _: (WORKERS, {}))
         patch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
-        patch.setattr(pins, "only_executor", lambda _: None)
-        patch.setattr(loop, "workers_of", lambda *_: WORKERS)
+        patch.setattr(internals, "only_executor", lambda _: None)
+        patch.setattr(loop, "Prober", lambda *_: None)
+        patch.setattr(loop, "executors_of", lambda _: (WORKERS, {}))
         patch.setattr(loop, "tasks_of", self._tasks)
         patch.setattr(placing, "Loop", partial(Loop, clock=lambda: self.now))
         placement = Placement(

@@ -22,8 +22,7 @@ from benchmarks.harness.timing import check_joins, ratio, seconds_of, time_joins
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
-from scheduling.spark import Executor, pin
-from scheduling.spark.pins import partitions
+from scheduling.spark import Executor, internals, pin
 
 SIZES = ((100, 10), (1_000, 100), (10_000, 1_000))
 LIMIT_MS = 50.0  # for 1,000 tasks on 100 workers
@@ -191,10 +190,10 @@ def _rows(ids: DataFrame, count: int) -> DataFrame:
 
 
 def _pinned(df: DataFrame) -> DataFrame:
-    return pin(df, [_EXECUTORS[i % 3] for i in range(partitions(df))]).df
+    return pin(df, [_EXECUTORS[i % 3] for i in range(internals.plan_of(df)[2])]).df
 
 
 def _ms_per_partition(spark: SparkSession, rows: int, count: int) -> float:
     df = _rows(spark.range(0, min(rows, 1_000), 1, 2), count)
-    partitions(df)  # plans it, and runs the shuffle
+    internals.plan_of(df)  # plans it, and runs the shuffle
     return seconds_of(pin, df, [_EXECUTORS[i % 3] for i in range(count)]) * 1e3 / count

@@ -5,13 +5,14 @@ runs it for any job with cycles. ``import scheduling`` does not import this pack
 """
 
 from scheduling.spark.demand import CachesSeen, EntriesSeen
-from scheduling.spark.executors import Executor, Executors
+from scheduling.spark.executors import Executors
 from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.once import LeverWarning
 from scheduling.spark.pins import Pinned, pin
 from scheduling.spark.placement import Placement
 from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Scaling
+from scheduling.spark.seen import Executor
 from scheduling.spark.tiers import Tier, Tiers
 
 __all__ = ["CachesSeen", "CycleContext", "EntriesSeen", "Executor", "Executors", "LeverWarning"]

@@ -7,52 +7,18 @@ Requests above ``spark.cores.max`` are ignored silently, so only what is observe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from scheduling.cost import Price
 from scheduling.errors import ActuatorError
-from scheduling.model import Resources, Worker
 from scheduling.spark import internals
+from scheduling.spark.seen import Executor, executors_of
 
-__all__ = ["Executor", "Executors"]
+__all__ = ["Executors"]
 
 _CONNECT = "Spark Connect does not show executors: use a classic session"
 _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
-
-
-@dataclass(frozen=True)
-class Executor:
-    """An executor: where a partition should run, or one that is there.
-
-    Args:
-        host: Spark's name of the host.
-        id: Spark's id of the executor.
-        cores: how many tasks it runs at once, where a task takes one; default 1.
-        run_s: the run time of all its tasks that have ended, in seconds; default 0.
-        running: how many tasks run; default 0.
-    """
-
-    host: str
-    id: str
-    cores: int = 1
-    run_s: float = 0.0
-    running: int = 0
-
-    @property
-    def location(self) -> str:
-        """The preferred location in Spark's format, which Spark splits at the first underscores.
-
-        >>> Executor("node_7.rack_2", "12").location
-        'executor_node-7.rack-2_12'
-        """
-        return f"executor_{self.host.replace('_', '-')}_{self.id}"
-
-    def price_per_s(self, prices: Sequence[Price]) -> float:
-        """In $/s: of the first of ``prices`` that matches its host or ``host/id``; else 0."""
-        one = Worker(f"{self.host}/{self.id}", Resources(self.cores, 0), self.cores, host=self.host)
-        return next((row.price_per_s for row in prices if row.matches(one)), 0.0)
 
 
 class Executors:
@@ -63,8 +29,7 @@ class Executors:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._there, self._leaving = spark, tuple[Executor, ...](), set[str]()
-        self._run_s: dict[str, float] = {}
+        self._spark, self._leaving, self._run_s = spark, set[str](), dict[str, float]()
         connect = internals.is_connect(spark)
         self._status = None if connect else internals.StatusStore(spark)
         self.reason = _CONNECT if connect else internals.only_executor(spark)
@@ -74,23 +39,17 @@ class Executors:
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
-        self._there = tuple(
-            Executor(
-                one["hostPort"].rpartition(":")[0],
-                str(one["id"]),
-                int(one["totalCores"]),
-                max(0.0, float(one.get("totalDuration") or 0) / 1e3),
-                int(one.get("activeTasks") or 0),
-            )
-            for one in (self._status.executors() if self._status else ())
-            if one["isActive"] and one["id"] != "driver" and one["totalCores"] > 0
-        )
-        self._leaving &= {one.id for one in self._there}
-        return self._there
+        there, _ = executors_of(self._status.executors() if self._status else ())
+        self._leaving &= {one.id for one in there}
+        return there
 
-    def busy_s(self) -> float:
-        """Core seconds of tasks that ended between the last two calls of :meth:`there`."""
-        before, self._run_s = self._run_s, {one.id: one.run_s for one in self._there}
+    def busy_s(self, there: Sequence[Executor] | None = None) -> float:
+        """Core seconds of tasks that ended since the last call, on those that are ``there``.
+
+        None (default): on those that are there now.
+        """
+        there = self.there() if there is None else there
+        before, self._run_s = self._run_s, {one.id: one.run_s for one in there}
         return sum(max(0.0, now - before.get(name, 0.0)) for name, now in self._run_s.items())
 
     def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
@@ -128,11 +87,8 @@ class Executors:
     def _leave(self, ids: Iterable[str], stay: int) -> None:
         if self.reason is not None:
             raise ActuatorError(f"{stay} executors cannot be requested: {self.reason}")
-        gently = internals.is_on(self._spark, "spark.decommission.enabled")
-        for one in ids:
-            if one not in self._leaving:
-                if not (gently and internals.decommission_executor(self._spark, one)):
-                    internals.kill_executor(self._spark, one)
-                self._leaving.add(one)
+        for one in [one for one in ids if one not in self._leaving]:
+            internals.release_executor(self._spark, one)
+            self._leaving.add(one)
         # Spark counts from its own target, which may differ from what is there.
         internals.request_total(self._spark, stay)

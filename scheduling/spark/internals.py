@@ -191,17 +191,15 @@ def widest_stage(spark: SparkSession, query: Any) -> int:
     return max((stage.numTasks for stage in stages if stage), default=0)
 
 
-def kill_executor(spark: SparkSession, executor: str) -> bool:
-    """Release an executor; whether the cluster manager accepted it."""
-    return bool(_context(spark).killExecutor(executor))
-
-
-def decommission_executor(spark: Any, executor: str) -> bool:
-    """Let an executor end its tasks and leave; needs ``spark.decommission.enabled``."""
-    jvm = spark.sparkContext._jvm
-    info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
-    why = info("scaled down", jvm.scala.Option.empty())
-    return bool(_context(spark).schedulerBackend().decommissionExecutor(executor, why, True, False))
+def release_executor(spark: Any, executor: str) -> None:
+    """Let an executor leave: by decommissioning, after its tasks, if that is on; else at once."""
+    if is_on(spark, "spark.decommission.enabled"):
+        jvm, backend = spark.sparkContext._jvm, _context(spark).schedulerBackend()
+        info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
+        why = info("scaled down", jvm.scala.Option.empty())
+        if backend.decommissionExecutor(executor, why, True, False):
+            return
+    _context(spark).killExecutor(executor)
 
 
 def request_total(spark: Any, count: int) -> None:
@@ -249,14 +247,6 @@ def _rows(limit: Any) -> float | None:
             return float(told["max_rows"])
         kind = told.get("_type", "")
     return None if kind in ("ReadAllAvailable", "ReadMinRows") else 0.0
-
-
-def cannot_pin(spark: Any) -> str | None:
-    """Why a session cannot pin partitions; None if it can."""
-    if is_connect(spark):
-        return "Spark Connect gives no access to the physical plan"
-    can = hasattr(spark._jsparkSession, "internalCreateDataFrame")
-    return None if can else "this version of Spark has no internalCreateDataFrame"
 
 
 def plan_of(df: DataFrame) -> tuple[Any, Any, int]:

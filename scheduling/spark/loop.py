@@ -15,7 +15,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -25,19 +25,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.controller import Controller
 from scheduling.decision import Decision
-from scheduling.errors import ArgumentError
+from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy
 from scheduling.scalers import Scaler
 from scheduling.spark import internals, pins
-from scheduling.spark.demand import CachesSeen, CycleSeen, TaskSeen
-from scheduling.spark.monitor import SparkMonitor, workers_of
+from scheduling.spark.demand import CachesSeen
+from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import Once
 from scheduling.spark.placement import Placement
 from scheduling.spark.probe import Prober
-from scheduling.spark.result import PlacementResult, tasks_of
+from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Sizes
+from scheduling.spark.seen import Executor, TaskSeen, executors_of, tasks_of
 from scheduling.spark.tiers import Tiers
 from scheduling.splits import dropped_shares, indices
 
@@ -87,7 +88,7 @@ class CycleContext:
 
     def observed(self) -> dict[str, dict[str, Any]]:
         """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
-        pinned = self.loop._pins.pinned
+        pinned = self.loop._pinned
         try:
             return {} if pinned is None else pinned.observed()
         except Exception as error:  # the rows have already been processed
@@ -142,35 +143,37 @@ class Loop:
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
         self._once, self._status = Once(), internals.StatusStore(spark)
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
-        measured = options.probe and internals.only_executor(spark) is None
+        self._alone = internals.only_executor(spark)
         self._monitor = SparkMonitor(
             self._status.executors,
             self._status.memory_mb(),
             operator,
+            begin,
             clock=clock,
             prices=options.price_table(),
             delta=options.delta,
-            probe=Prober(spark, clock) if measured else None,
+            probe=Prober(spark, clock) if options.probe and self._alone is None else None,
             task_cpus=internals.task_cpus(spark),
         )
-        self._monitor.expected = begin
         self._sizes = Sizes(spark, options, scaler, begin)
-        self._pins = pins.Pins(spark, operator, options.locality_wait_s)
         self._tiers = Tiers(spark, options.tiers) if options.tiers else None
-        self._lever = self._tiers or self._pins
         self._seen = Snapshot(0.0, ())  # of executors, or tiers, when the cycle began
+        # One that only the look before saw may have been overlooked: it is requested, too.
+        self._there: dict[str, Executor] = {}
+        self._preferred: Sequence[tuple[str, ...]] = ()  # hosts that store a partition's data
         seen: Any = SimpleNamespace(snapshot=lambda: self._seen)
         given = ("rebalancer", "objective", "search", "cooldown_s", "hysteresis")
         self._controller = Controller(
             seen,
             options.policy or RoundRobin(),
             self,
-            lambda counts: JobGraph(self._monitor.tasks(counts[operator])),
+            lambda counts: JobGraph(self._monitor.tasks(counts[operator], self._preferred)),
             {operator: begin},
             clock=clock,
             **{name: getattr(options, name) for name in given},
         )
         self._began_s, self._tasks = 0.0, tuple[TaskSeen, ...]()  # of the last cycle
+        self._pinned: pins.Pinned | None = None  # of the cycle
         self.last: PlacementResult | None = None
         """The result of the last cycle; None before it."""
 
@@ -196,7 +199,7 @@ class Loop:
     @property
     def snapshot(self) -> Snapshot | None:
         """The last snapshot of the executors; None before the first cycle."""
-        return self._monitor.snapshot_seen
+        return self._monitor.seen
 
     def explain(self) -> str:
         """Who decides what here, and why the last cycle ran as it did; some lines."""
@@ -218,8 +221,10 @@ class Loop:
         if self._options.dry_run:
             return frozenset({"place", "move", "resize", "tiers"})
         job = {"resize": True, "spread": self._splits, "executors": self._sizes.releases}
-        can = frozenset(name for name, known in job.items() if known)
-        return can if self._options.policy is None else can | self._lever.capabilities()
+        if self._options.policy is not None:  # moves are made between cycles
+            pinned = () if self._alone else ("place", "move")
+            job |= dict.fromkeys(self._tiers.capabilities() if self._tiers else pinned, True)
+        return frozenset(name for name, known in job.items() if known)
 
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
         """Where a placement really runs; see :class:`scheduling.Actuator`."""
@@ -230,7 +235,9 @@ class Loop:
         if self._options.policy is None:
             return Receipt({}, {})
         if not self._options.dry_run:
-            return self._lever.apply(plan)
+            unplaced = tuple(one.task for one in plan.unplaced)
+            pinned = Receipt(plan.placement, plan.placement, unplaced)
+            return pinned if self._tiers is None else self._tiers.apply(plan)
         for worker, tasks in plan.by_worker.items():
             _log.info("dry run, %s: %s would have %s", plan.policy, worker, ", ".join(tasks))
         for one in plan.unplaced:
@@ -249,12 +256,12 @@ class Loop:
         splits: dict[int, dict[int, float]] = {}
         if self._splits and not self._options.dry_run and decision and decision.plan:
             splits = indices(decision.plan.moves, decision.plan.placement, self._operator)
-        cycle = CycleContext(self, decision, splits)
+        cycle, self._pinned = CycleContext(self, decision, splits), None
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{uuid.uuid4()}"
         context.addJobTag(tag)
         try:
-            with self._pins.cycle():
+            with contextlib.ExitStack() as self._stack:
                 yield cycle
                 self._look(cycle, tag)
         finally:
@@ -263,20 +270,22 @@ class Loop:
 
     def _record(self, now: float) -> None:
         """Record the previous cycle: its length is known only now."""
-        cycle, self._tasks = CycleSeen(now - self._began_s, self._tasks), ()
-        if cycle.tasks and cycle.length_s > 0:
-            self._monitor.record(cycle)
-            self._sizes.record(self._began_s, cycle)
-        elif cycle.tasks:
+        length_s, tasks, self._tasks = now - self._began_s, self._tasks, ()
+        if tasks and length_s > 0:
+            self._monitor.record(length_s, tasks)
+            self._sizes.record(self._began_s, length_s, tasks)
+        elif tasks:
             self._once.log("a cycle is not recorded", "the clock went backwards")
 
     def _step(self, now: float) -> Decision | None:
         """Observe, and adopt another size or ask the policy."""
         try:
+            before = self._monitor.there
             seen = self._seen = self._monitor.snapshot()
+            self._there = before | self._monitor.there
             if self._tiers is not None:
-                self._seen = self._tiers.view(seen, self._tiers.of(self._monitor.found))
-            wanted = self._monitor.expected = self._sizes.wanted(now, self._decided, seen)
+                self._seen = self._tiers.view(seen, self._named(self._there))
+            wanted = self._sizes.wanted(now, self._decided, [*self._monitor.there.values()])
             decision = self._controller.step() if wanted == self._decided else self._adopt(wanted)
             if self.plan is not None and self._options.policy is not None:
                 self._sizes.settle(seen, self.plan)
@@ -303,38 +312,59 @@ class Loop:
         return {**self._seen.ignored, **self._monitor.ignored}
 
     def _adopt(self, count: int) -> Decision:
-        self._monitor.expected = count
         return self._controller.adopt({self._operator: count}, self._seen)
 
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
-        scaled = self._sizes.scaled
+        options, scaled = self._options, self._sizes.scaled
         try:
-            if scaled and not self._options.dry_run and pins.partitions(df) != self.partitions:
-                df = df.repartition(self.partitions)
             _, rdd, cycle.count = internals.plan_of(df)
+            if scaled and not options.dry_run and cycle.count != self.partitions:
+                df = df.repartition(self.partitions)
+                _, rdd, cycle.count = internals.plan_of(df)
             if not cycle.count:  # no rows, no tasks
                 return df
-            if self._options.policy is not None:
-                self._monitor.needs.preferred = internals.preferred_hosts(self._spark, rdd)
-            if cycle.count != self._decided and not (self._options.dry_run and scaled):
+            if options.policy is not None:
+                self._preferred = internals.preferred_hosts(self._spark, rdd)
+            if cycle.count != self._decided and not (options.dry_run and scaled):
                 cycle.decision = self._adopt(cycle.count)
-            if self._tiers is not None and not self._options.dry_run:
+                self._monitor.expected = cycle.count
+            if self._tiers is not None and not options.dry_run:
                 df = self._tiers.prepare(df)
-            # Without a plan it only marks the rows, so that where tasks ran can be observed.
-            return self._pins.prepare(df, self.snapshot or self._seen)
+            return self._pin(df, cycle.count)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
             self._once.log("this cycle is placed by Spark", error)
             return df
 
+    def _pin(self, df: DataFrame, count: int) -> DataFrame:
+        """The rows, with partitions pinned by the plan; why they are not is warned of once.
+
+        Without a plan it only marks the rows, so that where tasks ran can be observed.
+        """
+        options, said = self._options, "the job is placed by Spark"
+        placement: Mapping[str, str] = {}
+        if options.policy and self.plan and not (options.dry_run or options.tiers):
+            placement = self.plan.placement
+            if self._alone is not None:
+                placement = {}
+                self._once.warn(f"{said}: {self._alone}")
+        try:
+            names = (placement.get(f"{self._operator}-{i}", "") for i in range(count))
+            at = [self._there.get(name) for name in names]
+            pinned = self._pinned = pins.pin(df, at)
+            df, said = pinned.df, "tasks wait for executors as spark.locality.wait says"
+            self._stack.enter_context(pins.waiting(self._spark, pinned, options.locality_wait_s))
+        except ActuatorError as error:
+            self._once.warn(f"{said}: {error}")
+        return df
+
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
-        pinned, self._tasks = self._pins.pinned, ()
-        requested, landed = dict[str, str](), dict[str, str]()
+        pinned, requested, landed = self._pinned, dict[str, str](), dict[str, str]()
         if pinned is not None:
             names = [f"{self._operator}-{i}" for i in range(len(pinned.requested))]
-            at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
+            at = [None if one is None else one.name for one in pinned.requested]
             if self._tiers is not None:
                 at = [self._tiers.chosen] * len(at)
             requested = {name: one for name, one in zip(names, at, strict=True) if one}
@@ -343,8 +373,7 @@ class Loop:
                 # A task that a copy overtook ran as requested.
                 ran = {names[one.index]: one.requested_at or one.executor for one in self._tasks}
                 landed = {task: f"executor {one}" for task, one in ran.items()}
-                landed |= self._named(ran)
-                self._tell(requested, landed)
+                landed |= self._named_and_told(ran, requested)
             except Exception as error:
                 self._once.log("where tasks ran is not known", error)
             if cycle.caches is not None:
@@ -367,33 +396,35 @@ class Loop:
         if pinned is not None:
             _log.info("scheduling: %s", self.last.summary)
 
-    def _named(self, ran: Mapping[str, str]) -> dict[str, str]:
-        """The worker or tier of each task, by Spark's id of its executor."""
-        workers = () if self._tiers is not None else self._seen.workers
-        names = {str(worker.executor_id): worker.id for worker in workers}
-        if not set(ran.values()) <= names.keys():
-            names |= self._alive()
-        return {task: names.get(at, f"executor {at}") for task, at in ran.items()}
-
-    def _alive(self) -> dict[str, str]:
-        """The workers, or tiers, of all executors that live now, by Spark's id."""
-        executors = self._status.executors()
-        if self._tiers is not None:
-            return self._tiers.of(executors)
-        return {str(one.executor_id): one.id for one in workers_of(executors, 0.0, 1)}
-
-    def _tell(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
-        """Tell the controller where tasks ran, and what to pin if they ran elsewhere.
+    def _named_and_told(
+        self, ran: Mapping[str, str], requested: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The worker or tier of each task that ran on an executor; the controller is told.
 
         An action may skip partitions, as take() does: those did not run elsewhere. Nor did the
         placement of a task fail whose executor is lost: it is placed again when that is certain.
         """
-        ran, pinned = {t: at for t, at in requested.items() if t in landed}, self._tiers is None
-        if pinned and any(landed[task] != at for task, at in ran.items()):
-            alive = set(self._alive().values())
-            ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
-        receipt = Receipt(ran, {task: landed[task] for task in ran})
-        if ran:
-            self._controller.observe(receipt)
-        if receipt.missed and pinned and self.plan is not None:
-            self.apply(self.plan)
+        names = self._named(self._there)
+        alive = set(names.values())
+        if any(
+            at not in names or requested.get(t, names[at]) != names[at] for t, at in ran.items()
+        ):
+            now, _ = executors_of(self._status.executors())
+            names |= (found := self._named({one.name: one for one in now}))
+            alive = set(found.values())
+        landed = {task: names[at] for task, at in ran.items() if at in names}
+        told = {
+            t: at
+            for t, at in requested.items()
+            if t in ran and (landed.get(t) == at or at in alive)
+        }
+        if told:
+            at = {task: landed.get(task, f"executor {ran[task]}") for task in told}
+            self._controller.observe(Receipt(told, at))
+        return landed
+
+    def _named(self, there: Mapping[str, Executor]) -> dict[str | None, str]:
+        """The worker, or tier, of each executor, by Spark's id."""
+        if self._tiers is not None:
+            return self._tiers.of(there.values())
+        return {one.id: name for name, one in there.items()}

@@ -12,20 +12,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from scheduling.errors import ActuatorError, ArgumentError
-from scheduling.model import Plan, Receipt, Snapshot
+from scheduling.errors import ArgumentError
 from scheduling.spark import internals
-from scheduling.spark.executors import Executor
-from scheduling.spark.internals import only_executor
-from scheduling.spark.once import Once
+from scheduling.spark.seen import Executor
 
-__all__ = ["Pinned", "Pins", "partitions", "pin", "waiting"]
+__all__ = ["Pinned", "pin", "waiting"]
 
 _log = logging.getLogger("scheduling")
 
@@ -51,11 +48,6 @@ class Pinned:
     def observed(self) -> dict[str, dict[str, Any]]:
         """The metrics of ``DataFrame.observe`` below the pins, by name; empty before it ran."""
         return internals.observed_metrics(self.df.sparkSession, self.execution)
-
-
-def partitions(df: DataFrame) -> int:
-    """How many partitions a DataFrame's physical plan has. With AQE its shuffles are run for it."""
-    return internals.plan_of(df)[2]
 
 
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
@@ -116,62 +108,3 @@ def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[Non
         finally:
             over.set()
             watcher.join()
-
-
-class Pins:
-    """Pins partitions to executors: task ``i`` of the operator is partition ``i``.
-
-    With a wait of 120 s all tasks ran on their executor in trials, with 3 s four in five.
-    """
-
-    def __init__(self, spark: SparkSession, operator: str, locality_wait_s: float = 120.0) -> None:
-        self._spark, self._operator, self._wait_s = spark, operator, locality_wait_s
-        self._placement: Mapping[str, str] | None = None
-        self._there: dict[str, Executor] = {}
-        self._stack, self._once = contextlib.ExitStack(), Once()
-        self.pinned: Pinned | None = None
-        """The last pinned DataFrame, until its cycle ends; else None."""
-
-    def capabilities(self) -> frozenset[str]:
-        """``"place"`` and ``"move"`` (between cycles); nothing with a single executor."""
-        why_not = internals.cannot_pin(self._spark) or only_executor(self._spark)
-        return frozenset(() if why_not else ("place", "move"))
-
-    def apply(self, plan: Plan) -> Receipt:
-        """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
-        self._placement = plan.placement
-        return Receipt(plan.placement, plan.placement, tuple(one.task for one in plan.unplaced))
-
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows of ``df``, with partitions pinned by the plan; why not is warned of once.
-
-        An executor that only the snapshot before knows may have been overlooked: it is requested,
-        too. With a single executor nothing is, but where tasks ran is still observed.
-        """
-        workers = {one.id: one for one in snapshot.workers if one.executor_id is not None}
-        there = {name: Executor(one.host, str(one.executor_id)) for name, one in workers.items()}
-        known, self._there, placed = self._there | there, there, "the job is placed by Spark: "
-        try:
-            if why := internals.cannot_pin(self._spark):
-                raise ActuatorError(why)
-            if self._placement is not None and (why := only_executor(self._spark)):
-                self._once.warn(placed + why)
-                self._placement = {}
-            names = (f"{self._operator}-{i}" for i in range(partitions(df)))
-            placement = self._placement or {}
-            self.pinned = pin(df, [known.get(placement.get(name, "")) for name in names])
-        except ActuatorError as error:
-            self._once.warn(f"{placed}{error}")
-            return df
-        try:
-            self._stack.enter_context(waiting(self._spark, self.pinned, self._wait_s))
-        except ActuatorError as error:
-            self._once.warn(f"tasks wait for executors as spark.locality.wait says: {error}")
-        return self.pinned.df
-
-    @contextlib.contextmanager
-    def cycle(self) -> Iterator[None]:
-        """One cycle: the settings of its stages are restored when it ends."""
-        self.pinned = None
-        with self._stack:
-            yield

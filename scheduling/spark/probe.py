@@ -18,11 +18,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scheduling.model import Snapshot
 from scheduling.protocols import Clock
 from scheduling.spark import pins
-from scheduling.spark.executors import Executor
 from scheduling.spark.once import Once
+from scheduling.spark.seen import Executor
 
 __all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
 
@@ -102,14 +101,13 @@ class Prober:
         self._read_s, self._count, self._once = -_EVERY_S, 0, Once()
         self._readings: Sequence[Reading] = ()
 
-    def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
+    def __call__(self, there: Sequence[Executor]) -> Sequence[Reading]:
         """The last readings, or new ones if these are 5 s old, or the first."""
         now = self._clock()
         every_s = _AT_FIRST_S if self._count == 1 else _EVERY_S
-        if now - self._read_s < every_s or not snapshot.workers:
+        if now - self._read_s < every_s or not there:
             return self._readings
         self._read_s, self._readings = now, ()
-        there = [Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
         try:
             pinned = pins.pin(self._spark.range(0, len(there), 1, len(there)), there)
             with pins.waiting(self._spark, pinned, _WAIT_S):

@@ -1,22 +1,14 @@
-"""Where the tasks of a cycle ran, from the task lists of the stages with a pinned RDD."""
+"""What was requested for a cycle, and what happened."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from scheduling.decision import Decision
 from scheduling.model import Receipt
-from scheduling.spark.demand import TaskSeen, is_sound
-from scheduling.spark.internals import StatusStore
-from scheduling.spark.pins import Pinned
 
-__all__ = ["PlacementResult", "tasks_of"]
-
-_PATIENCE_S = 1.0  # Spark's metrics of a task arrive shortly after its result
+__all__ = ["PlacementResult"]
 
 
 @dataclass(frozen=True)
@@ -77,50 +69,3 @@ class PlacementResult:
             f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
             f"{len(self.unplaced)} without room, {parts}{len(self.idle)} workers idle; {decided}"
         )
-
-
-def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
-    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition."""
-    count, until = len(pinned.requested), time.monotonic() + _PATIENCE_S
-    while True:
-        found: dict[int, TaskSeen] = {}
-        attempts, ended = status.attempts(tag)
-        attempts = [one for one in attempts if pinned.rdd in one["rddIds"]]
-        for attempt in attempts:
-            tasks = _finished(status.tasks(attempt["stageId"], attempt["attemptId"]))
-            ended &= attempt["status"] not in ("ACTIVE", "PENDING")
-            ended &= len(tasks) >= attempt["numCompleteTasks"]
-            # A union has other partitions too: which ones belong to this RDD is unknown.
-            if attempt["numTasks"] <= count:
-                found |= {one.index: one for one in tasks}
-        if len(found) >= count or (attempts and ended) or time.monotonic() > until:
-            return tuple(found[i] for i in sorted(found))
-        time.sleep(0.02)
-
-
-def _finished(entries: Sequence[Mapping[str, Any]]) -> list[TaskSeen]:
-    """The successful tasks. One that a speculative copy overtook ran where it was requested."""
-    tasks = [(int(one.get("partitionId", one["index"])), one) for one in entries]
-    at = {index: one.get("executorId", "") for index, one in tasks if not one.get("speculative")}
-    return [_task(index, one, at) for index, one in tasks if one["status"] == "SUCCESS"]
-
-
-def _task(index: int, entry: Mapping[str, Any], first: Mapping[int, str]) -> TaskSeen:
-    metrics = entry.get("taskMetrics") or {}
-    shuffle, source = metrics.get("shuffleReadMetrics") or {}, metrics.get("inputMetrics") or {}
-
-    def total(unit: float, *values: object) -> float:
-        """NaN if a value is no metric."""
-        return sum(value if is_sound(value) else math.nan for value in values) / unit
-
-    return TaskSeen(
-        index,
-        entry["executorId"],
-        run_s=total(1e3, metrics.get("executorRunTime", entry.get("duration"))),
-        rows=total(1, source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
-        cpu_s=total(1e9, metrics.get("executorCpuTime", 0)),
-        wait_s=total(1e3, shuffle.get("fetchWaitTime", 0)),
-        memory_mb=total(2**20, metrics.get("peakExecutionMemory", 0)),
-        shuffle_bytes=total(1, *(shuffle.get(f"{at}BytesRead", 0) for at in ("remote", "local"))),
-        requested_at=first.get(index, "") if entry.get("speculative") else "",
-    )

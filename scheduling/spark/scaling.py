@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,17 +21,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.errors import ArgumentError
-from scheduling.flow import Limits, Meter
+from scheduling.flow import Limits, Meter, Progress, entry
 from scheduling.model import Plan, Snapshot
 from scheduling.model.checks import instance, number
 from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler, Static
 from scheduling.spark import internals
-from scheduling.spark.demand import CycleSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.once import Once
 from scheduling.spark.placement import Placement
 from scheduling.spark.placement import bounds as pair
+from scheduling.spark.seen import Executor, TaskSeen
 
 __all__ = ["Scaling", "Sizes"]
 
@@ -117,40 +116,29 @@ class Sizes(_Follower):
         mine = executors is not None and executors.reason is None and not self.scaled
         # Whether executors that a plan leaves idle are released, so that they cost nothing.
         self.releases = mine or internals.is_on(spark, "spark.dynamicAllocation.enabled")
-        self._own: deque[dict[str, Any]] = deque(maxlen=_CYCLES)
+        self._own = deque[Progress](maxlen=_CYCLES)
         self._busy_s = 0.0
         self._idle: dict[str, int] = {}  # cycles without a task
         self._asked = 0  # executors that are requested and not there yet
 
-    def record(self, began_s: float, cycle: CycleSeen) -> None:
+    def record(self, began_s: float, length_s: float, tasks: Sequence[TaskSeen]) -> None:
         """Take a finished cycle into account: it tells the load where there is no query."""
-        sound = [task for task in cycle.tasks if not task.odd]
-        rows = sum(task.rows for task in sound)
+        sound = [task for task in tasks if not task.odd]
         self._busy_s += sum(task.useful_s for task in sound)
-        took_s = min(cycle.length_s, max((task.run_s for task in sound), default=0.0))
-        progress = {
-            "batchId": self._own[-1]["batchId"] + 1 if self._own else 0,
-            "timestamp": datetime.fromtimestamp(began_s, UTC).isoformat(),
-            "numInputRows": rows,
-            "durationMs": {"triggerExecution": 1e3 * took_s},
-            "sources": [{"numInputRows": rows}],
-        }
-        self._own.append(progress)
+        took_s = min(length_s, max((task.run_s for task in sound), default=0.0))
+        number = self._own[-1]["batchId"] + 1 if self._own else 0
+        self._own.append(entry(number, began_s, took_s, sum(task.rows for task in sound)))
 
-    def wanted(self, now: float, before: int, seen: Snapshot) -> int:
-        """The number of partitions, for the executors that are ``seen``; others are requested."""
+    def wanted(self, now: float, before: int, there: Sequence[Executor]) -> int:
+        """The number of partitions, for the executors that are ``there``; others are requested."""
         self.reason = self._stays() if self.scaled else ""
         if not self.scaled or self.reason:
             return before
-        if self.executors is None:
-            # A price table may say that an executor has a part of a core: it runs a task as well.
-            slots = sum(max(1, int(one.capacity.cpu_cores) // self._cpus) for one in seen.workers)
-            cores, busy_s = [1] * before, self._busy_s
-        else:
-            known = {one.executor_id for one in seen.workers}  # one may have come since
-            cores = [one.cores for one in self.executors.there() if one.id in known]
-            busy_s = self.executors.busy_s()
-            slots = sum(one // self._cpus for one in cores) or before
+        slots = sum(one.cores // self._cpus for one in there)
+        cores, busy_s, self._busy_s = [1] * before, self._busy_s, 0.0
+        if self.executors is not None:
+            cores, busy_s = [one.cores for one in there], self.executors.busy_s(there)
+            slots = slots or before
         partitions = self._options.partitions or (1, max(slots, 1))
         least, most = (self.executors and self._options.executors) or partitions
         cooldown_s = self._options.cooldown_s  # times in the proportions of the defaults
@@ -161,7 +149,7 @@ class Sizes(_Follower):
             shrink_after_s=2 * cooldown_s,
             settle_s=cooldown_s / 3,
         )
-        self._busy_s, query = 0.0, internals.running_query(self._spark)
+        query = internals.running_query(self._spark)
         step = self._follow(now, cores, busy_s, query, self._own, None)
         self.reason = f"{self._elastic.scaler.name}: {step.reason}"
         if self.executors is None:
@@ -281,7 +269,8 @@ class Scaling(_Follower):
         now = self._clock() if now is None else now
         if self._stays():
             return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
-        cores, busy_s = [one.cores for one in self.executors.there()], self.executors.busy_s()
+        there = self.executors.there()
+        cores, busy_s = [one.cores for one in there], self.executors.busy_s(there)
         if self.query is not None and self._tasks is None:
             widest = internals.widest_stage(self._spark, self.query)
             self._elastic.tasks = widest or self._elastic.tasks

@@ -21,6 +21,7 @@ from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Wo
 from scheduling.model.checks import Checked, grouped, whole
 from scheduling.spark import internals
 from scheduling.spark.once import Once
+from scheduling.spark.seen import Executor
 
 __all__ = ["Tier", "Tiers"]
 
@@ -139,16 +140,15 @@ class Tiers:
         """The current tier; None if Spark places the tasks."""
         return None if self.reason else self._chosen
 
-    def of(self, executors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    def of(self, executors: Iterable[Executor]) -> dict[str | None, str]:
         """The tier of each of ``executors``, by Spark's id; without those of other profiles."""
         tiers = {profile.id: name for name, profile in self._profiles.items()}
-        profiles = {one["id"]: one.get("resourceProfileId") for one in executors}
-        return {name: tiers[profile] for name, profile in profiles.items() if profile in tiers}
+        return {one.id: tiers[one.profile] for one in executors if one.profile in tiers}
 
-    def view(self, seen: Snapshot, tier_of: Mapping[str, str]) -> Snapshot:
+    def view(self, seen: Snapshot, tier_of: Mapping[str | None, str]) -> Snapshot:
         """The tiers as workers, with what the executors in ``seen`` did; ``tier_of`` by id."""
-        known = [worker for worker in seen.workers if worker.executor_id in tier_of]
-        tier = {worker.id: tier_of[str(worker.executor_id)] for worker in known}
+        by_id = {worker.id: worker.executor_id for worker in seen.workers}
+        tier = {name: tier_of[one] for name, one in by_id.items() if one in tier_of}
 
         def by_tier(values: Mapping[str, Any], fold: Callable[..., Any]) -> dict[str, Any]:
             found = grouped((tier[name], value) for name, value in values.items() if name in tier)
@@ -158,8 +158,8 @@ class Tiers:
             return Utilisation(fmean(one.cpu for one in every), fmean(one.memory for one in every))
 
         # The executors' cost says for how long a tier had rows.
-        rent = {worker.id: worker.price_per_s for worker in known}
-        spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent.get(name)}
+        rent = {worker.id: worker.price_per_s for worker in seen.workers}
+        spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent[name]}
         seconds, tuples = by_tier(spent, max), by_tier(seen.tuples, sum)
         self._seen = replace(
             seen,

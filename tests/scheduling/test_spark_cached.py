@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from spark_fakes import executor
+from spark_fakes import Cluster, executor
 
 from scheduling import JobGraph, Objective, Snapshot
 from scheduling.spark import CachesSeen, EntriesSeen
-from scheduling.spark.demand import Caches
-from scheduling.spark.monitor import SparkMonitor
 
 TWO = {0: "a", 1: "a", 2: "b", 3: "b"}
 
 
-def cached(*hosts: str) -> Caches:
-    found = Caches()
-    found.keep(hosts)
-    return found
+class Hosts(Cluster):
+    """An executor of its name on each host."""
+
+    def __init__(self, *hosts: str) -> None:
+        super().__init__()
+        self.keep(*hosts)
+
+    def keep(self, *hosts: str) -> None:
+        self.executors = [executor(name, name) for name in hosts]
+        self.monitor.snapshot()
+
+    def record(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
+        self.monitor.caches(count, at, seen)
+
+    def of(self, count: int) -> list[Mapping[str, float]]:
+        return [task.cached for task in self.monitor.tasks(count)]
 
 
 def test_nothing_is_cached_before_a_job_says_so() -> None:
-    assert cached("a", "b").of(2) == [{}, {}]
+    assert Hosts("a", "b").of(2) == [{}, {}]
 
 
 def test_a_table_is_loaded_once_by_a_host_whichever_partitions_it_runs() -> None:
-    found = cached("a", "b", "c")
+    found = Hosts("a", "b", "c")
     found.record(4, TWO, CachesSeen(table_bytes=400.0))
     # 4 partitions on 3 hosts: an even share of them loads the table once.
     assert found.of(4) == [{"a": 300.0, "b": 300.0}] * 4
@@ -34,7 +45,7 @@ def test_a_table_is_loaded_once_by_a_host_whichever_partitions_it_runs() -> None
 
 
 def test_entries_are_those_of_the_partitions_that_loaded_them() -> None:
-    found = cached("a", "b")
+    found = Hosts("a", "b")
     seen = {0: EntriesSeen(90.0, 20), 1: EntriesSeen(100.0, 60), 2: EntriesSeen(50.0, 5)}
     found.record(4, TWO, CachesSeen(entries=seen))
     assert found.of(4) == [{"a": 25.0}, {"a": 75.0}, {"b": 50.0}, {}]
@@ -46,28 +57,23 @@ def test_entries_are_those_of_the_partitions_that_loaded_them() -> None:
 
 
 def test_entries_that_were_there_before_are_anybodys() -> None:
-    found = cached("a")
+    found = Hosts("a")
     found.record(2, {0: "a", 1: "a"}, CachesSeen(entries=dict.fromkeys((0, 1), EntriesSeen(8, 0))))
     assert found.of(2) == [{"a": 4.0}] * 2
 
 
 def test_what_a_lost_host_had_is_gone() -> None:
-    found = cached("a", "b")
+    found = Hosts("a", "b")
     entries = {0: EntriesSeen(90.0, 20), 2: EntriesSeen(50.0, 5)}
     found.record(4, TWO, CachesSeen(100.0, entries))
-    found.keep(["b"])
+    found.keep("b")
     assert found.of(4)[0] == {"b": 25.0}
     assert found.of(4)[2] == {"b": 75.0}
 
 
 def test_a_move_pays_for_what_the_host_lacks() -> None:
-    now = [0.0]
-    monitor = SparkMonitor(
-        lambda: [executor(name, host) for name, host in (("0", "a"), ("1", "a"), ("2", "b"))],
-        1000.0,
-        "join",
-        clock=lambda: now[0],
-    )
+    there = (executor(name, host) for name, host in (("0", "a"), ("1", "a"), ("2", "b")))
+    monitor = Cluster(*there).monitor
     snapshot = monitor.snapshot()
     monitor.caches(1, {0: "0"}, CachesSeen(entries={0: EntriesSeen(5e9, 10)}))
     graph = JobGraph(monitor.tasks(1))

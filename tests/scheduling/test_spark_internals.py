@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import scheduling.spark
 from scheduling.errors import ActuatorError
 from scheduling.spark import Executor, internals, pin
-from scheduling.spark.result import _finished
+from scheduling.spark.seen import finished
 
 PRIVATE = {"_jsc", "_jdf", "_jvm", "_gateway", "_jsparkSession", "_jrdd"}
 
@@ -117,7 +117,7 @@ def test_a_speculative_copy_does_not_count_as_a_miss() -> None:
             },
         }
 
-    slow, copy, other = _finished(
+    slow, copy, other = finished(
         [
             attempt(0, "1", "SUCCESS", copy=False),
             attempt(1, "1", "KILLED", copy=False),
@@ -136,9 +136,9 @@ def test_metrics_that_are_missing_or_cannot_be_are_seen_as_such() -> None:
         return {"index": 0, "executorId": "1", "status": "SUCCESS", "taskMetrics": metrics}
 
     for metrics in ({}, {"executorRunTime": float("nan")}, {"executorRunTime": None}):
-        (task,) = _finished([entry(**metrics)])
+        (task,) = finished([entry(**metrics)])
         assert task.odd == "run_s=nan"
-    (task,) = _finished([entry(executorRunTime=5, inputMetrics=None, executorCpuTime=-1)])
+    (task,) = finished([entry(executorRunTime=5, inputMetrics=None, executorCpuTime=-1)])
     assert task.odd == "cpu_s=nan"
-    (task,) = _finished([entry(executorRunTime=5)])
+    (task,) = finished([entry(executorRunTime=5)])
     assert (task.odd, task.rows) == ("", 0)

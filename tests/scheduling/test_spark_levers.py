@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from spark_fakes import Conf, ConnectSession, Session, executor
+from spark_fakes import Cluster, Conf, ConnectSession, Live, Rows, Session, executor, plan
 
-from scheduling import Actuator, Assignment, Plan, Resources, Snapshot, Unplaced, Worker
-from scheduling.errors import ActuatorError
+from scheduling import Actuator, Resources, Snapshot
+from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.spark import (
     Executor,
     LeverWarning,
+    Loop,
     Pinned,
     Tier,
     Tiers,
@@ -23,58 +24,10 @@ from scheduling.spark import (
     pins,
     tiers,
 )
-from scheduling.spark.demand import CycleSeen, TaskSeen
-from scheduling.spark.monitor import SparkMonitor
-from scheduling.spark.pins import Pins
+from scheduling.spark.seen import TaskSeen
 
 WAIT = "spark.locality.wait"
 PROCESS = "spark.locality.wait.process"
-
-
-def worker(number: int, price: float = 1.0) -> Worker:
-    return Worker(f"h/{number}", Resources(4, 1), 4, price, host="h", executor_id=str(number))
-
-
-def snapshot(*workers: Worker) -> Snapshot:
-    return Snapshot(0.0, workers)
-
-
-def plan(*workers: str | None) -> Plan:
-    """Task i on the i-th worker; None leaves it out."""
-    return Plan(
-        tuple(Assignment(f"join-{i}", at, "test") for i, at in enumerate(workers) if at),
-        tuple(Unplaced(f"join-{i}", "no room") for i, at in enumerate(workers) if not at),
-        policy="test",
-    )
-
-
-class Rows:
-    """A DataFrame of which only the number of partitions counts."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    @property
-    def schema(self) -> str:
-        return "the schema"
-
-    def mapInArrow(self, function: Any, schema: str, profile: Any) -> tuple[Any, ...]:  # noqa: N802
-        assert list(function(iter([1, 2]))) == [1, 2]
-        return self, schema, profile
-
-
-@pytest.fixture
-def pinned(monkeypatch: pytest.MonkeyPatch) -> list[list[Executor | None]]:
-    """What was pinned; nothing is."""
-    requested: list[list[Executor | None]] = []
-
-    def pin(df: Any, executors: list[Executor | None]) -> Pinned:
-        requested.append(executors)
-        return Pinned(df, 1, tuple(executors), None)
-
-    monkeypatch.setattr(pins, "partitions", lambda df: df.count)
-    monkeypatch.setattr(pins, "pin", pin)
-    return requested
 
 
 @pytest.fixture
@@ -98,51 +51,53 @@ def until(holds: Callable[[], bool]) -> None:
     assert holds()
 
 
-def test_levers_are_actuators() -> None:
+def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = Session()
-    assert isinstance(Pins(session, "join"), Actuator)
+    assert isinstance(Live(monkeypatch).loop, Actuator)
     assert isinstance(Tiers(session, ()), Actuator)
 
 
 # Pins
 
+ONE, TWO = (Executor("h", name, 2, 0.0, 0, 0.0) for name in "12")
 
-def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any, waits: Any) -> None:
-    session: Any = Session()
-    lever = Pins(session, "join", 7.0)
-    assert lever.capabilities() == {"place", "move"}
-    assert lever.apply(plan("h/1", None, "h/2", "gone")).requested["join-2"] == "h/2"
-    with lever.cycle():
-        lever.prepare(Rows(5), snapshot(worker(1), worker(2), Worker("gone", Resources(1, 1), 1)))
-        assert lever.pinned is not None
+
+def test_partitions_are_pinned_where_the_plan_has_their_tasks(
+    monkeypatch: pytest.MonkeyPatch, waits: Any
+) -> None:
+    live = Live(monkeypatch, "h/1", None, "h/2", None, None, locality_wait_s=7.0)
+    assert live.loop.capabilities() == {"place", "move", "resize"}
+    with live.loop.cycle() as cycle:
+        assert cycle.observed() == {}
+        cycle.place(Rows(5))  # type: ignore[arg-type]
         until(lambda: len(waits) > 2)  # again and again: stages come one after another
     assert set(waits) == {(1, 7.0)}
-    one, two = Executor("h", "1"), Executor("h", "2")
-    # Left out, without an executor, of no task at all: Spark may choose.
-    assert pinned == [[one, None, two, None, None]]
-    assert one.location == "executor_h_1"
-    assert session.settings.known == {}
-    with lever.cycle():
-        assert lever.pinned is None
+    # Of tasks that are left out Spark may choose.
+    assert live.pinned == [[ONE, None, TWO, None, None]]
+    assert ONE.location == "executor_h_1"
+    assert live.session.settings.known == {}
+    assert live.loop.last is not None
+    assert live.loop.last.requested == {"join-0": "h/1", "join-2": "h/2"}
+    with live.loop.cycle():
+        pass
+    assert live.loop.last.requested == {}  # nothing was placed
 
 
-def test_an_executor_that_is_missed_once_is_still_requested(pinned: Any, waits: Any) -> None:
-    lever = Pins(Session(), "join")  # type: ignore[arg-type]
-    lever.apply(plan("h/1", "h/2"))
-    every = snapshot(worker(1), worker(2))
-    for seen in (every, snapshot(worker(1)), snapshot(worker(1)), every):
-        with lever.cycle():
-            lever.prepare(Rows(2), seen)  # type: ignore[arg-type]
-    one, two = Executor("h", "1"), Executor("h", "2")
-    assert pinned == [[one, two], [one, two], [one, None], [one, two]]
+def test_an_executor_that_is_missed_once_is_still_requested(
+    monkeypatch: pytest.MonkeyPatch, waits: Any
+) -> None:
+    live = Live(monkeypatch, "h/1", "h/2")
+    every = live.found
+    for seen in (every, every[:1], every[:1], every):
+        live.found = seen
+        live.cycle(2)
+    assert live.pinned == [[ONE, TWO], [ONE, TWO], [ONE, None], [ONE, TWO]]
 
 
-def test_nothing_waits_without_a_request(pinned: Any, waits: Any) -> None:
-    session: Any = Session()
-    lever = Pins(session, "join")
-    with lever.cycle():
-        lever.prepare(Rows(2), snapshot(worker(1)))
-    assert pinned == [[None, None]]
+def test_nothing_waits_without_a_request(monkeypatch: pytest.MonkeyPatch, waits: Any) -> None:
+    live = Live(monkeypatch)
+    live.cycle(2)
+    assert live.pinned == [[None, None]]
     assert waits == []
 
 
@@ -157,19 +112,18 @@ def test_nothing_waits_without_a_request(pinned: Any, waits: Any) -> None:
     ],
 )
 def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
-    pinned: Any, waits: Any, before: dict[str, str], during: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, waits: Any, before: dict[str, str], during: dict[str, str]
 ) -> None:
     session: Any = Session(conf=Conf(**before))
-    lever, other = Pins(session, "join"), Pins(session, "join")
-    for one in (lever, other):
-        one.apply(plan("h/1"))
+    one, other = (Live(monkeypatch, "h/1", session=session) for _ in range(2))
+    rows: Any = Rows(1)
 
     def cycle() -> None:
-        with other.cycle():
-            with lever.cycle():
-                lever.prepare(Rows(1), snapshot(worker(1)))
-                other.prepare(Rows(1), snapshot(worker(1)))
-                lever.prepare(Rows(1), snapshot(worker(1)))
+        with other.loop.cycle() as around:
+            with one.loop.cycle() as inside:
+                inside.place(rows)
+                around.place(rows)
+                inside.place(rows)
                 assert session.settings.known == during
             assert session.settings.known == during  # the other one's cycle goes on
             raise KeyError("the sink")
@@ -180,23 +134,21 @@ def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
 
 
 def test_a_wait_that_cannot_be_set_warns_once_and_the_tasks_are_pinned(
-    pinned: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def wait(*_: Any) -> int:
         raise ActuatorError("no such member")
 
     monkeypatch.setattr(internals, "wait_for_executors", wait)
-    lever = Pins(Session(), "join")  # type: ignore[arg-type]
-    lever.apply(plan("h/1"))
-    with lever.cycle(), pytest.warns(LeverWarning, match=r"as spark\.locality\.wait says: no such"):
-        lever.prepare(Rows(1), snapshot(worker(1)))
-    with lever.cycle():
-        lever.prepare(Rows(1), snapshot(worker(1)))
-    assert pinned == [[Executor("h", "1")]] * 2
+    live = Live(monkeypatch, "h/1")
+    with pytest.warns(LeverWarning, match=r"as spark\.locality\.wait says: no such"):
+        live.cycle(1)
+    live.cycle(1)
+    assert live.pinned == [[ONE]] * 2
 
 
 def test_a_wait_that_fails_later_is_said_and_the_job_goes_on(
-    pinned: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[int] = [1, 0]
 
@@ -205,49 +157,43 @@ def test_a_wait_that_fails_later_is_said_and_the_job_goes_on(
 
     monkeypatch.setattr(pins, "_EVERY_S", 0.005)
     monkeypatch.setattr(internals, "wait_for_executors", wait)
-    lever = Pins(Session(), "join")  # type: ignore[arg-type]
-    lever.apply(plan("h/1"))
-    with lever.cycle(), caplog.at_level(logging.WARNING, "scheduling"):
-        lever.prepare(Rows(1), snapshot(worker(1)))
+    live = Live(monkeypatch, "h/1")
+    with live.loop.cycle() as cycle, caplog.at_level(logging.WARNING, "scheduling"):
+        cycle.place(Rows(1))  # type: ignore[arg-type]
         until(lambda: "tasks may leave their executors" in caplog.text)
 
 
-def test_a_local_master_warns_once_and_requests_nothing(pinned: Any) -> None:
-    session: Any = Session("local[2]")
-    lever = Pins(session, "join")
-    assert lever.capabilities() == frozenset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        lever.prepare(Rows(1), snapshot())  # no plan was taken up: nobody wanted it
-    lever.apply(plan(None, None))  # no executor, so no task is placed
-    with pytest.warns(LeverWarning, match=r"placed by Spark: the master is local\[2\]"):
-        lever.prepare(Rows(2), snapshot())
-    lever.apply(plan("h/1", None))
-    lever.prepare(Rows(2), snapshot(worker(1)))
-    assert pinned == [[None], [None, None], [None, None]]
-
-
-def test_connect_and_unknown_versions_warn_once(
-    pinned: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("workers", [(None, None), ("h/1", None)])
+def test_a_local_master_warns_once_and_requests_nothing(
+    monkeypatch: pytest.MonkeyPatch, workers: tuple[str | None, ...]
 ) -> None:
+    for more in ({}, {"dry_run": True}):  # no plan was taken up: nobody wanted it
+        live = Live(monkeypatch, *workers if more else (), session=Session("local[2]"), **more)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            live.cycle(2)
+        assert live.pinned == [[None, None]]
+    live = Live(monkeypatch, *workers, session=Session("local[2]"))
+    assert live.loop.capabilities() == {"resize"}
+    with pytest.warns(LeverWarning, match=r"placed by Spark: the master is local\[2\]"):
+        live.cycle(2)
+    live.cycle(2)
+    assert live.pinned == [[None, None]] * 2
+
+
+def test_connect_is_refused_and_other_versions_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     connect: Any = ConnectSession()
-    old: Any = Session()
-    old._jsparkSession = object()
-    for session, why in ((connect, "no access to the physical plan"), (old, "internalCreateDa")):
-        lever, rows = Pins(session, "join"), Rows(1)
-        assert lever.capabilities() == frozenset()
-        with pytest.warns(LeverWarning, match=why):
-            assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
-        assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
-    assert pinned == []
+    with pytest.raises(ArgumentError, match="Spark Connect shows neither"):
+        Loop(connect, None)
 
     def fails(*_: Any) -> Pinned:
         raise ActuatorError("a member is missing")
 
+    live = Live(monkeypatch, "h/1")
     monkeypatch.setattr(pins, "pin", fails)
-    lever = Pins(Session(), "join")  # type: ignore[arg-type]
-    with pytest.warns(LeverWarning, match="a member is missing"):
-        assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
+    with pytest.warns(LeverWarning, match="placed by Spark: a member is missing"):
+        assert isinstance(live.cycle(1), Rows)
+    assert isinstance(live.cycle(1), Rows)
 
 
 # Tiers
@@ -312,17 +258,15 @@ def test_what_tasks_use_counts_as_room() -> None:
     assert set(lever.lands(dict.fromkeys(usage, "small"), seen).values()) == {"cheap"}
 
 
-def test_a_tier_has_the_history_of_its_executors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tier_has_the_history_of_its_executors() -> None:
     lever = Tiers(Session(), [DEAR, CHEAP])  # type: ignore[arg-type]
-    now = [0.0]
-    found = [executor("1", "a"), executor("2", "b"), executor("3", "c")]
-    monitor = SparkMonitor(lambda: found, 1000.0, "join", clock=lambda: now[0])
-    tier_of = {"1": "dear", "2": "dear"}
-    assert not lever.view(monitor.snapshot(), tier_of).has_history
-    now[0] = 2.0
-    found = [one | {"totalDuration": 1000} for one in found]
-    monitor.record(CycleSeen(2.0, tuple(TaskSeen(i, str(i + 1), 0.5, 10) for i in range(3))))
-    seen = lever.view(monitor.snapshot(), tier_of)
+    there = Cluster(*(executor(name, host) for name, host in (("1", "a"), ("2", "b"), ("3", "c"))))
+    tier_of: dict[str | None, str] = {"1": "dear", "2": "dear"}
+    assert not lever.view(there.monitor.snapshot(), tier_of).has_history
+    there.now = 2.0
+    there.executors = [one | {"totalDuration": 1000} for one in there.executors]
+    there.monitor.record(2.0, [TaskSeen(i, str(i + 1), 0.5, 10) for i in range(3)])
+    seen = lever.view(there.monitor.snapshot(), tier_of)
     assert seen.workers == (DEAR.worker, CHEAP.worker)
     assert seen.tuples == {"dear": 20}
     assert seen.cost == {"dear": 6.0}

@@ -7,73 +7,47 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spark_fakes import executor
+from spark_fakes import DRIVER, Cluster, cycle, executor, workers_of
 
 from scheduling import Monitor, Price, Resources, errors
 from scheduling.load import cost_evaluation
-from scheduling.spark.demand import CycleSeen, TaskSeen
-from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.probe import Reading
-
-DRIVER = executor("driver", "d")
-
-
-class Cluster:
-    """Executors, a clock and readings that a test sets."""
-
-    def __init__(self, *executors: dict[str, Any], probe: bool = False, **options: Any) -> None:
-        self.executors = [DRIVER, *executors]
-        self.now = 0.0
-        self.readings: list[Reading] = []
-        self.monitor = SparkMonitor(
-            lambda: self.executors,
-            1000.0,
-            "join",
-            clock=lambda: self.now,
-            probe=(lambda bare: self.readings) if probe else None,
-            **options,
-        )
-
-
-def cycle(*run_s: float, length_s: float = 1.0, executor: str = "0", rows: int = 10) -> CycleSeen:
-    tasks = (TaskSeen(i, executor, seconds, rows) for i, seconds in enumerate(run_s))
-    return CycleSeen(length_s, tuple(tasks))
+from scheduling.spark.seen import TaskSeen
 
 
 def test_executors_that_run_tasks_are_workers() -> None:
     found = [
-        DRIVER,
         executor("10", "b"),
         executor("9", "a", cores=4),
         executor("3", isActive=False),
         executor("11", hostPort=":0"),  # it has just come
         executor("x", "2001:db8::1"),
     ]
-    workers = workers_of(found, 512.0, 1, delta=0.5)
+    workers = workers_of(found, 1, delta=0.5)
     assert [worker.id for worker in workers] == ["2001:db8::1/x", "a/9", "b/10"]
     nine = workers[1]
     assert (nine.host, nine.executor_id, nine.delta) == ("a", "9", 0.5)
-    assert nine.capacity == Resources(4, 512.0)
-    assert workers_of([DRIVER], 512.0, 3) == ()
+    assert nine.capacity == Resources(4, 1000.0)
+    assert workers_of([], 3) == ()
 
 
 @pytest.mark.parametrize(("tasks", "slots"), [(0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])])
 def test_every_task_has_a_slot_in_some_turn(tasks: int, slots: list[int]) -> None:
     found = [executor("0", cores=1), executor("1", cores=3)]
-    assert [worker.slots for worker in workers_of(found, 1.0, tasks)] == slots
+    assert [worker.slots for worker in workers_of(found, tasks)] == slots
 
 
 def test_a_price_table_matches_hosts_and_ids_and_goes_before_slots() -> None:
     found = [executor("0", "m1"), executor("1", "l1"), executor("2", "l1")]
     table = [Price("*/2", 5.0), Price("m*", 1.0, slots=7, tier="m"), Price("l*", 2.0)]
-    workers = workers_of(found, 1.0, 1, table)
+    workers = workers_of(found, 1, prices=table)
     assert [(w.price_per_s, w.slots, w.tier) for w in workers] == [
         (1.0, 7, "m"),
         (2.0, 2, ""),
         (5.0, 2, ""),
     ]
     with pytest.raises(errors.ArgumentError, match="'h/9'"):
-        workers_of([executor("9")], 1.0, 1, table)
+        workers_of([executor("9")], 1, prices=table)
 
 
 def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
@@ -88,8 +62,8 @@ def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
     cluster.executors = [executor("0", totalDuration=99_000, maxMemory=0, memoryUsed=3)]
     seen = cluster.monitor.snapshot().utilisation["h/0"]
     assert (seen.cpu, seen.memory) == (1.0, 1.0)
-    assert cluster.monitor.snapshot_seen is not None
-    assert cluster.monitor.snapshot_seen.utilisation["h/0"] == seen
+    assert cluster.monitor.seen is not None
+    assert cluster.monitor.seen.utilisation["h/0"] == seen
 
 
 def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
@@ -159,7 +133,7 @@ def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believ
     assert steps(cluster, 100) == [0.25]  # less than before
     assert "s of CPU time" in cluster.monitor.ignored["h/0"]
     assert steps(cluster, 600, 600) == [0.25, 0.0]  # it was idle
-    cluster.monitor.record(cycle(1.0))
+    cluster.monitor.record(*cycle(1.0))
     assert steps(cluster, 600) == [0.0]  # it ran tasks, and others' numbers changed
     assert cluster.monitor.ignored["h/0"] == "nothing changed, and others' metrics did"
     cluster.now -= 5.0  # the clock itself
@@ -196,7 +170,7 @@ def test_an_executor_that_tells_nonsense_is_no_worker_and_that_is_told(
 def test_a_worker_whose_tasks_tell_nonsense_has_no_history() -> None:
     cluster = Cluster(executor("0"), executor("1"))
     tasks = (TaskSeen(0, "0", float("nan"), 10), TaskSeen(1, "1", 0.5, 10))
-    cluster.monitor.record(CycleSeen(1.0, tasks))
+    cluster.monitor.record(1.0, tasks)
     seen = cluster.monitor.snapshot()
     assert (seen.tuples, set(seen.cost)) == ({"h/1": 10}, {"h/1"})
     assert seen.placement == {"join-0": "h/0", "join-1": "h/1"}  # where it ran is known
@@ -209,7 +183,9 @@ _metric = st.one_of(st.floats(), st.none(), st.text(max_size=2), st.integers(-5,
 @given(
     st.lists(
         st.fixed_dictionaries(
-            dict.fromkeys(("totalDuration", "memoryUsed", "maxMemory", "totalCores"), _metric)
+            dict.fromkeys(
+                ("totalDuration", "memoryUsed", "maxMemory", "totalCores", "activeTasks"), _metric
+            )
         ),
         min_size=1,
         max_size=4,
@@ -225,10 +201,10 @@ def test_no_metric_raises_or_makes_a_value_that_cannot_be(
         cluster.now += step_s
         cluster.executors = [executor("9"), executor("0") | entry]
         seen = tuple(TaskSeen(i, "0", *one) for i, one in enumerate(tasks))
-        cluster.monitor.record(CycleSeen(1.0, seen))
+        cluster.monitor.record(1.0, seen)
         snapshot = cluster.monitor.snapshot()
         assert snapshot.ignored == {}  # nothing odd reaches it
-        assert all(0 <= one.cpu_cores <= 4 for one in cluster.monitor.demand(3))
+        assert all(0 <= one.demand.cpu_cores <= 4 for one in cluster.monitor.tasks(3))
 
 
 def test_the_price_table_s_cores_are_what_a_worker_has() -> None:
@@ -242,34 +218,27 @@ def test_usage_is_what_the_same_look_has_read() -> None:
     cluster = Cluster(executor("0"), probe=True)
     cluster.readings = [Reading("0", 100.0, 5.0, 500.0)]
     cluster.monitor.snapshot()
-    cluster.monitor.record(cycle(0.8, 0.8))
+    cluster.monitor.record(*cycle(0.8, 0.8))
     cluster.now, cluster.readings = 1.0, [Reading("0", 101.0, 5.4, 500.0)]
     used = cluster.monitor.snapshot().usage
     assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
-    assert [one.cpu_cores for one in cluster.monitor.demand(2)] == pytest.approx([0.2, 0.2])
+    assert [one.demand.cpu_cores for one in cluster.monitor.tasks(2)] == pytest.approx([0.2, 0.2])
 
 
 def test_a_task_demands_its_share_of_the_cycle_smoothed() -> None:
-    monitor = Cluster(executor("0")).monitor
-    assert [one.cpu_cores for one in monitor.demand(2)] == [0.0, 0.0]
-    monitor.record(cycle(0.2, 0.6))
-    assert [one.cpu_cores for one in monitor.demand(2)] == [0.2, 0.6]
-    monitor.record(cycle(0.4, 0.2))
-    assert [one.cpu_cores for one in monitor.demand(2)] == pytest.approx([0.3, 0.4])
-    monitor.record(CycleSeen(1.0, ()))  # nothing was seen
-    assert [one.cpu_cores for one in monitor.demand(2)] == pytest.approx([0.3, 0.4])
+    cluster = Cluster(executor("0"), delta=1.0)
+    assert cluster.cores(2) == [0.0, 0.0]
+    assert cluster.cores(2, cycle(0.2, 0.6)) == [0.2, 0.6]
+    assert cluster.cores(2, cycle(0.4, 0.2)) == pytest.approx([0.3, 0.4])
+    assert cluster.cores(2, cycle()) == pytest.approx([0.3, 0.4])  # nothing was seen
     # Another number: the same work, evenly; then what was seen of it.
-    assert [one.cpu_cores for one in monitor.demand(4)] == pytest.approx([0.175] * 4)
-    monitor.record(cycle(0.1, 0.1, 0.1, 0.5))
-    assert [one.cpu_cores for one in monitor.demand(4)] == [0.1, 0.1, 0.1, 0.5]
+    assert cluster.cores(4) == pytest.approx([0.175] * 4)
+    assert cluster.cores(4, cycle(0.1, 0.1, 0.1, 0.5)) == [0.1, 0.1, 0.1, 0.5]
 
 
 def test_a_task_that_is_late_demands_no_more_than_there_can_be() -> None:
-    cluster = Cluster(executor("0", cores=1), delta=0.8)
-    cluster.monitor.record(cycle(5.0))
-    assert cluster.monitor.demand(1)[0].cpu_cores == 1.0
-    cluster.monitor.snapshot()
-    assert cluster.monitor.demand(1)[0].cpu_cores == 0.8
+    assert Cluster(executor("0", cores=1), delta=0.8).cores(1, cycle(5.0)) == [0.8]
+    assert Cluster(executor("0", cores=4), delta=0.8).cores(1, cycle(5.0)) == [1.0]
 
 
 @given(
@@ -280,9 +249,7 @@ def test_a_task_that_is_late_demands_no_more_than_there_can_be() -> None:
 def test_demands_are_shares_and_never_more_than_the_work(
     run_s: list[float], tasks: int, length_s: float
 ) -> None:
-    monitor = Cluster(executor("0")).monitor
-    monitor.record(cycle(*run_s, length_s=length_s))
-    found = [one.cpu_cores for one in monitor.demand(tasks)]
+    found = Cluster(executor("0")).cores(tasks, cycle(*run_s, length_s=length_s))
     assert len(found) == tasks
     assert all(0 <= share <= 1 for share in found)
     assert sum(found) <= sum(run_s) / length_s * (1 + 1e-9) + 1e-9
@@ -296,7 +263,7 @@ def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are()
         TaskSeen(1, "0", 4.0, 20),
         TaskSeen(2, "7", 0.5, 40),  # its executor has died
     )
-    cluster.monitor.record(CycleSeen(2.0, tasks))
+    cluster.monitor.record(2.0, tasks)
     seen = cluster.monitor.snapshot()
     assert seen.tuples == {"a/0": 30}
     assert seen.cost == {"a/0": 6.0}
@@ -320,7 +287,7 @@ def test_a_worker_that_a_policy_left_keeps_what_a_row_cost_there(
     tried = set[int]()
     for number, some in enumerate(used):
         tasks = (TaskSeen(k, str(i), 0.1, rows[i]) for k, i in enumerate(sorted(some)))
-        cluster.monitor.record(CycleSeen(2.0, tuple(tasks)))
+        cluster.monitor.record(2.0, tuple(tasks))
         tried |= some
         cluster.now += 2.0
         if number % every == 0:
@@ -336,7 +303,7 @@ def test_what_a_row_cost_follows_what_it_costs_now() -> None:
     cluster = Cluster(executor("0"))
     for rows, count in ((10, 1), (1000, 30)):
         for _ in range(count):
-            cluster.monitor.record(cycle(0.1, rows=rows))
+            cluster.monitor.record(*cycle(0.1, rows=rows))
     assert cost_evaluation(cluster.monitor.snapshot())["h/0"] == pytest.approx(1e-3, rel=0.02)
     # One look that misses it does not make it unknown.
     found, cluster.executors = cluster.executors, [DRIVER]

@@ -7,20 +7,23 @@ import logging
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_fakes import Conf, Session, executor
 
 from scheduling import Price, errors
 from scheduling.elastic import Bounds
 from scheduling.flow import Flow, flow
 from scheduling.scalers import DS2, Load, Static
-from scheduling.spark.executors import Executor, Executors
+from scheduling.spark.executors import Executors
 from scheduling.spark.internals import limits_of, widest_stage
 from scheduling.spark.once import LeverWarning
 from scheduling.spark.scaling import Scaling
+from scheduling.spark.seen import Executor
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -172,7 +175,7 @@ class Fleet:
             raise OSError("the status is away")
         return [Executor("host", str(k), 2) for k in range(self.count)]
 
-    def busy_s(self) -> float:
+    def busy_s(self, there: Any) -> float:
         return 1.0
 
     def resize(self, target: int, prices: Any) -> tuple[str, ...]:
@@ -264,64 +267,43 @@ def test_connect_and_arguments_are_refused(query: StreamingQuery) -> None:
             Scaling(query, scaler, executors=(1, 2))  # type: ignore[arg-type]
 
 
-class Conf(dict[str, str]):
-    """What `SparkConf` is asked for."""
-
-
-def executors_of(monkeypatch: pytest.MonkeyPatch, gently: bool) -> tuple[Executors, list[Any]]:
-    """Executors of a cluster of four, and the calls that Spark gets."""
-    calls: list[Any] = []
-
-    class Status:
-        def executors(self) -> list[dict[str, Any]]:
-            named = [("driver", 0, 0), ("0", 2, 1), ("1", 3, 0), ("2", 3, 1), ("10", 3, 0)]
-            return [
-                {
-                    "id": name, "hostPort": f"127.0.0.{host}:1", "totalCores": 1, "isActive": True,
-                    "totalDuration": 1000, "activeTasks": running,
-                }
-                for name, host, running in named
-            ]  # fmt: skip
-
-    class Spark:
-        class sparkContext:  # noqa: N801
-            getConf = staticmethod(  # noqa: N815
-                lambda: Conf({"spark.decommission.enabled": str(gently).lower()})
-            )
-
-    where = "scheduling.spark.executors"
-    monkeypatch.setattr(f"{where}.internals.only_executor", lambda spark: None)
-    monkeypatch.setattr(f"{where}.internals.StatusStore", lambda spark: Status())
-    for name in ("kill_executor", "decommission_executor", "request_total"):
-        monkeypatch.setattr(
-            f"{where}.internals.{name}",
-            lambda spark, what, name=name: not calls.append((name, what)),
-        )
-    return Executors(Spark()), calls  # type: ignore[arg-type]
+def executors_of(monkeypatch: pytest.MonkeyPatch, gently: bool) -> tuple[Executors, Session]:
+    """Executors of a cluster of four, and its session."""
+    named = [("driver", 0, 0), ("0", 2, 1), ("1", 3, 0), ("2", 3, 1), ("10", 3, 0)]
+    found = [
+        executor(name, f"127.0.0.{host}", 1, totalDuration=1000, activeTasks=running)
+        for name, host, running in named
+    ]
+    status = SimpleNamespace(executors=lambda: found)
+    monkeypatch.setattr("scheduling.spark.internals.StatusStore", lambda _: status)
+    session = Session(conf=Conf(spark_decommission_enabled=str(gently).lower()))
+    return Executors(session), session  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("gently", [True, False])
 def test_the_dearest_leave_first_then_idle_ones_then_the_youngest(
     monkeypatch: pytest.MonkeyPatch, gently: bool
 ) -> None:
-    executors, calls = executors_of(monkeypatch, gently)
+    executors, session = executors_of(monkeypatch, gently)
+    left, other = session.killed, session.decommissioned
+    if gently:
+        left, other = other, left
     prices = [Price("127.0.0.2", 1.0), Price("*", 2.0)]
     assert executors.reason is None
     assert executors.resize(2, prices) == ("10", "1")
-    how = "decommission_executor" if gently else "kill_executor"
-    assert calls == [(how, "10"), (how, "1"), ("request_total", 2)]
-    calls.clear()
+    assert (left, other, session.wanted) == (["10", "1"], [], [2])
     # Those that are leaving are there until they are gone, and are not asked twice.
     assert executors.resize(1, prices) == ("10", "1", "2")
-    assert calls == [(how, "2"), ("request_total", 1)]
+    assert (left, other, session.wanted) == (["10", "1", "2"], [], [2, 1])
     assert executors.resize(6, prices) == ()
-    assert calls[-1] == ("request_total", 6)
+    assert session.wanted[-1] == 6
 
 
 def test_busy_seconds_are_those_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
     executors, _ = executors_of(monkeypatch, True)
-    assert len(executors.there()) == 4
-    assert [executors.busy_s(), executors.busy_s()] == [4.0, 0.0]
+    there = executors.there()
+    assert len(there) == 4
+    assert [executors.busy_s(there), executors.busy_s(there)] == [4.0, 0.0]
 
 
 def test_static_scaling_requests_nothing(query: StreamingQuery) -> None:

@@ -10,8 +10,8 @@ from spark_fakes import Conf, Session, executor
 from scheduling import Assignment, Plan, Price, Resources, Snapshot, Unplaced, Worker
 from scheduling.scalers import Load
 from scheduling.spark import LeverWarning, Placement, internals
-from scheduling.spark.demand import CycleSeen, TaskSeen
 from scheduling.spark.scaling import Sizes
+from scheduling.spark.seen import Executor, TaskSeen, executors_of
 
 
 class Wants:
@@ -42,12 +42,15 @@ class Job:
         self.now = 0.0
         patch.setattr(internals, "running_query", lambda _: None)
         patch.setattr(internals, "StatusStore", lambda _: self)
-        patch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
         options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
         self.sizes = Sizes(self.session, Placement(**options), scaler, 2)
 
     def executors(self) -> list[dict[str, Any]]:
         return self.found
+
+    @property
+    def there(self) -> tuple[Executor, ...]:
+        return executors_of(self.found)[0]
 
     @property
     def seen(self) -> Snapshot:
@@ -66,9 +69,9 @@ class Job:
 
     def cycle(self, before: int, rows: int = 100) -> int:
         """The number of partitions after a cycle of 10 s in which each task was busy for 5 s."""
-        wanted = self.sizes.wanted(self.now, before, self.seen)
+        wanted = self.sizes.wanted(self.now, before, self.there)
         tasks = tuple(TaskSeen(i, "1", 5.0, rows) for i in range(wanted))
-        self.sizes.record(self.now, CycleSeen(10.0, tasks))
+        self.sizes.record(self.now, 10.0, tasks)
         self.found = [one | {"totalDuration": one["totalDuration"] + 5_000} for one in self.found]
         self.now += 10.0
         return wanted
@@ -133,10 +136,10 @@ def test_an_executor_that_comes_after_the_look_counts_from_the_next_cycle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
-    seen = job.seen
+    there = job.there
     job.found.append(executor("4"))
-    assert job.sizes.wanted(job.now, 2, seen) == 6
-    assert job.sizes.wanted(job.now, 2, job.seen) == 8
+    assert job.sizes.wanted(job.now, 2, there) == 6
+    assert job.sizes.wanted(job.now, 2, job.there) == 8
 
 
 def test_executors_leave_when_a_scaler_wants_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
