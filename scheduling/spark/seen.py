@@ -39,9 +39,9 @@ class Executor:
         host: Spark's name of the host.
         id: Spark's id of the executor.
         cores: how many tasks it runs at once, where a task takes one; default 1.
-        run_s: the run time of all its tasks that have ended, in seconds; default 0.
+        run_s: the run time of all its ended tasks in seconds; NaN: unknown; default 0.
         running: how many tasks run; default 0.
-        memory: the share of its memory for data that is in use; default 0.
+        memory: the share of its memory for data that is in use; NaN: unknown; default 0.
         profile: Spark's id of its resource profile; default None.
     """
 
