@@ -23,7 +23,13 @@ from bsjoin._progress import ObservedProgress, is_idle, progress
 from bsjoin._refreshes import error_text
 from bsjoin._spark import reports
 from bsjoin._spark.counted import counted, tagged
-from bsjoin._spark.session import MicroBatch, is_for_a_query, retained, running
+from bsjoin._spark.session import (
+    MicroBatch,
+    is_dataframe,
+    is_for_a_query,
+    retained,
+    running,
+)
 from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -102,7 +108,8 @@ class _Reporting:
         batch_id, found = given[-1] if given else None, _reports()
         if found is None or type(batch_id) is not int:
             return self._function(*given, **named)
-        with found.of(batch_id):
+        session = next((one.sparkSession for one in given if is_dataframe(one)), None)
+        with found.of(batch_id, session):
             return self._function(*given, **named)
 
 
@@ -124,8 +131,14 @@ class _Reports:
             self._others = {str(query.runId) for query in session.streams.active}
 
     @contextlib.contextmanager
-    def of(self, batch: int) -> Iterator[None]:
-        """Report a micro-batch whose function runs meanwhile, unless that fails."""
+    def of(self, batch: int, session: SparkSession | None) -> Iterator[None]:
+        """Report a micro-batch whose function runs meanwhile, unless that fails.
+
+        Args:
+            batch: its number.
+            session: the one that its rows are of; None for the client's.
+        """
+        session = self._session if session is None else session
         if self._is_in_a_call:  # of a function that calls this one
             yield
             return
@@ -134,14 +147,14 @@ class _Reports:
         try:
             with (
                 running(MicroBatch(self._query, str(batch), self._query)),
-                tagged(self._session, self._query, batch),
+                tagged(session, self._query, batch),
             ):
                 yield
         finally:
             self._is_in_a_call = False
         with _not_raised():
             observed = observed_batches.of(self._query, batch)
-            operators = counted(self._query, batch, batch, self._session)
+            operators = counted(self._query, batch, batch, session)
             self._made[batch] = to_json(
                 progress(
                     ObservedProgress(batch, "", observed, query=self._query, operators=operators)
