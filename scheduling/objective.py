@@ -25,7 +25,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,10 +161,10 @@ class Objective(Checked):
         """
         if not self.imbalance or load < _NOTHING:
             return 0.0 * paid
-        mean = load / cores
-        deviation = np.sqrt(np.maximum(squares / (cores * mean * mean) - 1, 0.0))
-        uneven: Number = np.maximum(highest / mean - 1, 0.0) + _DEVIATION * deviation
-        return self.imbalance * uneven * paid
+        by_mean = cores / load
+        deviation = np.sqrt(np.maximum(squares * by_mean * (1 / load) - 1, 0.0))
+        uneven: Number = np.maximum(highest * by_mean - 1, 0.0) + _DEVIATION * deviation
+        return uneven * (self.imbalance * paid)
 
 
 class Pricing:
@@ -271,16 +271,12 @@ class Pricing:
         """The workers over which loads are compared, with so many tasks on each."""
         return count > 0 if self.release else (count > 0) | self.open
 
-    def sums(self, used: Numbers, count: Indices) -> tuple[Numbers, Any, float, Any, Any]:
-        """By worker its load, 0 for those not compared; arguments of :meth:`Objective.waiting`."""
-        counted = self.compared(count)
-        load = np.where(counted, used / self.speed, 0.0)
-        cores, paid = float(self.speed[counted].sum()), float(self.price[counted].sum())
-        return load, float(self.speed @ load**2), float(used.sum()), cores, paid
-
     def waiting(self, used: Numbers, count: Indices) -> float:
         """The $/s of the imbalance, with such loads and so many tasks on each worker."""
         if not self.objective.imbalance:
             return 0.0
-        load, *sums = self.sums(used, count)
+        counted = self.compared(count)
+        load = np.where(counted, used / self.speed, 0.0)
+        cores, paid = float(self.speed[counted].sum()), float(self.price[counted].sum())
+        sums = float(self.speed @ load**2), float(used.sum()), cores, paid
         return float(self.objective.waiting(float(load.max(initial=0.0)), *sums))
