@@ -193,41 +193,8 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
     assert found.read_text() == "old False new False "
 
 
-def plain_joins_report(spark: SparkSession, folder: Path) -> None:
-    """Those of the function, in its thread; and those of the stream before it."""
-    path = str(folder / "table")
-    BatchTable.build(table_of(spark, 1), on="k", path=path)
-    kinds = ("left", "semi")
-
-    @bsjoin.reporting
-    def inside(batch: DataFrame, number: int) -> None:
-        table = batch.sparkSession.table(f"bsjoin.`{path}`")
-        for kind in kinds:
-            batch.select("k").join(table, "k", kind).collect()
-            batch.select("k").join(table, "k", kind).count()
-
-    for number, keys in enumerate([[1, 2, None], [1, 9]]):
-        write_parquet(folder / "in" / f"{number}.parquet", k=pa.array(keys, pa.int64()))
-    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-    stream = reader.parquet(str(folder / "in"))
-    before = stream.join(spark.table(f"bsjoin.`{path}`"), "k", "left")
-    query = before.writeStream.foreachBatch(inside).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    found = bsjoin.progress(query)
-    assert {cycle.table for cycle in found} == {path}
-    for number, (rows_in, known, hits) in enumerate([(3, 2, 2), (2, 2, 1)]):
-        _, left, semi = [cycle for cycle in found if cycle.batch_id == number]
-        assert (left.rows_in, left.hits, left.rows_out) == (rows_in, hits, rows_in)
-        assert (semi.rows_in, semi.hits, semi.rows_out) == (known, hits, hits)
-    assert len({cycle.join for cycle in found}) == 3
-
-
 CHECKS = named(
     a_function_reports_from_the_server,
-    plain_joins_report,
     what_failed_is_not_reported_and_a_restart_is,
     reports_do_not_pile_up,
     a_table_is_refreshed_in_the_server,
