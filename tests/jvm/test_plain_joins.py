@@ -522,6 +522,7 @@ def test_views_in_other_sessions(spark: SparkSession, tables: Tables) -> None:
         assert df.count() == 5
     finally:
         spark.catalog.dropGlobalTempView("shared")
+        spark.range(1).count()  # and ours is the active one again
 
 
 def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
