@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -41,7 +40,11 @@ def counted(
 
 def _text_of_classic(run: str, first: int, last: int) -> str | None:
     """None where Python cannot call the classes of the jar."""
-    gateway = None if is_remote() else SparkContext._gateway
+    if is_remote():
+        return None
+    from pyspark import SparkContext  # the package of a mere Connect client has none
+
+    gateway = SparkContext._gateway
     if gateway is None:
         return None
     from py4j.java_gateway import JavaClass
