@@ -119,7 +119,7 @@ def _local_files() -> dict[str, str]:
         except OSError:  # another process was first
             shutil.rmtree(made)
     # For each closure the JVM reads classes anew, from the first of 280 jars that has them.
-    found = Path(pyspark.__file__).parent / "jars"
+    found = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
     first = [jar for name in _READ_OFTEN for jar in found.glob(f"{name}_*.jar")]
     return {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, [classes, *first])),

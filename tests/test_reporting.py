@@ -160,12 +160,17 @@ class Server:
     runs: list[str] = field(default_factory=list)
     written: dict[str, dict[int, str]] = field(default_factory=dict)
     fails: bool = False
+    tags: list[str] = field(default_factory=list)
 
     @property
     def streams(self) -> Any:
         if self.fails:
             raise RuntimeError("password=secret")
         return self
+
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802
+        return SimpleNamespace(addJobTag=self.tags.append, removeJobTag=self.tags.remove)
 
     @property
     def conf(self) -> dict[str, str]:
@@ -197,7 +202,9 @@ class Server:
             if reporting == "late":  # inside the first call
                 query.reports = query.reports or _Reports(self)  # type: ignore[arg-type]
             found = (None, query.runId) if reporting == "yes" else (None,)
-            with query.reports.of(query.number) if query.reports else contextlib.nullcontext():
+            with (
+                query.reports.of(query.number, None) if query.reports else contextlib.nullcontext()
+            ):
                 yield
                 assert query.reports is None or query.reports._run in found
             assert query.reports is None or query.reports._run in found
@@ -238,15 +245,15 @@ def test_reports_are_bounded_and_a_failed_call_has_none() -> None:
     found = _Reports(server)  # type: ignore[arg-type]
     server.active.append(Query("1", 0))
     with server.views():
-        with found.of(0):
+        with found.of(0, None):
             pass
-        with pytest.raises(ZeroDivisionError), found.of(1):
+        with pytest.raises(ZeroDivisionError), found.of(1, None):
             raise ZeroDivisionError
         assert server.written == {"1": {0: "[]"}}
         texts = ["x" * 200_000, "x" * 300_001, "x" * 10, "x", "x" * 600_000, *"xxxx"]
         wanted = [{0, 1}, {2}, {2, 3}, {2, 3, 4}, {5}, {6}, {6, 7}, {6, 7, 8}, {7, 8, 9}]
         for number, text in enumerate(texts, 1):
-            with mock.patch("bsjoin._reporting.to_json", return_value=text), found.of(number):
+            with mock.patch("bsjoin._reporting.to_json", return_value=text), found.of(number, None):
                 pass
             assert server.written["1"].keys() == wanted[number - 1], number
 
@@ -256,12 +263,12 @@ def test_a_query_goes_on_where_reports_fail(caplog: pytest.LogCaptureFixture) ->
     found = _Reports(server)  # type: ignore[arg-type]
     server.fails = False
     server.active.append(Query("1", 0))
-    with server.views(), found.of(0):
+    with server.views(), found.of(0, None):
         pass
     assert server.written == {}
     found = _Reports(Server())  # type: ignore[arg-type]
     found._run = "no id"
-    with found.of(0):
+    with found.of(0, None):
         assert threading.active_count()
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == 2

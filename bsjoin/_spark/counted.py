@@ -79,9 +79,9 @@ def tagged(spark: SparkSession, run: str, batch: int) -> Iterator[None]:
         batch: the number of the micro-batch.
     """
     tag = f"bsjoin-batch-{run}_{batch}"
-    # In a classic session those of the context hold outside of Spark's executions, too.
-    add, remove = spark.addTag, spark.removeTag
-    if not is_remote():
+    if is_remote():
+        add, remove = spark.addTag, spark.removeTag
+    else:  # those of the context hold outside of Spark's executions, too
         add, remove = spark.sparkContext.addJobTag, spark.sparkContext.removeJobTag
     add(tag)
     try:
