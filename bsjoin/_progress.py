@@ -1,4 +1,4 @@
-"""Metrics of a join, read from the metrics that Spark observed in every micro-batch."""
+"""Metrics of joins, read from what their operators counted and what Spark observed."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ def progress(query: Any) -> list[CycleProgress]:
     Returns:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
         calls; empty for a query without joins of bsjoin. Joins inside a function for
-        ``foreachBatch`` are among them, with the figures of the first action that used their rows
-        (under Spark Connect: the last one); not those of threads that the function starts, unless
+        ``foreachBatch`` are among them. Of several actions on their rows, that one counts in the
+        JVM which looked most rows up; in Python workers the first one (under Spark Connect: the
+        last one). Not among them are those of threads that the function starts, unless
         they are ``pyspark.InheritableThread``. Under Spark Connect, where the function runs in
         another process, give it as ``bsjoin.reporting(function)``. Spark keeps the last 100
         micro-batches of a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over

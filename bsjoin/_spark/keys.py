@@ -68,11 +68,6 @@ class KeySide:
     compared: tuple[str, ...]
     integer: str | None = None
 
-    @property
-    def searched(self) -> str:
-        """What the JVM finds the key by."""
-        return self.hash if self.integer is None else self.integer
-
 
 def _family(dtype: T.DataType) -> str | None:
     """The family inside which types compare without losing a digit; None: not supported."""

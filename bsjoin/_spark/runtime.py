@@ -59,22 +59,23 @@ def choose_runtime(spark: SparkSession, unsupported: Callable[[], str | None]) -
         )
     if against is not None:
         return Runtime("python", against, asked)
-    against = jvm.attached(spark) or jvm.lacks_planner(spark)
+    against, mend = jvm.attached(spark), "start the application with spark.jars=bsjoin.jar()"
+    if against is None:
+        against, mend = jvm.lacks_planner(spark), "use a Spark that bsjoin supports"
     if against is None:
         return Runtime("jvm", "")
     if asked:
         raise WorkerEnvironmentError(
-            f"{asked}: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
-            f"{SETTING} to auto or python"
+            f"{asked}: {against}. {mend[0].upper()}{mend[1:]}, or set {SETTING} to auto or python"
         )
     application = application_of(spark)
     if application not in _warned:
         _warned.add(application)
         _log.warning(
             "bsjoin: joins run in Python workers: %s. They are several times as fast in Spark's "
-            "generated code: start the application with spark.jars=bsjoin.jar(); %s=python hides "
-            "this warning",
+            "generated code: %s; %s=python hides this warning",
             against,
+            mend,
             SETTING,
         )
     return Runtime("python", against)

@@ -8,23 +8,18 @@ the whole expression in one. Of a join these calls were most of the time that pl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.columns import quoted
 
-__all__ = ["case", "cast", "column", "named", "select", "text", "try_cast"]
+__all__ = ["case", "cast", "column", "select", "text", "try_cast"]
 
 _TYPES: dict[type[T.DataType], str] = {T.TimestampType: "timestamp_ltz"}
 """Types that a setting gives another meaning."""
 
 
-_VARIABLE = "${"
-"""What follows it in a text is the name of a variable to Spark, which puts the value there."""
 _PLAIN = re.compile(r"\w+", re.ASCII)
 """A name that Spark never takes for a regular expression (``quotedRegexColumnNames``)."""
 
@@ -41,27 +36,9 @@ def text(value: str) -> str:
     return f"cast(X'{value.encode().hex()}' AS string)"
 
 
-def named(value: str, name: str, metadata: Mapping[str, Any]) -> str | Column:
-    """A value with a name and the metadata of a column, for :func:`select`."""
-    if metadata or _VARIABLE in name:
-        return F.expr(value).alias(name, metadata=dict(metadata))
-    return f"{value} AS {quoted(name)}"
-
-
-def select(rows: DataFrame, *added: str | Column, without: Sequence[str] = ()) -> DataFrame:
-    """The columns of a DataFrame, and others behind them.
-
-    Args:
-        rows: the DataFrame.
-        added: the others, with their names.
-        without: columns of the DataFrame to leave out.
-    """
-    kept = f"* EXCEPT ({', '.join(map(quoted, without))})" if without else "*"
-    texts = [one for one in added if isinstance(one, str)]
-    if len(texts) == len(added):
-        return rows.selectExpr(kept, *texts)
-    columns = (F.expr(one) if isinstance(one, str) else one for one in (kept, *added))
-    return rows.select(*columns)
+def select(rows: DataFrame, *added: str) -> DataFrame:
+    """The columns of a DataFrame, and others behind them, with their names."""
+    return rows.selectExpr("*", *added)
 
 
 def cast(value: str, dtype: T.DataType) -> str:

@@ -140,6 +140,7 @@ def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, .
         found: dict[int, TaskSeen] = {}
         attempts, ended = status.attempts(tag)
         attempts = [one for one in attempts if pinned.rdd in one["rddIds"]]
+        attempts.sort(key=lambda one: one["attemptId"])  # of a stage; a later one counts
         for attempt in attempts:
             tasks = finished(status.tasks(attempt["stageId"], attempt["attemptId"]))
             ended &= attempt["status"] not in ("ACTIVE", "PENDING")

@@ -46,6 +46,23 @@ def _attached(spark: SparkSession) -> Iterator[None]:
         spark.catalog.dropTempView(view)
 
 
+def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark infers the same call for the table's side alone, with the table's key as the value."""
+    rows = spark.range(30).selectExpr("id % 6 AS k", "id % 11 AS p", "id AS v")
+    table = BatchTable.build(rows, on="k", when=AsOf("k", "p"), path=tmp_path / "t")
+    stream = spark.range(8).selectExpr("id AS k")
+    stream.createOrReplaceTempView("s")
+    query = (
+        f"SELECT s.k, p, v FROM s JOIN bsjoin.`{table.path}` t ON s.k = t.k AND bsjoin.as_of({{}})"
+    )
+    found = spark.sql(query.format("s.k, t.p"))
+    assert looked_up(found) == 1
+    with settings(spark, spark__bsjoin__runtime="jvm"):
+        wanted = bsjoin.join(stream, table, "k", when=AsOf("k", "p")).select("k", "p", "v")
+    assert sorted(map(tuple, found.collect())) == sorted(map(tuple, wanted.collect()))
+    assert found.count()
+
+
 @pytest.mark.parametrize("kind", TOLERANCES)
 def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     ranges = Ranges(kind, 7)

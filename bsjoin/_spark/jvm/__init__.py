@@ -1,6 +1,6 @@
 """The runtime of Spark's generated code: look-ups in stored tables, entirely in the JVM.
 
-A join becomes a plain join (:mod:`bsjoin._spark.jvm.joins`), which the planner of the jar
+A join becomes a generator (:mod:`bsjoin._spark.jvm.joins`), which the planner of the jar
 (:mod:`bsjoin._spark.jvm.jar`) answers from the same files as the Python workers.
 """
 

@@ -73,15 +73,13 @@ def lacks_planner(spark: SparkSession) -> str | None:
 
     Its Spark may lack what the planner in the jar needs: another version, or distribution.
     """
-    found = spark.conf.get(_PLANNER, "")
-    if not found:
+    if spark.conf.get(_PLANNER, "") != build_of_sources():
         try:
             spark.range(0).selectExpr(call("planner")).schema  # noqa: B018
-            found = "there"
         except _refusals(spark) as error:
-            found = _first_line(error)
-        spark.conf.set(_PLANNER, found)
-    return None if found == "there" else found
+            return _first_line(error)
+        spark.conf.set(_PLANNER, str(build_of_sources()))
+    return None
 
 
 def _refusals(spark: SparkSession) -> tuple[type[Exception], ...]:

@@ -8,6 +8,7 @@ import java.math.RoundingMode;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -60,13 +61,23 @@ final class AsOfCondition {
     AsOfCondition found = null;
     List<Expression> residual = new ArrayList<>();
     for (Expression one : join.residual) {
-      if (found == null && AsOf.arguments(one) != null) {
+      boolean isCall = AsOf.arguments(one) != null;
+      if (isCall && (found == null || found.isInferred())) {
         found = new AsOfCondition(join, one);
-      } else if (!isOfPoint(one, join)) {
+      } else if (!isOfPoint(one, join) && !(isCall && new AsOfCondition(join, one).isInferred())) {
         residual.add(one);
       }
     }
     return join.isOfStream(found.call.get(1)) ? null : found.search(residual);
+  }
+
+  /**
+   * Whether Spark has inferred the call from another one, whose value is a key of the stream: it has
+   * the equal key of the table in its place.
+   */
+  private boolean isInferred() {
+    AttributeSet references = call.get(0).references();
+    return references.nonEmpty() && !references.subsetOf(join.stream.outputSet());
   }
 
   /** Whether a condition is that the point is not null: in the index it never is. */

@@ -18,8 +18,8 @@ import scala.Option;
  * and reports them when its task ends.
  */
 public final class Counts implements Serializable {
-  private static final String LAST_ATTEMPT =
-      "org.apache.spark.sql.execution.metric.SQLLastAttemptMetric";
+  /** What makes metrics that can tell what was counted last, since Spark 4.2; null before. */
+  private static final Object LAST_ATTEMPTS = lastAttempts();
 
   private final SQLMetric in;
   private final SQLMetric matched;
@@ -43,41 +43,61 @@ public final class Counts implements Serializable {
     followed = follows ? context.collectionAccumulator() : null;
   }
 
-  /** A metric that can tell what was counted last from what was counted before, since Spark 4.2. */
+  private static Object lastAttempts() {
+    try {
+      return Class.forName("org.apache.spark.sql.execution.metric.SQLLastAttemptMetrics$")
+          .getField("MODULE$").get(null);
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null;
+    }
+  }
+
   private static SQLMetric metric(SparkContext context, String name) {
     try {
-      Class<?> metrics = Class.forName(LAST_ATTEMPT + "s$");
-      return (SQLMetric)
-          metrics
-              .getMethod("createMetric", SparkContext.class, String.class)
-              .invoke(metrics.getField("MODULE$").get(null), context, name);
+      if (LAST_ATTEMPTS != null) {
+        return (SQLMetric)
+            LAST_ATTEMPTS.getClass()
+                .getMethod("createMetric", SparkContext.class, String.class)
+                .invoke(LAST_ATTEMPTS, context, name);
+      }
     } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
-      return SQLMetrics.createMetric(context, name);
+      // It is another Spark's.
     }
+    return SQLMetrics.createMetric(context, name);
   }
 
   /**
-   * What a metric has counted: of rows that are computed again, for another action or after a
-   * failure, the last time counts, as for Spark's {@code observe}; before Spark 4.2 each of them.
+   * What was counted, by the names of the metrics; without the version.
+   *
+   * <p>Of rows that are computed again, for another action or after a failure, the last time counts,
+   * as for Spark's {@code observe}: all counts are of one RDD. Before Spark 4.2 each time counts.
    */
-  private static long value(SQLMetric metric) {
-    try {
-      Object last = metric.getClass().getMethod("lastAttemptValueForHighestRDDId").invoke(metric);
-      if (((Option<?>) last).isDefined()) {
-        return (Long) ((Option<?>) last).get();
-      }
-    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
-      // It is another metric.
-    }
-    return metric.value();
-  }
-
-  /** What was counted, by the names of the metrics; without the version. */
   Map<String, Long> values() {
+    Object rdd = LAST_ATTEMPTS == null ? null : called(in, "getHighestRDDId");
     Map<String, Long> all = new LinkedHashMap<>();
-    metrics().forEach((name, metric) -> all.put(name, value(metric)));
+    metrics().forEach((name, metric) -> all.put(name, metric.value()));
+    if (rdd != null) {
+      metrics().forEach(
+          (name, metric) -> {
+            if (metric == in || metric == matched || metric == out) {
+              Object last = called(metric, "lastAttemptValueForRDDId", rdd);
+              all.put(name, last == null ? 0L : (Long) last);
+            }
+          });
+    }
     all.remove("version");
     return all;
+  }
+
+  /** What a method of a metric gives, an option; null for none. */
+  private static Object called(SQLMetric metric, String name, Object... arguments) {
+    try {
+      Class<?>[] types = arguments.length == 0 ? new Class<?>[0] : new Class<?>[] {int.class};
+      Option<?> found = (Option<?>) metric.getClass().getMethod(name, types).invoke(metric, arguments);
+      return found.isDefined() ? found.get() : null;
+    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
+      return null;
+    }
   }
 
   private Counts(Counts of) {

@@ -88,7 +88,8 @@ public final class Figures extends Function<UTF8String> {
 
   /** Keep what reads the figures of a join whose execution begins in this thread. */
   static void add(SparkContext context, Lookup lookup, Counts counts) {
-    String[] batch = batch(context, lookup.label);
+    boolean isUnread = lookup.label != null && lookup.label.isEmpty();
+    String[] batch = isUnread ? null : batch(context, lookup.label);
     if (batch == null) {
       return;
     }

@@ -67,9 +67,15 @@ final class Follower {
       failures = 0;
       failure = null;
     } catch (RuntimeException e) {
-      failures++;
-      failure = e;
+      failed(e);
+    } catch (Error e) { // which would end the looking without a word
+      failed(new IllegalStateException(e));
     }
+  }
+
+  private void failed(RuntimeException error) {
+    failures++;
+    failure = error;
   }
 
   private static ScheduledThreadPoolExecutor thread() {

@@ -24,13 +24,11 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final String spec;
   private final DataType[] inputs;
   private final DataType result;
-  private final boolean nullable;
   private final boolean once;
   private final String path;
   private final long epoch;
   private final long maxStalenessUs; // 0: rows of any age
   private final ArrayList<String> python = new ArrayList<>(); // for a table behind a URL
-  private transient Table table;
 
   /**
    * A function of a table.
@@ -44,7 +42,6 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     this.spec = spec;
     this.inputs = inputs;
     this.result = result;
-    nullable = node.path("nullable").asBoolean(false);
     once = node.path("once").asBoolean(false);
     path = node.path("path").asText();
     epoch = node.path("epoch").asLong();
@@ -59,14 +56,6 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
    */
   final StoredTable table(int version) {
     return StoredTable.planned(path, epoch, maxStalenessUs, python, version);
-  }
-
-  final Table table() {
-    Table found = table;
-    if (found == null) {
-      table = found = Table.of(path, epoch, maxStalenessUs, python);
-    }
-    return found;
   }
 
   @Override
@@ -90,7 +79,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
 
   @Override
   public boolean isResultNullable() {
-    return nullable;
+    return false;
   }
 
   @Override

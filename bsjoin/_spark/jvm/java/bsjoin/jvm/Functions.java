@@ -11,8 +11,8 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The catalog of the stored tables, and of the functions that look rows up in them, called in Spark's
- * generated code.
+ * The catalog of the stored tables, and of the functions that stand for what bsjoin does with rows:
+ * join them, and send them to partitions.
  *
  * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
  * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,

@@ -82,7 +82,8 @@ final class IndexJoin {
     this.scan = scan;
     manifest = scan.manifest;
     follows = scan.live && !scan.table.pinned;
-    stored = follows ? new LiveVersion(scan) : new StoredVersion(scan.table, manifest);
+    stored =
+        follows ? new LiveVersion(scan, isUnique()) : new StoredVersion(scan.table, manifest);
   }
 
   /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
@@ -322,9 +323,15 @@ final class IndexJoin {
     return manifest.rangeColumns == 0 || !mayHaveNullKeys();
   }
 
+  /** Whether the join relies on keys of which no version may have several rows. */
+  private boolean isUnique() {
+    boolean bringsRows = kind == JoinKind.INNER || kind == JoinKind.OUTER;
+    return manifest.unique && manifest.rangeColumns == 0 && bringsRows;
+  }
+
   /** How many rows a key has at most. */
   int longestRun() {
-    return !follows ? manifest.longestRun : manifest.unique ? 1 : Integer.MAX_VALUE;
+    return !follows ? manifest.longestRun : isUnique() ? 1 : Integer.MAX_VALUE;
   }
 
   private boolean demand(Expression condition) {

@@ -8,18 +8,23 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
@@ -34,9 +39,9 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    if (plan instanceof Generate) {
-      IndexJoin join = Matches.join((Generate) plan);
-      return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan((Generate) plan));
+    SparkPlan call = call(plan);
+    if (call != null) {
+      return Scala.seq(call);
     }
     boolean isJoin = plan instanceof Join || AsOfOfSpark.is(plan);
     if (!isJoin || !Planner.isOn()) {
@@ -45,11 +50,34 @@ public final class JoinStrategy extends SparkStrategy {
     try {
       IndexJoin join =
           plan instanceof Join ? IndexJoin.of((Join) plan) : AsOfOfSpark.of(plan);
-      return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
+      return join == null ? Scala.seq() : Scala.seq(new Planned(join, null).plan());
     } catch (LinkageError e) {
       Linkage.failed(String.valueOf(e));
       return Scala.seq();
     }
+  }
+
+  /**
+   * A call of bsjoin.join, with the filters and the selection above it: Spark takes no columns away
+   * from a generator, and those that nobody uses are not read. Null for any other plan.
+   */
+  private SparkPlan call(LogicalPlan plan) {
+    if (!(plan instanceof Project)) {
+      return call(plan, null);
+    }
+    Project selection = (Project) plan;
+    SparkPlan child = call(selection.child(), selection.references());
+    return child == null ? null : new ProjectExec(selection.projectList(), child);
+  }
+
+  private SparkPlan call(LogicalPlan plan, AttributeSet used) {
+    if (plan instanceof Filter && used != null) {
+      Filter filter = (Filter) plan;
+      SparkPlan child = call(filter.child(), used.$plus$plus(filter.references()));
+      return child == null ? null : new FilterExec(filter.condition(), child);
+    }
+    IndexJoin join = plan instanceof Generate ? Matches.join((Generate) plan) : null;
+    return join == null ? null : new Planned(join, used).plan((Generate) plan);
   }
 
   /** One join. */
@@ -59,9 +87,11 @@ public final class JoinStrategy extends SparkStrategy {
     private final List<Attribute> stream;
     private final List<Alias> computed = new ArrayList<>(); // of the stream, for the keys
     private final Map<ExprId, Expression> reads = new HashMap<>(); // the scan's columns
+    private final AttributeSet used; // what is above uses no other columns; null: all
 
-    Planned(IndexJoin join) {
+    Planned(IndexJoin join, AttributeSet used) {
       this.join = join;
+      this.used = used;
       search = join.search();
       stream = Scala.list(join.stream.output());
       readColumns();
@@ -94,8 +124,8 @@ public final class JoinStrategy extends SparkStrategy {
     /** The same as {@link #plan()}, with the columns that a call of bsjoin.join has to bring. */
     SparkPlan plan(Generate call) {
       SparkPlan found = plan();
-      boolean isWhole = call.unrequiredChildIndex().isEmpty();
-      return isWhole ? found : new ProjectExec(Scala.seq(Scala.list(call.output())), found);
+      boolean isEnough = used != null || call.unrequiredChildIndex().isEmpty();
+      return isEnough ? found : new ProjectExec(Scala.seq(Scala.list(call.output())), found);
     }
 
     SparkPlan plan() {
@@ -176,11 +206,17 @@ public final class JoinStrategy extends SparkStrategy {
         return found;
       }
       for (Attribute column : join.brought) {
+        if (used != null && !used.contains(column)) {
+          continue;
+        }
         Expression value = join.values.get(column.exprId());
         Expression own = IndexJoin.substituted(value, reads);
         if (join.kind() == JoinKind.OUTER && !(value instanceof AttributeReference)) {
           own = new If(isThere, own, new Literal(null, own.dataType()));
         }
+        // What keeps rows from one micro-batch to the next counts on this.
+        boolean isWider = column.nullable() && !own.nullable();
+        own = isWider ? new KnownNullable(own) : own;
         found.add(alias(own, column.name(), column.exprId()));
       }
       return found;

@@ -35,6 +35,7 @@ final class Linkage {
   private static boolean isStarted;
   private static boolean isWarned;
   private static volatile boolean hasFailed;
+  private static volatile String failure; // what was missing
 
   private final ClassLoader loader = Linkage.class.getClassLoader();
   private final Map<String, ClassFile> read = new HashMap<>();
@@ -54,28 +55,30 @@ final class Linkage {
   /** Whether nothing is missing. */
   static boolean isWhole() {
     String missing = found();
-    if (!missing.isEmpty()) {
+    if (missing != null && !missing.isEmpty()) {
       failed(missing);
     }
-    return !hasFailed;
+    return missing != null && !hasFailed;
   }
 
   /** Refuse a Spark in which something is missing. */
   static void check() {
     String missing = found();
-    if (!missing.isEmpty() || hasFailed) {
+    if (missing == null || !missing.isEmpty() || hasFailed) {
       throw new UnsupportedOperationException(
-          "this Spark has another planner than those that bsjoin supports (" + missing + ")");
+          "this Spark has another planner than those that bsjoin supports ("
+              + (missing == null ? "interrupted" : missing.isEmpty() ? failure : missing) + ")");
     }
   }
 
+  /** What is missing; empty for nothing, null if this thread was interrupted while it waited. */
   private static String found() {
     start();
     try {
       return FOUND.get();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      return "interrupted";
+      return null;
     } catch (ExecutionException e) {
       return String.valueOf(e.getCause());
     }
@@ -83,6 +86,7 @@ final class Linkage {
 
   /** Something is missing: no more joins are planned. */
   static synchronized void failed(String missing) {
+    failure = missing;
     hasFailed = true;
     if (!isWarned) {
       isWarned = true;

@@ -10,10 +10,15 @@ final class LiveVersion extends StoredVersion {
   private final Expected expected;
   private transient Follower follower;
 
-  LiveVersion(StoredScan scan) {
+  /**
+   * The versions of a table.
+   *
+   * @param unique whether a version with several rows of a key is refused
+   */
+  LiveVersion(StoredScan scan, boolean unique) {
     super(scan.table, scan.manifest);
     maxStalenessUs = scan.table.table().maxStalenessUs();
-    unique = scan.manifest.unique;
+    this.unique = unique;
     expected =
         new Expected(path, epoch, scan.manifest.keys, scan.manifest.ranged, scan.columns);
   }

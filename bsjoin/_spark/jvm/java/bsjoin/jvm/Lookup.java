@@ -22,8 +22,8 @@ final class Lookup implements Serializable {
   final String description;
 
   /**
-   * What {@code bsjoin.join} calls the join, a JSON object of {@code bsjoin._spark.metrics.name_of};
-   * null for a plain join.
+   * What {@code bsjoin.join} calls the join, a JSON object of {@code
+   * bsjoin._spark.metrics.label_of}; empty if nobody reads its figures, null for a plain join.
    */
   final String label;
 

@@ -109,7 +109,9 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   }
 
   private synchronized Counts counts() {
-    if (counts == null && conf().getConfString("spark.bsjoin.metrics", "on").equals("on")) {
+    boolean isWanted =
+        lookup.label != null || conf().getConfString("spark.bsjoin.metrics", "on").equals("on");
+    if (counts == null && isWanted) {
       counts = new Counts(sparkContext(), lookup.finder.follows());
     }
     return counts;
@@ -172,11 +174,12 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** Expressions of the child's columns, and of the found row behind them. */
   private Seq<Expression> bound(List<Expression> expressions) {
     Map<ExprId, BoundReference> input = new HashMap<>();
-    for (Attribute column : Scala.list(child.output())) {
+    int place = 0;
+    for (Attribute column : Scala.list(child.output())) { // which may have one column twice
       input.put(
-          column.exprId(), new BoundReference(input.size(), column.dataType(), column.nullable()));
+          column.exprId(), new BoundReference(place++, column.dataType(), column.nullable()));
     }
-    BoundReference found = new BoundReference(input.size(), DataTypes.LongType, false);
+    BoundReference found = new BoundReference(place, DataTypes.LongType, false);
     List<Expression> bound = new ArrayList<>();
     for (Expression expression : expressions) {
       bound.add(bound(expression, input, found));

@@ -124,7 +124,7 @@ public final class Matches extends Function<ArrayData> {
     }
     List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
     JsonNode label = node.get("label");
-    join.label = label == null ? null : label.toString();
+    join.label = label == null ? "" : label.toString();
     join.findBy(search(node.path("search"), probes, join));
     return join;
   }

@@ -86,6 +86,12 @@ final class StoredTable extends ReadOnlyTable {
       String path, long epoch, long maxStalenessUs, List<String> python, int version) {
     Table table = Table.of(path, epoch, maxStalenessUs, python);
     Manifest bound = version == 0 ? null : table.manifest(version);
+    if (bound != null && bound.createdAtUs != epoch) {
+      throw TableError.of(
+          "VersionGoneError",
+          "version " + version + " of the table in '" + path + "' is not the one that the query was "
+              + "planned with: the table was built again. Make the DataFrame anew");
+    }
     return new StoredTable(path, path, table, bound, version != 0);
   }
 
