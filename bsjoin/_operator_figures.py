@@ -24,7 +24,7 @@ class OperatorFigures:
     """One join of a micro-batch.
 
     Args:
-        join: what :func:`bsjoin._spark.metrics.label_of` says of it.
+        join: what :func:`bsjoin._spark.metrics.name_of` says of it.
         table: what the query calls the table; None for a join by ``bsjoin.join``.
         path: of the table.
         figures: what was counted.
@@ -41,8 +41,7 @@ def joins_of(query: str, operators: Sequence[Operator]) -> list[OperatorFigures]
 
     Several actions may use the rows of one join. Where their plans have the same joins, those of
     the action count that has looked most rows up: another one may have failed, or shown the first
-    rows only. What actions with other plain joins have looked up comes in addition; a call of
-    ``bsjoin.join`` is one DataFrame, whose rows several actions may read.
+    rows only. What actions with other joins have looked up comes in addition.
 
     Args:
         query: what is the same for the query's micro-batches; a plain join of all of them has one
@@ -51,15 +50,9 @@ def joins_of(query: str, operators: Sequence[Operator]) -> list[OperatorFigures]
     """
     found: dict[str, OperatorFigures] = {}
     for action in _actions(operators):
-        calls: dict[str, OperatorFigures] = {}  # of bsjoin.join; parts of a plan may be one call
         for name, operator in action:
-            of = found if operator["label"] is None else calls
-            before = of.get(name)
-            of[name] = _join(query, name, operator, None if before is None else before.figures)
-        for name, call in calls.items():
-            known = found.get(name)
-            if known is None or known.figures["rows_in"] < call.figures["rows_in"]:
-                found[name] = call
+            before = found.get(name)
+            found[name] = _join(query, name, operator, None if before is None else before.figures)
     return list(found.values())
 
 

@@ -70,12 +70,7 @@ def test_the_action_with_most_rows_counts() -> None:
 def test_actions_with_other_joins_come_in_addition() -> None:
     assert rows_in(operator("1"), operator("2"), operator("2", on="x")) == [8, 4]
     alone, both = operator("1", label="a"), [operator("2", label="a"), operator("2", label="b")]
-    assert rows_in(alone, *both, *both) == [4 + 4, 4 + 4]
-
-
-def test_a_call_is_one_dataframe_whatever_else_an_action_joins() -> None:
-    all_of_them, few = operator("1", label="a"), operator("2", label="a", rows=(1, 0, 0))
-    assert rows_in(all_of_them, few, operator("2", label="b")) == [4, 4]
+    assert rows_in(alone, *both, *both) == [8 + 4, 4 + 4]
 
 
 def test_parts_of_one_plan_are_told_apart_unless_they_are_one_join() -> None:
