@@ -24,7 +24,7 @@ class OperatorFigures:
     """One join of a micro-batch.
 
     Args:
-        join: what :func:`bsjoin._spark.metrics.name_of` says of it.
+        join: what :func:`bsjoin._spark.metrics.label_of` says of it.
         table: what the query calls the table; None for a join by ``bsjoin.join``.
         path: of the table.
         figures: what was counted.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -42,7 +43,8 @@ public class Program {
     Class<?>[] types = {String.class, long.class, long.class, List.class, int.class};
     Method planned = table.getDeclaredMethod("planned", types);
     planned.setAccessible(true);
-    planned.invoke(null, arguments[0], 1L, 0L, List.of(arguments[1]), 1); // reads version 1
+    long created = Long.parseLong(arguments[2]);
+    planned.invoke(null, arguments[0], created, 0L, List.of(arguments[1]), 1); // reads version 1
     System.out.println("read");
     Thread.sleep(600_000);
   }
@@ -253,9 +255,9 @@ def test_the_service_ends_with_the_jvm(
     home = java.java.lang.System.getProperty("java.home")
     jars = Path(pyspark.__file__).parent / "jars"
     command = [f"{home}/bin/java", *_OPENS, "-cp", f"{bsjoin.jar()}:{jars}/*", str(program)]
-    with subprocess.Popen(
-        [*command, table.path, os.environ["PYSPARK_PYTHON"]], stdout=subprocess.PIPE, text=True
-    ) as running:
+    manifest = json.loads((tmp_path / "table" / "versions" / "00000001.json").read_text())
+    given = [table.path, os.environ["PYSPARK_PYTHON"], str(manifest["created_at_us"])]
+    with subprocess.Popen([*command, *given], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "read\n"
         (service,) = services(running.pid)
