@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ class Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
+
+    def wait_for(self, figures: Sequence[bsjoin.CycleProgress]) -> None:
+        """Events come a moment after the progress."""
+        deadline = time.monotonic() + 30
+        while len(self.seen) < len(figures) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
 
 def table_of(spark: SparkSession, counts: dict[int, int]) -> DataFrame:
@@ -86,9 +93,7 @@ def test_figures_are_exact_for_every_join_type(
         query = feed.start(joins[0].union(joins[1]).union(joins[2]).union(joins[3]))
         query.processAllAvailable()
         figures = cycles(query)
-        deadline = time.monotonic() + 30
-        while len(listener.seen) < len(figures) and time.monotonic() < deadline:
-            time.sleep(0.02)  # events come a moment after the progress
+        listener.wait_for(figures)
     finally:
         query.stop()
         spark.streams.removeListener(listener)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -63,9 +62,7 @@ def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame)
     try:
         query.processAllAvailable()
         figures = cycles(query)
-        deadline = time.monotonic() + 30
-        while len(listener.seen) < len(figures) and time.monotonic() < deadline:
-            time.sleep(0.02)  # events come a moment after the progress
+        listener.wait_for(figures)
     finally:
         query.stop()
         spark.streams.removeListener(listener)

@@ -12,7 +12,6 @@ public final class BandFinder extends Finder {
   private final Width after;
   private final boolean closedLeft;
   private final boolean closedRight;
-  private final String how; // the same as JSON, to be compared
 
   /**
    * A finder.
@@ -21,14 +20,13 @@ public final class BandFinder extends Finder {
    *     are {@code closed}, and how many units of the point a code is ({@code unit})
    */
   BandFinder(IndexJoin join, JsonNode how) {
-    super(join);
+    super(join, how.toString());
     long unit = how.path("unit").asLong(1);
     before = new Width(how.path("before"), unit);
     after = new Width(how.path("after"), unit);
     String closed = how.path("closed").asText();
     closedLeft = closed.equals("both") || closed.equals("left");
     closedRight = closed.equals("both") || closed.equals("right");
-    this.how = how.toString();
   }
 
   /**
@@ -71,15 +69,5 @@ public final class BandFinder extends Finder {
   @Override
   long first(InternalRow arguments) {
     return first(arguments.getLong(0), argument(arguments, 0));
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return super.equals(other) && how.equals(((BandFinder) other).how);
-  }
-
-  @Override
-  public int hashCode() {
-    return super.hashCode() + how.hashCode();
   }
 }

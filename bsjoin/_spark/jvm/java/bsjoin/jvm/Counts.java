@@ -75,18 +75,22 @@ public final class Counts implements Serializable {
   Map<String, Long> values() {
     Object rdd = LAST_ATTEMPTS == null ? null : called(in, "getHighestRDDId");
     Map<String, Long> all = new LinkedHashMap<>();
-    metrics().forEach((name, metric) -> all.put(name, metric.value()));
-    if (rdd != null) {
-      metrics().forEach(
-          (name, metric) -> {
-            if (metric == in || metric == matched || metric == out) {
-              Object last = called(metric, "lastAttemptValueForRDDId", rdd);
-              all.put(name, last == null ? 0L : (Long) last);
-            }
-          });
-    }
-    all.remove("version");
+    metrics().forEach(
+        (name, metric) -> {
+          if (metric != version) {
+            all.put(name, value(metric, metric == opening ? null : rdd));
+          }
+        });
     return all;
+  }
+
+  /** What a metric has counted of an RDD; null for all. */
+  private static long value(SQLMetric metric, Object rdd) {
+    if (rdd == null) {
+      return metric.value();
+    }
+    Object last = called(metric, "lastAttemptValueForRDDId", rdd);
+    return last == null ? 0 : (Long) last;
   }
 
   /** What a method of a metric gives, an option; null for none. */

@@ -36,6 +36,7 @@ public abstract class Finder implements Serializable, Cloneable {
   private final boolean isInteger; // the key is one integer
   private final DataType[] compared; // of the keys that are stored for comparison
   private final int longestRun; // the rows of a key at most
+  private final String how; // what tells finders of one class and version apart
   private transient Version version;
   private transient long[] numbers; // the keys to compare: those that are longs
   private transient Object[] objects; // and the others
@@ -43,6 +44,12 @@ public abstract class Finder implements Serializable, Cloneable {
   private transient long end;
 
   Finder(IndexJoin join) {
+    this(join, "");
+  }
+
+  /** One that finds rows as a text says, beside the table and its version. */
+  Finder(IndexJoin join, String how) {
+    this.how = how;
     stored = join.stored;
     isInteger = join.isInteger();
     compared = join.manifest.compared;
@@ -168,11 +175,12 @@ public abstract class Finder implements Serializable, Cloneable {
   public boolean equals(Object other) {
     return other != null
         && other.getClass() == getClass()
-        && ((Finder) other).stored.equals(stored);
+        && ((Finder) other).stored.equals(stored)
+        && ((Finder) other).how.equals(how);
   }
 
   @Override
   public int hashCode() {
-    return stored.hashCode();
+    return stored.hashCode() + how.hashCode();
   }
 }

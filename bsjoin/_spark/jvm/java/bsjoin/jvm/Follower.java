@@ -58,8 +58,7 @@ final class Follower {
   private void look() {
     long now = System.currentTimeMillis() * 1000;
     try {
-      table.manifestAt(now); // which fails if the table was built again
-      Version found = table.at(now);
+      Version found = table.at(now); // which fails if the table was built again
       if (current != null && found != current) {
         found.openColumnsOf(current);
       }

@@ -266,10 +266,8 @@ final class Manifest {
     }
     Manifest there = read(storage, version);
     if (there != null && there.createdAtUs != createdAtUs) {
-      throw TableError.of(
-          "VersionGoneError",
-          "version " + version + " of the table in '" + storage.name + "' is not the one that the "
-              + "query was analysed with: the table was built again. Make the DataFrame or view anew");
+      throw TableError.builtAgain(
+          version, storage.name, "analysed", "Make the DataFrame or view anew");
     }
     return there;
   }

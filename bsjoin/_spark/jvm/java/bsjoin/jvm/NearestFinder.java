@@ -6,12 +6,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 /** Finds the row of a key whose point is the nearest one to a value. */
 public final class NearestFinder extends Finder {
   private final NearestRow nearest;
-  private final String how; // the same as JSON, to be compared
 
   NearestFinder(IndexJoin join, JsonNode how) {
-    super(join);
+    super(join, how.toString());
     nearest = new NearestRow(how);
-    this.how = how.toString();
   }
 
   @Override
@@ -39,15 +37,5 @@ public final class NearestFinder extends Finder {
   @Override
   long first(InternalRow arguments) {
     return first(arguments.getLong(0), argument(arguments, 0));
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return super.equals(other) && how.equals(((NearestFinder) other).how);
-  }
-
-  @Override
-  public int hashCode() {
-    return super.hashCode() + how.hashCode();
   }
 }

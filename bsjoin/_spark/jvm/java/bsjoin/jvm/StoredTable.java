@@ -87,10 +87,7 @@ final class StoredTable extends ReadOnlyTable {
     Table table = Table.of(path, epoch, maxStalenessUs, python);
     Manifest bound = version == 0 ? null : table.manifest(version);
     if (bound != null && bound.createdAtUs != epoch) {
-      throw TableError.of(
-          "VersionGoneError",
-          "version " + version + " of the table in '" + path + "' is not the one that the query was "
-              + "planned with: the table was built again. Make the DataFrame anew");
+      throw TableError.builtAgain(version, path, "planned", "Make the DataFrame anew");
     }
     return new StoredTable(path, path, table, bound, version != 0);
   }

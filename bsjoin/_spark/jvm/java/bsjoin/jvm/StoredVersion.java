@@ -23,10 +23,7 @@ class StoredVersion implements Serializable {
   Version open() {
     Version found = Table.of(path, epoch, 0, python).numbered(number);
     if (found.manifest.createdAtUs != createdAtUs) {
-      throw TableError.of(
-          "VersionGoneError",
-          "version " + number + " of the table in '" + path + "' is not the one that the query was "
-              + "planned with: the table was built again. Run the query again");
+      throw TableError.builtAgain(number, path, "planned", "Run the query again");
     }
     return found;
   }

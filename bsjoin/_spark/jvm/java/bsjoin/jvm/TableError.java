@@ -33,6 +33,19 @@ final class TableError {
     return of("DamagedTableError", file + " is damaged (" + reason + "); build the table again");
   }
 
+  /**
+   * A table was built again at its path, and a version is not the one that a query has.
+   *
+   * @param made what the query was with that one: analysed, or planned
+   * @param advice what to do
+   */
+  static IllegalStateException builtAgain(int version, String table, String made, String advice) {
+    return of(
+        "VersionGoneError",
+        "version " + version + " of the table in '" + table + "' is not the one that the query was "
+            + made + " with: the table was built again. " + advice);
+  }
+
   /** A file of a table is not there. */
   static IllegalStateException missing(String file) {
     return of(
