@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.full_cache import JVM, NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, in_runtime, with_settings
-from benchmarks.harness.timing import check_joins, ratio
+from benchmarks.harness.spark import Join, configured, fingerprint, in_runtime
+from benchmarks.harness.timing import check_equal, ratio
 from benchmarks.planned_bulk import PLAIN, bulk, checked
 from benchmarks.runtimes import CHOSEN, STEP, Chain, Times, key_of
 
-SCAN = f"{PLAIN}, planner off"
+SCAN, QUIET = f"{PLAIN}, planner off", f"{PLAIN}, figures off"
+
+_SETTINGS = {SCAN: {"spark.bsjoin.planner": "off"}, QUIET: {"spark.bsjoin.metrics": "off"}}
+"""Of the session that plans a query's micro-batches: as it was when the query was started."""
 
 _SMALL = 3_000
 _MANY, _MOST = 100_000, 6
@@ -29,6 +33,7 @@ _SHAPES = {
 }
 """Rows of each table, the number of joins, and whether a key comes from the table before."""
 _BOUNDS = {"one join": 1.3, "six joins": 2.2, "chain of six": 2.2}
+_COUNTED = "six joins"  # with figures and without
 _OVER_SPARK = {"six joins": 12.0, f"four tables of {_SMALL:,} rows": 3.0}
 _NOTE = (
     "Medians of micro-batches of 10,000 rows in two Parquet files, after {warm} of warm-up. Keys "
@@ -46,11 +51,17 @@ def joined(chain: Chain, count: int, dependent: bool, stream: DataFrame) -> Data
 
 
 def run(context: Context) -> Outcome:
-    """Micro-batches, planning, and bulk; quick: few micro-batches and rows, not one join."""
-    streams = _streams(context)
+    """Micro-batches, planning, and bulk; quick: few micro-batches and rows."""
+    streams, counted = _streams(context), _counted(context)
     figures, shown, seconds = bulk(context)
-    figures = [*_stream_figures(context, streams), _call(context), *figures]
-    return Outcome(figures, [_table(context, streams), shown], [], [streams, seconds])
+    figures = [
+        *_stream_figures(context, streams),
+        _of_figures(context, counted),
+        _call(context),
+        *figures,
+    ]
+    measured = [streams, seconds, counted]
+    return Outcome(figures, [_table(context, streams), shown], [], measured)
 
 
 # -- micro-batches ---------------------------------------------------------------------------------
@@ -67,7 +78,7 @@ def _ways(context: Context, shape: str, chain: Chain) -> dict[str, Join]:
     if context.quick:
         return {PLAIN: ours} | (spark if shape in _OVER_SPARK else {})
     today = {JVM: in_runtime("jvm", partial(chain.ours, count, dependent))}
-    return {PLAIN: ours} | today | {SCAN: with_settings({"planner": "off"}, ours)} | spark
+    return {PLAIN: ours} | today | {SCAN: ours} | spark
 
 
 def _streams(context: Context) -> Streams:
@@ -75,24 +86,36 @@ def _streams(context: Context) -> Streams:
     needed, measured = max(map(sum, plan)) + 4, dict[str, dict[str, Times]]()
     chains = {rows: Chain.of(context, rows, STEP) for rows in (_MANY, _SMALL)}
     files = {rows: chain.files(needed) for rows, chain in chains.items()}
-    shapes = dict([*_SHAPES.items()][context.pick(1, 0) :])
-    for shape, (rows, count, dependent) in shapes.items():
+    for shape, (rows, count, dependent) in _SHAPES.items():
         sample = context.spark.read.parquet(str(files[rows] / "0000-0.parquet"))
         columns = [*sample.columns, *(f"{x}{i}" for i in range(count) for x in "at")]
         ways = _ways(context, shape, chains[rows])
         checked(count, ways[PLAIN](sample))
         ways[CHOSEN] = partial(chains[rows].theirs, "", count, dependent)
-        check_joins({name: partial(way, sample) for name, way in ways.items()}, columns)
+        _check(context, ways, sample, columns)
     for warm, batches in plan:
         none = chains[_MANY].run(NO_JOIN, lambda stream: stream, files[_MANY], warm, batches)
-        for shape, (rows, *_) in shapes.items():
+        for shape, (rows, *_) in _SHAPES.items():
             of = measured.setdefault(shape, {})
             _add(context, of, shape, NO_JOIN, none)
             for name, way in _ways(context, shape, chains[rows]).items():
                 short = warm if name in (PLAIN, JVM) else min(warm, 5)
-                ran = chains[rows].run(name, way, files[rows], short, batches)
+                with configured(context.spark, _SETTINGS.get(name, {})):
+                    ran = chains[rows].run(name, way, files[rows], short, batches)
                 _add(context, of, shape, name, ran)
     return measured
+
+
+def _check(
+    context: Context, ways: Mapping[str, Join], sample: DataFrame, columns: list[str]
+) -> None:
+    """See that all ways find the same rows, each with its settings."""
+    answers = {}
+    for name, way in ways.items():
+        with configured(context.spark, _SETTINGS.get(name, {})):
+            answers[name] = fingerprint(way(sample), columns)
+    if not check_equal(answers)[0]:
+        raise AssertionError("no way finds rows: the check would be empty")
 
 
 def _add(context: Context, of: dict[str, Times], shape: str, name: str, times: Times) -> None:
@@ -100,6 +123,37 @@ def _add(context: Context, of: dict[str, Times], shape: str, name: str, times: T
         of.setdefault(name, {}).setdefault(what, []).extend(ms)
     ms = "  ".join(f"{what} {statistics.median(v):6.1f}" for what, v in times.items())
     context.say(f"  {shape:<28} {name:<24} {ms}")
+
+
+def _counted(context: Context) -> dict[str, list[list[float]]]:
+    """``addBatch`` in milliseconds with figures and without, by turn: many short ones."""
+    turns, warm, batches = context.pick((3, 3, 8), (12, 10, 20))
+    rows, count, dependent = _SHAPES[_COUNTED]
+    chain = Chain.of(context, rows, STEP)
+    way, files = partial(joined, chain, count, dependent), chain.files(warm + batches + 4)
+    sample = context.spark.read.parquet(str(files / "0000-0.parquet"))
+    found: dict[str, list[list[float]]] = {PLAIN: [], QUIET: []}
+    _check(context, dict.fromkeys(found, way), sample, ["id", f"a{count - 1}", f"t{count - 1}"])
+    for turn in range(turns):
+        for name in (PLAIN, QUIET) if turn % 2 else (QUIET, PLAIN):
+            with configured(context.spark, _SETTINGS.get(name, {})):
+                ms = chain.run(name, way, files, warm, batches)["addBatch"]
+            found[name].append(ms)
+            context.say(f"  {_COUNTED:<28} {name:<24} addBatch {_middle(ms):6.2f}")
+    return found
+
+
+def _of_figures(context: Context, counted: dict[str, list[list[float]]]) -> Figure:
+    """What figures cost, of the turns: a median would be as coarse as Spark's milliseconds."""
+    on, off = ([_middle(ms) for ms in counted[name]] for name in (PLAIN, QUIET))
+    label = f"addBatch, figures on / off, {_COUNTED}"
+    return ratio(label, on, off, context.pick(None, 1.03), at_most=True, by_round=True)
+
+
+def _middle(ms: list[float]) -> float:
+    """The mean of the middle half."""
+    cut = len(ms) // 4
+    return statistics.mean(sorted(ms)[cut : len(ms) - cut])
 
 
 def _stream_figures(context: Context, streams: Streams) -> list[Figure]:
