@@ -7,7 +7,7 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test fuzz minimum lakes matrix installs check bench wheel docs clean
+.PHONY: help demo test smoke fuzz minimum lakes matrix installs check bench wheel docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
@@ -17,6 +17,9 @@ demo: ## Run the example on flight data
 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)
+
+smoke: ## Run a test of each capability that needs neither a cluster nor Kafka nor Connect
+	$(PYTEST) @tests/capabilities.txt $(ARGS)
 
 fuzz: ## Run random joins (MINUTES=10; ARGS="--seed 7" for one of them)
 	$(IN_ENV) --java python -m tests.fuzz --processes 2 --minutes $(MINUTES) $(ARGS)

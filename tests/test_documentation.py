@@ -277,6 +277,14 @@ def test_a_command_that_is_not_there_is_noticed(command: str) -> None:
         check_command(command)
 
 
+def test_make_smoke_names_tests_that_are_there() -> None:
+    lines = text_of("tests/capabilities.txt").splitlines()
+    assert lines == sorted(set(lines))
+    for line in lines:
+        file, *names = line.split("::")
+        assert not names or f"def {names[-1]}(" in text_of(file), line
+
+
 def test_the_extras_that_a_page_names_are_there() -> None:
     named = {
         name
