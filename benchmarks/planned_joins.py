@@ -127,7 +127,7 @@ def _add(context: Context, of: dict[str, Times], shape: str, name: str, times: T
 
 def _counted(context: Context) -> dict[str, list[list[float]]]:
     """``addBatch`` in milliseconds with figures and without, by turn: many short ones."""
-    turns, warm, batches = context.pick((3, 3, 8), (12, 10, 20))
+    turns, warm, batches = context.pick((2, 2, 5), (12, 10, 20))
     rows, count, dependent = _SHAPES[_COUNTED]
     chain = Chain.of(context, rows, STEP)
     way, files = partial(joined, chain, count, dependent), chain.files(warm + batches + 4)
