@@ -21,7 +21,6 @@ from types import FrameType
 
 import psutil
 
-from benchmarks import charts
 from benchmarks.harness import records
 from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Context, Outcome
@@ -173,7 +172,10 @@ def _main(words: str) -> None:
         say = lambda line: print(line, flush=True)  # noqa: E731
         context = Context(task.quick, folder, data, task.seed, say, benchmark.name)
         outcome: Outcome = pkgutil.resolve_name(benchmark.run)(context)
-        outcome.pictures += charts.draw(outcome.tables, folder / f"{benchmark.name}.svg")
+        if any(table.charts for table in outcome.tables):
+            from benchmarks import charts  # with matplotlib, which takes a second
+
+            outcome.pictures += charts.draw(outcome.tables, folder / f"{benchmark.name}.svg")
         task.write(time.monotonic() - begun, outcome, None)
         for table in outcome.tables:
             print("\n".join(["", *table_lines(table)]), flush=True)
