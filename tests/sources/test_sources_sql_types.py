@@ -214,8 +214,7 @@ def _in(database: Database, value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(("database", "case"), EACH, indirect=["database"])
-def test_a_type_comes_and_is_looked_up(database: Database, case: Case) -> None:
+def comes_and_is_looked_up(database: Database, case: Case) -> None:
     declared, dtype, values = case
     filled(database, declared, values)
     source = database.source(table="t")
@@ -240,9 +239,11 @@ def test_a_type_comes_and_is_looked_up(database: Database, case: Case) -> None:
 
 
 @pytest.mark.parametrize(("database", "case"), EACH, indirect=["database"])
-def test_a_type_of_a_query_is_the_same(database: Database, case: Case) -> None:
-    declared, dtype, values = case
-    filled(database, declared, values)
+def test_a_type_comes_and_is_looked_up_and_that_of_a_query_is_the_same(
+    database: Database, case: Case
+) -> None:
+    comes_and_is_looked_up(database, case)
+    _, dtype, values = case
     source = database.source(query="SELECT * FROM t -- all of it\n;")
     assert source.schema.field("c").type == dtype
     assert source.size() == len(values) + 1
@@ -260,7 +261,7 @@ def test_drivers_that_tell_no_types_make_no_difference(
     database: Database, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql_source, "reported_modifiers", lambda schema: [-1] * len(schema))
-    test_a_type_comes_and_is_looked_up(database, case)
+    comes_and_is_looked_up(database, case)
 
 
 def keyed(source: Source, **columns: list[Any]) -> pa.Table:
