@@ -34,7 +34,6 @@ from scheduling.splits import split_names, take_parts
 __all__ = ["Controller"]
 
 Counts = Mapping[str, int]  # by operator, the number of its instances
-
 _KEPT = 100  # decisions in the history
 _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
@@ -46,47 +45,41 @@ class Controller:
 
     Args:
         monitor: observes the cluster.
-        policy: asked in every step, with the history in the snapshot and the present plan. What it
-            is for is its attribute ``weights``: of rent, imbalance and communication; (0, 1, 0) if
-            it has none.
-        actuator: applies plans. With the capability ``"executors"`` it releases idle workers.
-            With a method ``lands(placement, snapshot)`` it says where tasks would really run.
+        policy: asked in every step, with the history in the snapshot and the present plan; its
+            ``weights`` of rent, imbalance and communication are (0, 1, 0) if it has none.
+        actuator: applies plans.
         graph_of: returns the job graph for the number of instances of each operator.
         parallelism: the initial number of instances of each operator.
         clock: a clock in seconds: ``time.monotonic``, or a simulator's.
-        rebalancer: suggests moves of running tasks. None (default): none. Imbalance counts then,
-            whatever the policy is for.
+        rebalancer: suggests moves of running tasks, and imbalance counts, whatever the policy is
+            for. None (default): no moves.
         objective: what a placement costs; its weights are multiplied with the policy's. None
             (default): ``Objective()``.
-        search: whether a local search proposes placements, too; default False. It is not used with
-            ``hysteresis=0``.
+        search: whether a local search proposes placements, too; default False.
         cooldown_s: seconds between two changes, except repairs and the first corrections of a plan
             that was made without measured loads; default 60. It doubles with each change of which
             most moves do not land.
         hysteresis: how much less another plan must cost, as a share of what the present one costs
             over the horizon; default 0.1. In the first three measured cycles, and in three after
             workers have come or gone, 0.02 is enough. 0: every answer of the policy is requested,
-            after the rebalancer's moves if there is one; no cooldown applies.
+            after the rebalancer's moves; without a search or a cooldown.
         forget_s: seconds after which a failed placement may be requested again; default 600.
 
     Raises:
         ArgumentError: a number is out of its range.
 
     Example:
-        >>> from scheduling.model import Resources, Task, Worker
-        >>> from scheduling.policies import RoundRobin
-        >>> class Cluster:
-        ...     def snapshot(self):
-        ...         return Snapshot(0.0, [Worker(name, Resources(4, 8192), 4) for name in "ab"])
-        ...     def capabilities(self):
-        ...         return frozenset({"place"})
-        ...     def apply(self, plan):
-        ...         return Receipt(plan.placement, plan.placement)
-        >>> def graph(counts):
-        ...     return JobGraph([Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(2)])
-        >>> cluster = Cluster()
-        >>> loop = Controller(cluster, RoundRobin(), cluster, graph, {"t": 2}, clock=lambda: 0.0)
-        >>> loop.step().plan.placement
+        >>> from types import SimpleNamespace
+        >>> from scheduling import Resources, RoundRobin, Task, Worker
+        >>> workers = [Worker(name, Resources(4, 8192), 4) for name in "ab"]
+        >>> cluster = SimpleNamespace(
+        ...     snapshot=lambda: Snapshot(0.0, workers),
+        ...     capabilities=lambda: frozenset({"place"}),
+        ...     apply=lambda plan: Receipt(plan.placement, plan.placement),
+        ... )
+        >>> graph = JobGraph([Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(2)])
+        >>> parts = cluster, RoundRobin(), cluster, lambda counts: graph, {"t": 2}
+        >>> Controller(*parts, clock=lambda: 0.0).step().plan.placement
         {'t0': 'a', 't1': 'b'}
     """
 
@@ -95,8 +88,8 @@ class Controller:
         monitor: Monitor,
         policy: Policy,
         actuator: Actuator,
-        graph_of: Callable[[Mapping[str, int]], JobGraph],
-        parallelism: Mapping[str, int],
+        graph_of: Callable[[Counts], JobGraph],
+        parallelism: Counts,
         *,
         clock: Clock,
         rebalancer: Rebalancer | None = None,
@@ -112,10 +105,14 @@ class Controller:
         rent, imbalance, communication = weights_of(policy)
         weights = (rent, max(imbalance, rebalancer is not None), communication)
         objective = (objective or Objective()).weighted(weights)
-        self._asked = Asked(policy, rebalancer, objective, search, self._lands)
+        lands = getattr(actuator, "lands", None) if self._hysteresis else None
+        self._asked = Asked(policy, rebalancer, objective, search, lands)
         self._monitor, self._actuator, self._clock = monitor, actuator, clock
-        self._graph_of, self._parallelism = graph_of, dict(parallelism)
-        self._plan: Plan | None = None
+        self._graph_of = graph_of
+        self.parallelism = dict(parallelism)
+        """The number of instances of each operator."""
+        self.plan: Plan | None = None
+        """The last observed placement; None before the first step."""
         self._estimate, self._history = LoadEstimate(), History()
         self._failed: dict[tuple[str, str], float] = {}
         self._changed_s = 0.0
@@ -123,16 +120,6 @@ class Controller:
         self._missed, self._in_vain = False, 0  # whether, and how often, most did not land
         self._settling = self._correcting = 0  # cycles
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
-
-    @property
-    def plan(self) -> Plan | None:
-        """The last observed placement; None before the first step."""
-        return self._plan
-
-    @property
-    def parallelism(self) -> dict[str, int]:
-        """The number of instances of each operator."""
-        return dict(self._parallelism)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -156,8 +143,7 @@ class Controller:
             f"hysteresis: {percent(self._hysteresis)}, {rests}",
             f"rebalancer: {asked.rebalancer.name if asked.rebalancer else 'none'}",
         ]
-        if self._plan is not None and self._plan.fallback:
-            lines.append(f"fallback: {self._plan.fallback}")
+        lines += [f"fallback: {self.plan.fallback}"] if self.plan and self.plan.fallback else []
         for last in self.decisions[-1:]:
             lines.append(f"last decision: {last.action} at {last.time_s:g} s, {last.reason}")
         return "\n".join(lines)
@@ -168,29 +154,26 @@ class Controller:
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
-        now = self._clock()
-        used = () if self._plan is None else self._plan.by_worker
+        now, used = self._clock(), self.plan.by_worker if self.plan else ()
         snapshot, disturbed = self._history.look(self._monitor.snapshot(), used)
-        kept = [pair for pair, since in self._failed.items() if now - since < self._forget_s]
-        self._failed = {pair: self._failed[pair] for pair in kept}
+        self._failed = {p: t for p, t in self._failed.items() if now - t < self._forget_s}
         if not self._missed:
             self._in_vain = 0
         known = self._estimate.measured
         self._estimate.observe(snapshot)
         if disturbed:
             self._settling = _SETTLING
-        if self._plan is not None and not known and self._estimate.measured:
+        if self.plan is not None and not known and self._estimate.measured:
             self._settling = self._correcting = _SETTLING
-        case = self._case(now, snapshot, self._parallelism)
+        case = self._case(now, snapshot, self.parallelism)
         return self._noted(self._decide(case), case)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
 
         Tasks keep their workers, also those that are missing for some cycles: plans are made for
-        the largest of the last 20 numbers, and the current tasks of a plan are requested. With
-        ``hysteresis=0`` the policy's answer for the current tasks is. The cooldown goes on as
-        before, so a number that changes all the time does not keep other changes from being made.
+        the largest of the last 20 numbers, and their current tasks are requested. With
+        ``hysteresis=0`` the policy is asked for the current tasks alone. The cooldown goes on.
 
         Args:
             parallelism: instances of operators; a missing operator keeps its parallelism.
@@ -199,10 +182,10 @@ class Controller:
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
-        changed_s, first = self._changed_s, self._plan is None
+        changed_s, first = self._changed_s, self.plan is None
         snapshot = self._history.completed(snapshot or self._monitor.snapshot())
         self._history.counts(parallelism)
-        wanted = self._parallelism | dict(parallelism)
+        wanted = self.parallelism | dict(parallelism)
         case = self._case(self._clock(), snapshot, wanted)
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
         one = case.literal() if first or not self._hysteresis else case.repaired(reason)
@@ -215,16 +198,15 @@ class Controller:
         """Record where tasks run, for actuators that observe it only after :meth:`step`.
 
         A failed placement is not requested again for ``forget_s``; :attr:`plan` has the actual
-        worker. An actuator that repeats its plan in every cycle, as pins do, needs that plan.
-        Tasks on a worker that is missing at the moment are left to its repair.
+        worker. Tasks on a worker that is missing at the moment are left to its repair.
         """
         now, missing = self._clock(), self._history.missing
         there = {task: at for task, at in receipt.requested.items() if at not in missing}
         landed = {task: at for task, at in receipt.landed.items() if task in there}
         receipt = Receipt(there, landed, receipt.unplaced)
         self._failed |= dict.fromkeys(receipt.missed.items(), now)
-        if self._plan is not None and receipt.missed:
-            self._settle(self._plan, receipt)
+        if self.plan is not None and receipt.missed:
+            self._settle(self.plan, receipt)
 
     # What is decided
 
@@ -257,11 +239,10 @@ class Controller:
         found = case.proposals(answer, moves)
         self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
         best = case.best(found)
-        more = before.unplaced - best.cost.unplaced if best else 0
-        fresh = longer <= 0 or not (best and set(best.placement.items()) & case.failed.keys())
-        if best and more > 0 and fresh:
+        more = before.unplaced - best.cost.unplaced
+        if more > 0 and (longer <= 0 or not best.placement.items() & case.failed.keys()):
             return self._request("place", f"{more} more fit", best, case)
-        one = best if best and case.pays(best) else case.moved(moves, answer, can)
+        one = best if case.pays(best) else case.moved(moves, answer, can)
         if one and case.pays(one):
             reason = one.why(before, case.asked.objective.horizon_s)
             return self._request("move" if one.moves else "place", reason, one, case)
@@ -287,9 +268,9 @@ class Controller:
             self._failed |= dict.fromkeys(changed.items(), case.now)
             return Decision(case.now, "failed", f"{action}, {reason}: {error}", plan)
         self._failed |= dict.fromkeys(receipt.missed.items(), case.now)
-        self._parallelism = dict(counts or self._parallelism)
+        self.parallelism = dict(counts or self.parallelism)
         for operator, count in take_parts(plan, receipt, case.current, self._estimate).items():
-            self._parallelism[operator] = self._parallelism.get(operator, 0) + count
+            self.parallelism[operator] = self.parallelism.get(operator, 0) + count
         self._history.ran(one.placement)
         self._moved, self._missed = changed.keys(), False
         self._settle(plan, receipt)
@@ -300,13 +281,8 @@ class Controller:
         missed = receipt.missed.keys() & self._moved
         if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
-        self._plan = observed(plan, receipt)
-        self._history.ran(self._plan.placement, (one.task for one in self._plan.unplaced))
-
-    def _lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
-        """Where a placement would land; pairs that landed elsewhere of late are not proposed."""
-        lands = getattr(self._actuator, "lands", None) if self._hysteresis else None
-        return placement if lands is None else dict(lands(placement, snapshot))
+        self.plan = observed(plan, receipt)
+        self._history.ran(self.plan.placement, (one.task for one in self.plan.unplaced))
 
     def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
         largest = self._history.largest(counts) if self._hysteresis else counts
@@ -317,13 +293,13 @@ class Controller:
         if self._settling:
             least = min(least, (_SMALL, percent(_SMALL)))
         released = "executors" in self._actuator.capabilities()
-        of = self._estimate, released, dict(self._failed), self._plan, least
+        of = self._estimate, released, dict(self._failed), self.plan, least
         return Case(self._asked, now, graph, current, snapshot, present, *of)
 
     def _noted(self, decision: Decision, case: Case) -> Decision:
         """The decision with the idle workers, added to the history."""
-        if self._plan is not None:
-            idle = idle_workers(self._plan, case.snapshot, released=case.release)
+        if self.plan is not None:
+            idle = idle_workers(self.plan, case.snapshot, released=case.release)
             decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision

@@ -16,46 +16,17 @@ from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot, Worker
 from scheduling.model.checks import AnyText, Checked, amounts, is_number
 
-LEAST_CORES = 0.01
-"""The cores of a worker that has none and still runs a task."""
+Placed = Plan | Mapping[str, str]
 
 
-def prices(snapshot: Snapshot) -> list[float]:
-    """The price of each worker in $/s, in their order; 1 for all where none has a price."""
-    found = [worker.price_per_s for worker in snapshot.workers]
-    return found if any(found) else [1.0] * len(found)
-
-
-def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
-    """The CPU cores that each task uses, as measured, else as demanded; 1 if none has any."""
-    usage = snapshot.usage
-    found = {task.id: usage.get(task.id, task.demand).cpu_cores for task in graph.tasks}
-    return found if any(found.values()) else dict.fromkeys(found, 1.0)
-
-
-def speeds(snapshot: Snapshot) -> dict[str, float]:
-    """Per worker, the cores that others leave for this job; 0 where no task can run.
-
-    >>> from scheduling.model import Reserved, Resources
-    >>> taken = {"a": Reserved(0, Resources(1, 0)), "b": Reserved(4)}
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
-    >>> speeds(Snapshot(0.0, workers, reserved=taken))
-    {'a': 3.0, 'b': 0.0, 'c': 4.0}
-    """
-    left = {one.id: float(one.capacity.cpu_cores) for one in snapshot.workers}
-    for name in snapshot.reserved.keys() & left.keys():
-        left[name] -= snapshot.reserved[name].resources.cpu_cores
-    return {name: max(left[name], 0.0) if n else 0.0 for name, n in snapshot.free_slots.items()}
-
-
-def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
+def rent_per_s(plan: Placed, snapshot: Snapshot) -> float:
     """The price in $/s of all workers that have a task, of a plan or a placement. O(tasks)."""
     placement = plan.placement if isinstance(plan, Plan) else plan
     return math.fsum(snapshot.by_id[name].price_per_s for name in set(placement.values()))
 
 
 class Costs(NamedTuple):
-    """The cost of a plan in $: rent RC, network CC, scheduling SC, and their weighted sum WEC."""
+    """The cost of a plan in $: rent RC, network CC, scheduling SC, their weighted sum WEC."""
 
     rc: float
     cc: float
@@ -64,11 +35,11 @@ class Costs(NamedTuple):
 
 
 def _weights(name: str, given: Any, of: str = "") -> tuple[float, ...]:
-    weights = given if isinstance(given, list | tuple) else ()
+    weights = tuple(given) if isinstance(given, list | tuple) else ()
     good = len(weights) == 3 and all(is_number(one) and one >= 0 for one in weights)
     if not good or abs(sum(weights) - 1) > 1e-9:
         raise ArgumentError(f"{name}={given!r}: give three numbers, at least 0 each, that sum to 1")
-    return tuple(weights)
+    return weights
 
 
 @dataclass(frozen=True)
@@ -76,8 +47,7 @@ class CostModel(Checked):
     """The cost model of placements.
 
     Args:
-        weights: of rent, network and scheduling in WEC (Eqs. 15 and 16), with the sum 1; default
-            one third each.
+        weights: of rent, network and scheduling in WEC (Eqs. 15, 16); default one third each.
         price_per_byte: P_f, the price of a byte between hosts in $; default 0.
         distance: D of Eq. 10 by pair of hosts, in either order; 1 (default) where it is missing.
 
@@ -104,9 +74,7 @@ class CostModel(Checked):
         wec = math.fsum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         return Costs(*parts, wec)
 
-    def network_per_s(
-        self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
-    ) -> float:
+    def network_per_s(self, plan: Placed, graph: JobGraph, snapshot: Snapshot) -> float:
         """$/s of a ``graph``'s streams between a ``snapshot``'s hosts. By ``plan``; Eqs. 10-12."""
         placement = plan.placement if isinstance(plan, Plan) else plan
         host = {task: snapshot.by_id[worker].host for task, worker in placement.items()}
@@ -131,9 +99,9 @@ class Price(Checked):
         pattern: of the id or host: ``*`` is any text, ``?`` one character; all else stands for
             itself, also the brackets of ``[fe80::1]``.
         price_per_s: the price in $/s; default 1.
-        slots: the number of concurrent tasks; None (default): the worker's own.
-        tier: the name of the kind; None (default): the worker's own.
-        capacity: cores and memory; None (default): the worker's own.
+        slots: the number of concurrent tasks; None (default), as for the next two: the worker's.
+        tier: the name of the kind; default None.
+        capacity: cores and memory; default None.
     """
 
     pattern: str
@@ -167,12 +135,12 @@ def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, .
     for worker in workers if table else ():
         row = next((row for row in table if row.matches(worker)), None)
         if row is None:
-            whose = f"worker {worker.id!r} on host {worker.host!r}"
             known = f"the patterns are {', '.join(repr(row.pattern) for row in table)}"
-            hint = f"{known}. Add one, or '*' at the end"
-            raise ArgumentError(f"no row of the price table matches {whose}; {hint}")
-        given = {name: getattr(row, name) for name in ("price_per_s", "slots", "tier", "capacity")}
-        found.append(
-            replace(worker, **{name: one for name, one in given.items() if one is not None})
-        )
+            raise ArgumentError(
+                f"no row of the price table matches worker {worker.id!r} on host {worker.host!r}; "
+                f"{known}. Add one, or '*' at the end"
+            )
+        given = {name: one for name, one in row.__dict__.items() if one is not None}
+        del given["pattern"]
+        found.append(replace(worker, **given))
     return tuple(found if table else workers)

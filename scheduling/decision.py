@@ -22,8 +22,7 @@ class Decision:
     Args:
         time_s: when, on the controller's clock.
         action: ``"place"`` (the first or another plan), ``"repair"`` (workers are lost),
-            ``"move"`` (the rebalancer's moves), ``"none"``, or ``"failed"`` (the actuator raised
-            an error).
+            ``"move"`` (the rebalancer's moves), ``"none"``, or ``"failed"`` (of the actuator).
         reason: why, in words; of ``"none"`` why the policy's answer was not taken.
         plan: the requested plan; None (default) for no request.
         receipt: where the tasks run, as observed; None (default) for no request.

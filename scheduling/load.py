@@ -14,21 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from scheduling.model import JobGraph, Resources, Snapshot, Worker
-from scheduling.model.checks import is_number
+from scheduling.model.checks import grouped, is_number
 
-CPU_WEIGHT = 0.8
-"""Alpha of Eq. 28, the weight of the CPU in a load; memory has the rest."""
-
-EPSILON = 0.05
-"""The least busyness: limits the fitness of a worker that was never busy."""
+CPU_WEIGHT = 0.8  # alpha of Eq. 28, the weight of the CPU in a load; memory has the rest
+EPSILON = 0.05  # the least busyness: limits the fitness of a worker that was never busy
 
 
 def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     """CE of every worker: $ per tuple in the last period (Eq. 22). O(workers).
 
     A worker that processed nothing gets the mean of its tier, else what the known workers pay per $
-    of price a core, but no less than the least that was measured. One whose figures are missing or
-    ignored has an infinite CE. Empty without history.
+    of price a core, but no less than the least measured. One whose figures are missing or ignored
+    has an infinite CE. Empty without history.
 
     >>> from scheduling.model import Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
@@ -39,20 +36,16 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     known, workers = _measured(snapshot), snapshot.by_id
     if not known:
         return {}
-    tiers: dict[str, list[float]] = {}
-    for name, value in known.items():
-        tiers.setdefault(workers[name].tier, []).append(value)
+    tiers = grouped((workers[name].tier, value) for name, value in known.items())
     priced = [value / each for name, value in known.items() if (each := _per_core(workers[name]))]
-    ratio = statistics.fmean(priced or [0.0])
-
-    def estimate(worker: Worker) -> float:
-        if snapshot.tuples.get(worker.id) or worker.id in snapshot.ignored:
-            return math.inf
+    ratio, least = statistics.fmean(priced or [0.0]), min(known.values())
+    found = dict[str, float]()
+    for name, worker in workers.items():
         of_tier = tiers.get(worker.tier) if worker.tier else None
         value = statistics.fmean(of_tier) if of_tier else ratio * _per_core(worker)
-        return max(value, min(known.values()))
-
-    return {one.id: known[one.id] if one.id in known else estimate(one) for one in snapshot.workers}
+        nothing = not snapshot.tuples.get(name) and name not in snapshot.ignored
+        found[name] = max(value, least) if nothing else math.inf
+    return found | known
 
 
 def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
@@ -88,8 +81,8 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
     """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
     The mean over its periods of the share of samples above the mean of all workers' in that period
-    (EP), or equal to it where it is above one half: workers that are all at 100 % are busy. A
-    worker without samples is as busy as the busiest. O(samples).
+    (EP), or equal to it where it is above one half: workers all at 100 % are busy. One without
+    samples is as busy as the busiest. O(samples).
 
     Args:
         periods: by worker, for each period, samples of CPU utilisation; odd ones are left out.
@@ -146,12 +139,11 @@ def task_load(demand: Resources, capacity: Resources, cpu_weight: float = CPU_WE
 
 
 def planned_loads(
-    placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot,
-    cpu_weight: float = CPU_WEIGHT,
-) -> dict[str, float]:  # fmt: skip
+    at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot, cpu_weight: float = CPU_WEIGHT
+) -> dict[str, float]:
     """The load of each worker by a placement, also of idle ones; usage goes before demand."""
     found = dict.fromkeys(snapshot.by_id, 0.0)
-    for name, worker in placement.items():
+    for name, worker in at.items():
         used = snapshot.usage.get(name, graph.by_id[name].demand)
         found[worker] += task_load(used, snapshot.by_id[worker].capacity, cpu_weight)
     return found

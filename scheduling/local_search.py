@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.cost import LEAST_CORES
 from scheduling.model import JobGraph, Snapshot
-from scheduling.objective import Indices, Mask, Numbers, Objective
+from scheduling.objective import LEAST_CORES, Indices, Numbers, Objective
 from scheduling.room import room_of
-from scheduling.search_state import BETTER, CPU, Best, SearchState, less
+from scheduling.search_state import BETTER, CPU, SearchState, less
 
 __all__ = ["improve"]
 
@@ -36,9 +35,9 @@ _RECEIVERS, _LIGHTEST = 8, 64  # workers, and of their tasks, for an exchange
 _DONORS = 16  # whose task makes room for another
 _FAILURES, _FEWER = 24, 8  # workers in a row that could not be emptied; in later rounds
 _TALKING = 128  # tasks that move nearer to others in one round
+_SETS = 2
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are looked at
-_SETS = 2  # sets that are packed at least
 _MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
 
@@ -87,7 +86,7 @@ class _Search(SearchState):
 
     def descend(self) -> None:
         """All steps, while they gain."""
-        self.insert(np.flatnonzero(self.at < 0).tolist())
+        self.anew(np.flatnonzero(self.at < 0).tolist())
         for k in range(_ROUNDS):
             before, failures = self.total(), _FEWER if k else _FAILURES
             if self.release:
@@ -99,14 +98,16 @@ class _Search(SearchState):
             if self.total() > before - _LITTLE * abs(before):
                 return
 
-    def insert(self, tasks: Sequence[int], *, ordered: bool = True) -> None:
+    def anew(self, tasks: Sequence[int], *, ordered: bool = True) -> None:
         """Place tasks where they cost least, the largest first; others may have to make room."""
+        for t in tasks:
+            self.put(t, -1)
         for t in sorted(tasks, key=self.rank.__getitem__) if ordered else tasks:
             if not self.place(t):
                 self._eject(t)
 
-    def _eject(self, t: int) -> bool:
-        """Place a task where another one makes room for it and goes elsewhere; whether one does."""
+    def _eject(self, t: int) -> None:
+        """Place a task where another one makes room for it and goes elsewhere, if one does."""
         lack = np.maximum(self.need[t] - self.free, 0.0).sum(axis=1)
         for i in np.argsort(lack, kind="stable")[:_DONORS].tolist():
             if not self.may[t, i] or self.later[i] == np.inf:
@@ -117,29 +118,9 @@ class _Search(SearchState):
                 self.put(other, -1)
                 self.put(t, i)
                 if self.place(other):
-                    return True
+                    return
                 self.put(t, -1)
                 self.put(other, i)
-        return False
-
-    def anew(self, out: Sequence[int], *, ordered: bool = True, below: float = np.inf) -> bool:
-        """Take tasks out and insert them anew; it ends where that cannot cost less than ``below``.
-
-        Whether it has not ended before all were placed.
-        """
-        for t in out:
-            self.put(t, -1)
-        if below == np.inf:
-            self.insert(out, ordered=ordered)
-            return True
-        own = np.where(self.later < np.inf, self.owns(np.array(out)), np.inf).min(axis=1)
-        rest = dict(zip(out, own.tolist(), strict=True))  # at least
-        least = sum(rest.values())
-        for t in out:
-            if self.least() + least >= below or not (self.place(t) or self._eject(t)):
-                return False
-            least -= rest[t]
-        return True
 
     def empty(self, most: int) -> None:
         """Close workers, or replace them by cheaper ones, until ``most`` in a row did not pay."""
@@ -151,28 +132,20 @@ class _Search(SearchState):
             if self.count[i] and failures < most:
                 mark = self.at.copy()
                 self.enter(shut=np.arange(self.workers) == i)
-                done = self.anew(self.on(i), below=before)
+                self.anew(self.on(i))
                 self.enter()
-                if done and less(self.total(), before):
+                if less(self.total(), before):
                     failures, before = 0, self.total()
                 else:
                     failures += 1
                     self.restore(mark)
-
-    def least(self) -> float:
-        """What the placement costs at least when all tasks are placed; without moves and bytes."""
-        (cores, paid, _, _), per_s = self.paid_for(), self.rent()
-        if self.objective.imbalance and self.all_cpu:
-            highest = float(self.load.max()) * cores / self.all_cpu
-            per_s += self.objective.imbalance * max(highest - 1, 0.0) * paid
-        return self.objective.horizon_s * per_s + self.own_sum
 
     def nearer(self) -> None:
         """Move tasks that talk, or read, to where that costs less."""
         there = np.flatnonzero(self.at >= 0)
         if not self.objective.communication or not len(there):
             return
-        own = self.owns(there)
+        own = self.own[there]
         gains = own[range(len(there)), self.at[there]] - own.min(axis=1)
         order = np.argsort(-gains, kind="stable")[:_TALKING]
         for t in there[order[gains[order] > 0]].tolist():
@@ -185,7 +158,7 @@ class _Search(SearchState):
         """
         if not self.objective.imbalance:
             return
-        best, totals = self._shed(), deque([float("inf")], maxlen=_PATIENCE)
+        best, totals = self.better(), deque([float("inf")], maxlen=_PATIENCE)
         for _ in range(4 * self.workers + self.tasks):
             counted = self.compared(self.count)
             load = np.where(counted, self.load, -np.inf)
@@ -198,24 +171,6 @@ class _Search(SearchState):
             if self.workers > _ALONE and abs(totals[0] - totals[-1]) < _LITTLE * abs(totals[-1]):
                 break
         self.restore(best[1])
-
-    def _shed(self) -> Best:
-        """Place anew what many workers have above the mean, where that pays; what is best then."""
-        best, (cores, _, _, _) = self.better(), self.paid_for()
-        mean, out = self.placed / max(cores, LEAST_CORES), list[int]()
-        for i in np.flatnonzero(self.load > mean * (1 + self.even)).tolist():
-            excess = float(self.used[i] - mean * self.speed[i])
-            for t in self.on(i):
-                if self.cpu[t] <= excess:
-                    excess -= float(self.cpu[t])
-                    out.append(t)
-        if len(out) > _TASKS:
-            self.enter(0.0)
-            self.anew(out)
-            self.enter()
-            best = self.better(best)
-            self.restore(best[1])
-        return best
 
     def _relieve(self, givers: Indices, load: Numbers) -> bool:
         """Make of each giver the move, or the exchange for a lighter task, that gains most, if any.
@@ -262,7 +217,7 @@ class _Search(SearchState):
         paid = paid + price[to] * enters - price[i] * leaves
         after = self.objective.waiting(highest, squares, self.placed, cores, paid)
         gains = before - self.objective.horizon_s * after
-        own, others = self.owns(mine[:, 0]), self.owns(other)
+        own, others = self.own[mine[:, 0]], self.own[other]
         gains += own[rows, i] + others[columns, to]
         gains -= own.take(to, 1) + others.take(i[:, 0], 1).T
         gains = np.where(fits, gains, -np.inf)
@@ -287,27 +242,29 @@ class _Search(SearchState):
         """Pack sets of workers, the cheapest first, as long as their rent alone is less."""
         if not self.objective.rent:
             return
-        best = self.better()
+        best, per_set = self.better(), max(1, _EFFORT * times // self.tasks)
         self.restore(np.full(self.tasks, -1))
-        sets = self._sets()
+        needed = np.maximum(self.need.sum(axis=0), BETTER)
+        if self.workers <= _FEW:  # all sets; of many workers those cheapest for their size, and one
+            sets = (np.arange(1, 2**self.workers)[:, None] >> np.arange(self.workers)) & 1 == 1
+        else:
+            size = np.maximum((self.free / needed).min(axis=1), BETTER)
+            place = np.argsort(np.argsort(self.price / size, kind="stable"))
+            first = place < np.arange(self.workers)[:, None, None]
+            sets = (first | np.eye(self.workers, dtype=bool)).reshape(-1, self.workers)
         rents = self.objective.horizon_s * self.objective.rent * (sets @ self.price)
         room = sets @ self.free
         enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best[0]))
-        alike = np.column_stack([rents, room])[enough].round(6)  # sets of workers of the same kinds
-        order = enough[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
-        effort = max(1, _EFFORT * times // self.tasks)
-        order = order[np.argsort(rents[order], kind="stable")][: max(_SETS, effort // 5)]
-        more = max(0, effort // max(1, len(order)) - 2)
-        scarce = -self.need.sum(axis=0) / np.maximum(self.free.sum(axis=0), BETTER)
-        kinds = sorted((1, 2), key=lambda kind: scarce[kind])[: 2 if effort > 1 else 1]
-        sizes = [np.argsort(-self.need[:-1, kind], kind="stable").tolist() for kind in kinds]
+        alike = np.column_stack([rents, room])[enough].round(6)  # workers of the same kinds
+        order = enough[np.unique(alike, axis=0, return_index=True)[1]][: max(_SETS, per_set // 5)]
+        by_size = sorted(range(self.tasks), key=self.rank.__getitem__)
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         taste = -BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
             if not less(rents[s], best[0]):
                 break
-            drawn = (draw.sample(range(self.tasks), self.tasks) for _ in range(more))
-            for tasks in (*sizes, *drawn):
+            drawn = range(per_set // len(order) - 1)
+            for tasks in (by_size, *(draw.sample(by_size, self.tasks) for _ in drawn)):
                 self.enter(0.0, taste, shut=~sets[s])
                 self.anew(tasks, ordered=False)
                 self.enter(0.0, taste)
@@ -315,19 +272,6 @@ class _Search(SearchState):
                 best = self.better(best)
         self.enter()
         self.restore(best[1])
-
-    def _sets(self) -> Mask:
-        """Sets of workers: all of few; of many those cheapest for their size, and one more."""
-        if self.workers <= _FEW:
-            every = np.arange(1, 2**self.workers)
-            bits: Mask = (every[:, None] >> np.arange(self.workers)) & 1 == 1
-            return bits
-        need = np.maximum(self.need.sum(axis=0), BETTER)
-        size = np.maximum((self.free / need).min(axis=1), BETTER)
-        place = np.argsort(np.argsort(self.price / size, kind="stable"))
-        first = place < np.arange(self.workers)[:, None]
-        found: Mask = first[:, None, :] | np.eye(self.workers, dtype=bool)
-        return found.reshape(-1, self.workers)
 
     def shake(self, draw: random.Random, times: int) -> None:
         """Ruin and recreate: take tasks out, put them back at other prices in another order.

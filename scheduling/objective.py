@@ -12,17 +12,15 @@ are executor seconds. Over the horizon H in seconds::
 The load of a worker is the cores that its tasks keep busy over the cores that others leave free. P
 is R where idle workers are released, else the price of all workers: an idle worker that stays is no
 rent, it is imbalance. Mean and S, the standard deviation (Eq. 31 of LBA-CE, by cores), are over the
-same workers. Of two placements with the same highest load the one with fewer loads near it is
-better: without S a new eighth executor gets none of 42 equal tasks on seven, as two keep six each.
-R_i and B_i are the price and the bandwidth of the receiving worker, which waits for the bytes. The
-weights are those of a policy: what it is for. Fewer unplaced tasks are better than any price.
+same workers; without S a new eighth executor gets none of 42 equal tasks on seven, as two keep six
+each. R_i and B_i are the price and the bandwidth of the receiving worker, which waits for the
+bytes. The weights are those of a policy. Fewer unplaced tasks are better than any price.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -30,17 +28,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.cost import LEAST_CORES, cpu_loads, prices, speeds
 from scheduling.model import JobGraph, Move, Plan, Snapshot
-from scheduling.model.checks import Checked, Positive
-
-__all__ = ["Indices", "Mask", "Numbers", "Objective", "PlacementCost", "Pricing"]
+from scheduling.model.checks import Checked, Positive, grouped
 
 Numbers = NDArray[np.float64]
 Number = TypeVar("Number", float, Numbers)
 Indices = NDArray[np.int_]
 Mask = NDArray[np.bool_]
 
+LEAST_CORES = 0.01  # of a worker that has none and still runs a task
 _DEVIATION = 0.1  # the weight of S: small enough that the highest load decides
 _NOTHING = 1e-9  # cores
 
@@ -50,10 +46,10 @@ class PlacementCost:
     """The cost of a placement over the horizon, in $ (:class:`Objective`).
 
     Args:
-        rent: the weighted price of the workers in use.
-        imbalance: the weighted price of the workers that wait for the most loaded one.
-        communication: the weighted price of the bytes between hosts.
-        movement: the one-time cost of moves from the present placement.
+        rent: of the workers in use, weighted, as the next two are.
+        imbalance: of the workers that wait for the most loaded one.
+        communication: of the bytes between hosts.
+        movement: of the moves from the present placement, once.
         unplaced: the number of tasks without a worker.
     """
 
@@ -86,14 +82,12 @@ class Objective(Checked):
     Args:
         horizon_s: the time in which a change must pay, in seconds; at least ten cycles. Default
             600: a day's load curve changes by a few percent in ten minutes.
-        rent: the weight of the rent; 0 ignores it. Default 1.
-        imbalance: the weight of the imbalance; default 1: a cluster that takes twice as long for
-            the same work costs twice as much.
+        rent: the weight of the rent; default 1.
+        imbalance: the weight of the imbalance; default 1: twice the time is twice the cost.
         communication: the weight of the bytes between hosts; default 1.
-        price_per_byte: the price of a byte between hosts in $; default 0. The time that the
-            receiver waits for it counts in any case.
-        move_s: the fixed cost of a moved task in seconds of its new worker's time; default 1:
-            opened files, compiled code and connections of a task start anew.
+        price_per_byte: the price of a byte between hosts in $, beside the receiver's wait; default
+            0.
+        move_s: the fixed cost of a moved task in seconds of its new worker's time; default 1.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -116,11 +110,7 @@ class Objective(Checked):
     move_s: float = 1.0
 
     def weighted(self, weights: Sequence[float]) -> Objective:
-        """This objective for a policy, whose ``weights`` of the three are multiplied with its own.
-
-        >>> Objective().weighted((1, 0, 1)).imbalance
-        0.0
-        """
+        """This objective with its three weights multiplied with a policy's ``weights``."""
         names = "rent", "imbalance", "communication"
         own = {n: getattr(self, n) * weight for n, weight in zip(names, weights, strict=True)}
         return dataclasses.replace(self, **own)
@@ -142,11 +132,9 @@ class Objective(Checked):
             graph: the tasks and streams.
             snapshot: the workers, and the usage of the tasks.
             present: the present worker of each task, from which moves are counted. A task that is
-                missing here pays for what it loads, without ``move_s``. None (default): no
-                movement is counted.
+                missing here pays for what it loads, without ``move_s``. None (default): no moves.
             release: whether idle workers are released; default False.
-            loads: the CPU cores that each task uses. None (default): as measured, else as
-                demanded.
+            loads: the CPU cores that each task uses. None (default): as measured, or demanded.
         """
         at = placement.placement if isinstance(placement, Plan) else placement
         return Pricing(self, graph, snapshot, present, release, loads).cost(at)
@@ -156,8 +144,8 @@ class Objective(Checked):
     ) -> Number:
         """The weighted $/s of waiting for the most loaded worker; of one placement, or an array.
 
-        Of the ``highest`` load, the sum of cores x load squared, the ``load`` and the ``cores`` in
-        all, and what is ``paid`` for them. Nothing is uneven where no load is.
+        Of the ``highest`` load, the sum of cores x load squared (``squares``), the ``load`` and the
+        ``cores`` in all, and what is ``paid`` for them. Nothing is uneven where no load is.
         """
         if not self.imbalance or load < _NOTHING:
             return 0.0 * paid
@@ -184,23 +172,24 @@ class Pricing:
         loads: Mapping[str, float] | None = None,
         byte_costs: Numbers | None = None,
     ) -> None:
-        tasks, workers = graph.tasks, snapshot.workers
+        tasks, workers, used = graph.tasks, snapshot.workers, snapshot.usage
         self.objective, self.release = objective, release
         self.number = {name: t for t, name in enumerate(graph.by_id)}
         self.position: dict[str | None, int] = {name: i for i, name in enumerate(snapshot.by_id)}
         shape = self.tasks, self.workers = len(tasks), len(workers)
-        loads = cpu_loads(graph, snapshot) if loads is None else loads
-        self.cpu = np.array([loads[name] for name in self.number], float)
-        self.price = np.array(prices(snapshot), float)
-        speed = np.array(list(speeds(snapshot).values()), float)
-        self.open = speed > 0
-        size = [max(worker.capacity.cpu_cores, LEAST_CORES) for worker in workers]
-        self.speed = np.where(self.open, speed, size)  # others took it over while a task runs there
-        hosts, near = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
-        for i, worker in enumerate(workers):
-            hosts[worker.host].append(i)
-            for name in {worker.host, worker.id}:
-                near[name].append(i)
+        if loads is None:
+            loads = {task.id: used.get(task.id, task.demand).cpu_cores for task in tasks}
+        cpu = np.array([loads[name] for name in self.number], float)
+        self.cpu = cpu if cpu.any() else np.ones(self.tasks)
+        price = np.array([worker.price_per_s for worker in workers], float)
+        self.price = price if price.any() else np.ones(self.workers)
+        size = np.array([worker.capacity.cpu_cores for worker in workers], float)
+        left = size - [snapshot.taken(worker.id).resources.cpu_cores for worker in workers]
+        self.open = (left > 0) & (np.array([*snapshot.free_slots.values()]) > 0)
+        # Others took the rest over while a task runs there.
+        self.speed = np.where(self.open, left, np.maximum(size, LEAST_CORES))
+        names = ((name, i) for i, one in enumerate(workers) for name in {one.host, one.id})
+        near = {name: list(those) for name, those in grouped(names).items()}
         # Moves: the bytes of each task (row) that each worker lacks.
         self.byte_s = self.price / np.array([worker.bandwidth_bytes_per_s for worker in workers])
         self.present, self.fixed_s = self.indices(present or {}), np.zeros(self.tasks)
@@ -209,10 +198,9 @@ class Pricing:
             self.fixed_s = objective.move_s * np.array([name in present for name in self.number])
             self.lacks += np.array([[task.state_bytes] for task in tasks]).reshape(-1, 1)
             for t, task in enumerate(tasks):
-                if task.cached:
-                    self.lacks[t] += max(task.cached.values())
-                for host, there in task.cached.items():
-                    self.lacks[t, hosts.get(host, [])] -= there
+                self.lacks[t] += max(task.cached.values(), default=0.0)
+                for name, there in task.cached.items():
+                    self.lacks[t, near.get(name, [])] -= there
         # Reads and streams: what the bytes from other hosts cost on each worker.
         byte = objective.price_per_byte + self.byte_s
         byte = objective.horizon_s * objective.communication * byte
@@ -226,25 +214,29 @@ class Pricing:
         self.bytes_per_s = np.array([edge.bytes_per_s for edge in edges], float)
         self.byte_costs = byte_costs
         if edges and byte_costs is None:
-            first = np.array([hosts[worker.host][0] for worker in workers])
-            self.byte_costs = np.where(first[:, None] != first, byte, 0.0)
+            host = np.array([worker.host for worker in workers])
+            self.byte_costs = np.where(host[:, None] != host, byte, 0.0)
 
     def indices(self, placement: Mapping[str, str]) -> Indices:
         """By task the position of its worker, or -1."""
         at = self.position.get
         return np.array([at(worker, -1) for worker in map(placement.get, self.number)], int)
 
+    def sums(self, at: Indices) -> tuple[Indices, Numbers]:
+        """How many tasks each worker has, and the cores that these use."""
+        t = np.flatnonzero(at >= 0)
+        used = np.bincount(at[t], self.cpu[t], self.workers).astype(float)
+        return np.bincount(at[t], minlength=self.workers), used
+
     def rent_per_s(self, placement: Mapping[str, str]) -> float:
         """The price in $/s of the workers of a placement, without a weight."""
         return math.fsum(self.price[[*{self.position[name] for name in placement.values()}]])
 
     def cost(self, placement: Mapping[str, str], parts: Sequence[Move] = ()) -> PlacementCost:
-        """What a placement costs; parts of tasks that move are tasks of their own."""
+        """What a placement costs; ``parts`` of tasks that move are tasks of their own."""
         objective, at = self.objective, self.indices(placement)
-        t = np.flatnonzero(at >= 0)
+        t, (count, used) = np.flatnonzero(at >= 0), self.sums(at)
         i = at[t]
-        count = np.bincount(i, minlength=self.workers)
-        used = np.bincount(i, self.cpu[t], self.workers).astype(float)
         movement, cpu = float(self.moves(t, i).sum()), self.cpu.copy()
         for part in parts:
             task, to = self.number[part.task], self.position[part.target]
@@ -258,8 +250,11 @@ class Pricing:
             one, other = at[self.ends]
             streams = self.bytes_per_s * self.byte_costs[one, other]
             bytes_s += float(streams[(one >= 0) & (other >= 0)].sum())
-        rent, waiting = float(self.price[count > 0].sum()), self.waiting(used, count)
-        rent, waiting = objective.horizon_s * objective.rent * rent, objective.horizon_s * waiting
+        counted, load, h = self.compared(count), used / self.speed, objective.horizon_s
+        rent = h * objective.rent * float(self.price @ (count > 0))
+        highest, total = float(load.max(initial=0.0)), float(used.sum())
+        sums = float(used @ load), total, float(self.speed @ counted), float(self.price @ counted)
+        waiting = h * float(objective.waiting(highest, *sums))
         return PlacementCost(rent, waiting, bytes_s, float(movement), self.tasks - len(t))
 
     def moves(self, t: Indices, i: Indices) -> Numbers:
@@ -270,13 +265,3 @@ class Pricing:
     def compared(self, count: Indices) -> Mask:
         """The workers over which loads are compared, with so many tasks on each."""
         return count > 0 if self.release else (count > 0) | self.open
-
-    def waiting(self, used: Numbers, count: Indices) -> float:
-        """The $/s of the imbalance, with such loads and so many tasks on each worker."""
-        if not self.objective.imbalance:
-            return 0.0
-        counted = self.compared(count)
-        load = np.where(counted, used / self.speed, 0.0)
-        cores, paid = float(self.speed[counted].sum()), float(self.price[counted].sum())
-        sums = float(self.speed @ load**2), float(used.sum()), cores, paid
-        return float(self.objective.waiting(float(load.max(initial=0.0)), *sums))

@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.model.checks import number
 
-Clock = Callable[[], float]
-"""A monotonic clock in seconds, from any start: ``time.monotonic``, or a simulator's."""
+Clock = Callable[[], float]  # monotonic, in seconds from any start
 
 
 @runtime_checkable
@@ -57,8 +56,7 @@ class Monitor(Protocol):
 class Actuator(Protocol):
     """Applies plans to a cluster.
 
-    A method ``lands(placement, snapshot)`` may tell where each task would land, as with tiers;
-    without it, what landed before is remembered.
+    A method ``lands(placement, snapshot)`` may tell where each task would land, as with tiers.
     """
 
     def capabilities(self) -> frozenset[str]:

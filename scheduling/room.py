@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +21,7 @@ _SLACK = 5e-10  # sums in another order still fit
 def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
     """What is free of each worker (row): slots, cores, MB of memory, MB of disk; rounded up."""
     slots = snapshot.free_slots
-    rows = [
-        (slots[name], free.cpu_cores, free.memory_mb, free.disk_mb)
-        for name, free in snapshot.free.items()
-    ]
+    rows = [(slots[name], *free) for name, free in snapshot.free.items()]
     room = np.array(rows, float).reshape(-1, 4)
     room[:, 1:] = room[:, 1:] * (1 + _SLACK) + _SLACK
     return room
@@ -45,8 +41,8 @@ class Room:
         self._graph, self._snapshot = graph, snapshot
         self._reasons: dict[str, str] = {}  # of placed tasks, and of those that were left
         self._least_cores, self._least_mb = graph.needs[:, 1:3].min(0, initial=np.inf).tolist()
-        self._is_open = [self._takes_any(free) for free in self.free]
-        self.open: SortedList[int] = SortedList(i for i, is_it in enumerate(self._is_open) if is_it)
+        some = (i for i, free in enumerate(self.free) if self._takes_any(free))
+        self.open: SortedList[int] = SortedList(some)
 
     def _takes_any(self, free: list[float]) -> bool:
         return free[0] >= 1 and free[1] >= self._least_cores and free[2] >= self._least_mb
@@ -75,9 +71,8 @@ class Room:
         free[2] += sign * need.memory_mb
         if need.disk_mb:
             free[3] += sign * need.disk_mb
-        if self._is_open[i] != self._takes_any(free):
-            self._is_open[i] = not self._is_open[i]
-            (self.open.add if self._is_open[i] else self.open.remove)(i)
+        if (takes := self._takes_any(free)) != (i in self.open):
+            (self.open.add if takes else self.open.remove)(i)
 
     def first(self, task: Task, order: Iterable[int], why: Callable[[int, int], str]) -> bool:
         """Place a task on the first worker with room, if any; ``why`` of how many had none."""
@@ -87,11 +82,6 @@ class Room:
                 return True
         return False
 
-    def turn(self, start: int) -> Iterator[int]:
-        """The open workers from a position on, then those before it."""
-        before = self.open.irange(maximum=start, inclusive=(True, False))
-        return chain(self.open.irange(start), before)
-
     def leave(self, task: Task, reason: str) -> None:
         """List a task as having no room now, for a reason of the policy's own."""
         self._reasons[task.id] = reason
@@ -99,13 +89,10 @@ class Room:
     def plan(self, policy: str) -> Plan:
         """The plan; what was not placed is unplaced; the score is the rent in $/s."""
         at, why = {task: self.workers[i].id for task, i in self.at.items()}, self._reasons
+        left = [task for task in self._graph.tasks if task.id not in at]
         return Plan(
             tuple(unchecked(Assignment, task=t, worker=w, reason=why[t]) for t, w in at.items()),
-            tuple(
-                Unplaced(task.id, why.get(task.id) or self._why(task))
-                for task in self._graph.tasks
-                if task.id not in at
-            ),
+            tuple(Unplaced(task.id, why.get(task.id) or self._why(task)) for task in left),
             rent_per_s(at, self._snapshot),
             policy=policy,
         )
@@ -125,11 +112,10 @@ def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
     needs = graph.needs[:, 1:]
     large = np.full(len(needs), bool(snapshot.workers))
     for one in {worker.usable for worker in snapshot.workers} if large.size else ():
-        usable = np.array([one.cpu_cores, one.memory_mb, one.disk_mb])
-        large &= (needs > usable * (1 + 2 * _SLACK) + 2 * _SLACK).any(axis=1)
+        large &= (needs > np.array([*one]) * (1 + 2 * _SLACK) + 2 * _SLACK).any(axis=1)
     for t in np.flatnonzero(large)[:1].tolist():
         task = graph.tasks[t]
-        most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
+        most = max(snapshot.workers, key=lambda worker: tuple(worker.usable)[:2])
         raise InfeasibleError(
             f"task {task.id!r} needs {task.demand}; the largest worker, {most.id!r}, has "
             f"{most.capacity}, of which {most.delta:.0%} (delta) may be taken. "

@@ -15,35 +15,31 @@ from scheduling.model import JobGraph, Move, Plan, Receipt
 __all__ = ["dropped_shares", "indices", "makeable", "split_names", "take_parts"]
 
 
+def _operators(graph: JobGraph) -> dict[str, str]:
+    return {task.id: task.operator for task in graph.tasks}
+
+
 def _receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
     """The tasks of the same operator on the target of a move; ``operators``: of each task."""
-    own = operators.get(move.task)
-    return [
-        name
-        for name, at in placement.items()
-        if at == move.target and name != move.task and operators.get(name, "") == own
-    ]
+    own, there = operators.get(move.task), [n for n, at in placement.items() if at == move.target]
+    return [name for name in there if name != move.task and operators.get(name, "") == own]
 
 
 def makeable(
     moves: Sequence[Move], placement: Mapping[str, str], graph: JobGraph, can: Collection[str]
 ) -> list[Move]:
     """The moves of parts of tasks that an actuator with these capabilities can make."""
-    operators = {task.id: task.operator for task in graph.tasks}
-    return [
-        one
-        for one in moves
-        if one.part < 1
-        and ("split" in can or ("spread" in can and _receivers(one, placement, operators)))
-    ]
+    parts, operators = [one for one in moves if one.part < 1], _operators(graph)
+    if "split" in can:
+        return parts
+    return [one for one in parts if "spread" in can and _receivers(one, placement, operators)]
 
 
 def take_parts(
     plan: Plan, receipt: Receipt, graph: JobGraph, estimate: LoadEstimate
 ) -> dict[str, int]:
     """Move the estimated load of split tasks; the number of tasks added to each operator."""
-    parts = [move for move in plan.moves if move.part < 1]
-    operators = {task.id: task.operator for task in graph.tasks}
+    parts, operators = [move for move in plan.moves if move.part < 1], _operators(graph)
     for move in parts:
         estimate.split(move.task, move.part, _receivers(move, plan.placement, operators))
     added = len(set(receipt.landed) - set(operators))

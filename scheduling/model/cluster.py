@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,15 +29,14 @@ class Resources(Checked):
     memory_mb: float
     disk_mb: Endless = 0.0
 
-    @property
-    def _each(self) -> tuple[float, float, float]:
-        return self.cpu_cores, self.memory_mb, self.disk_mb
+    def __iter__(self) -> Iterator[float]:
+        yield from (self.cpu_cores, self.memory_mb, self.disk_mb)
 
     def __add__(self, other: Resources) -> Resources:
-        return Resources(*(a + b for a, b in zip(self._each, other._each, strict=True)))
+        return Resources(*(a + b for a, b in zip(self, other, strict=True)))
 
     def __mul__(self, factor: float) -> Resources:
-        return Resources(*(one * factor for one in self._each))
+        return Resources(*(one * factor for one in self))
 
     def __str__(self) -> str:
         disk = f" and {self.disk_mb:g} MB of disk" if self.disk_mb else ""
@@ -45,11 +44,11 @@ class Resources(Checked):
 
     def less(self, taken: Resources) -> Resources:
         """What is left of these, at least 0 of each."""
-        return Resources(*(max(a - b, 0.0) for a, b in zip(self._each, taken._each, strict=True)))
+        return Resources(*(max(a - b, 0.0) for a, b in zip(self, taken, strict=True)))
 
     def within(self, limit: Resources) -> bool:
         """Whether each of the three is at most the limit's, up to rounding (Eqs. 1-4, 18-19)."""
-        pairs = zip(self._each, limit._each, strict=True)
+        pairs = zip(self, limit, strict=True)
         return all(one <= most * (1 + _ROUNDING) + _ROUNDING for one, most in pairs)
 
 
@@ -60,7 +59,7 @@ class DataNode(Checked):
     Args:
         host: its name.
         bandwidth_bytes_per_s: of its network; default 125e6 (1 Gbit/s).
-        latency_s: of its network, one way; default 1 ms.
+        latency_s: of its network, one way, in seconds; default 1 ms.
     """
 
     host: str
@@ -78,11 +77,11 @@ class Worker(Checked):
         capacity: its resources for tasks.
         slots: the number of concurrent tasks.
         price_per_s: its price in $/s; default 1 for all workers.
-        host: its machine; tasks on one host communicate without the network. Default: the id.
+        host: its machine, in which no network is between tasks. Default: the id.
         executor_id: Spark's id of the executor; None (default) if it is not an executor.
         tier: the name of its kind, for example m, l, xl; default empty.
-        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
-        latency_s: the one-way latency of its network; default 1 ms.
+        bandwidth_bytes_per_s: of its network; default 125e6 (1 Gbit/s).
+        latency_s: of its network, one way, in seconds; default 1 ms.
         delta: the share of the capacity that tasks may use (CETSA and LBA-CE, Eq. 17); default 0.8.
     """
 
@@ -111,11 +110,11 @@ class Worker(Checked):
 
 @dataclass(frozen=True)
 class Utilisation(Checked):
-    """The shares of CPU and memory in use (Eqs. 26 and 27).
+    """What is in use (Eqs. 26 and 27).
 
     Args:
-        cpu: the share of the CPU in use, in [0, 1].
-        memory: the share of the memory in use, in [0, 1]; default 0.
+        cpu: the share of the CPU.
+        memory: the share of the memory; default 0.
     """
 
     cpu: Share
@@ -145,7 +144,7 @@ _NO_ONE = Reserved()
 
 @dataclass(frozen=True)
 class Snapshot(Checked):
-    """The state of a cluster at one moment. Mappings contain only what was measured.
+    """The state of a cluster at one moment. Mappings contain only what was measured, default none.
 
     A measured value that is none (NaN, infinite, negative, of another kind) is left out, and named
     in ``ignored``.
@@ -153,7 +152,7 @@ class Snapshot(Checked):
     Args:
         time_s: the time on the controller's clock.
         workers: the available workers, with unique ids.
-        utilisation: per worker, over the last period; all mappings are empty by default.
+        utilisation: per worker, over the last period.
         tuples: per worker, the tuples processed in the period (Eq. 22).
         cost: per worker, the $ spent in the period (Eq. 22).
         busyness: per worker, B of Eq. 23 in [0, 1]; :func:`scheduling.busyness` computes it.
@@ -203,17 +202,19 @@ class Snapshot(Checked):
         """The workers by their ids."""
         return {worker.id: worker for worker in self.workers}
 
+    def taken(self, worker: str) -> Reserved:
+        """What others than the tasks of this job use of a ``worker``."""
+        return self.reserved.get(worker, _NO_ONE)
+
     @cached_property
     def free(self) -> dict[str, Resources]:
         """Per worker, delta times its capacity minus the reserved part, at least 0 of each."""
-        taken = self.reserved
-        return {w.id: w.usable.less(taken.get(w.id, _NO_ONE).resources) for w in self.workers}
+        return {one.id: one.usable.less(self.taken(one.id).resources) for one in self.workers}
 
     @cached_property
     def free_slots(self) -> dict[str, int]:
         """Per worker, its slots minus the reserved ones."""
-        taken = self.reserved
-        return {w.id: max(w.slots - taken.get(w.id, _NO_ONE).slots, 0) for w in self.workers}
+        return {one.id: max(one.slots - self.taken(one.id).slots, 0) for one in self.workers}
 
     @property
     def has_history(self) -> bool:

@@ -30,8 +30,8 @@ class Task(Checked):
         preferred: hosts or worker ids that store its data, equally preferred; default none.
         input_bytes: what it reads from there once; default 0.
         input_bytes_per_s: what it reads from there all the time; default 0.
-        cached: by host, the bytes that it has there; the largest is what it needs, and loads what
-            is missing after a move. Default none.
+        cached: by host, the bytes that it has there; a move loads what the largest has more.
+            Default none.
     """
 
     id: str
@@ -108,9 +108,7 @@ class JobGraph(Checked):
     @cached_property
     def needs(self) -> NDArray[np.float64]:
         """What each task (row) needs: a slot, cores, MB of memory, MB of disk. To be read only."""
-        every = [one.demand for one in self.tasks]
-        rows = [(1.0, one.cpu_cores, one.memory_mb, one.disk_mb) for one in every]
-        return np.array(rows, float).reshape(-1, 4)
+        return np.array([(1.0, *one.demand) for one in self.tasks], float).reshape(-1, 4)
 
     @cached_property
     def operators(self) -> dict[str, tuple[Task, ...]]:
@@ -216,21 +214,13 @@ class Plan(Checked):
 
     @property
     def summary(self) -> str:
-        """The plan in words: first the tasks without room, then the tasks of each worker.
-
-        >>> at = (Assignment("t0", "a", "cheapest"), Assignment("t1", "a", "cheapest"))
-        >>> print(Plan(at, (Unplaced("t2", "all 2 slots are taken"),), 0.5, policy="cetsa").summary)
-        1 of 3 tasks has no room now:
-          t2: all 2 slots are taken
-        cetsa: 2 tasks on 1 worker, 0.5 $/s
-          a: t0, t1
-        """
+        """The plan in words: first the tasks without room, then the tasks of each worker."""
 
         def many(count: int, what: str) -> str:
             return f"{count} {what}{'' if count == 1 else 's'}"
 
-        lines: list[str] = []
-        if left := len(self.unplaced):
+        left, lines = len(self.unplaced), list[str]()
+        if left:
             total = many(left + len(self.assignments), "task")
             lines.append(f"{left} of {total} {'has' if left == 1 else 'have'} no room now:")
         whys = grouped((one.reason, one.task) for one in self.unplaced)

@@ -17,7 +17,7 @@ from scheduling.protocols import Policy
 __all__ = ["CETSA", "GSBFD", "LBACE", "POLICIES", "DataLocality", "Exact", "FirstFit"]
 __all__ += ["LocalSearch", "Random", "ResourceAware", "RoundRobin", "Spread", "policy"]
 
-_KINDS = (CETSA, DataLocality, Exact, FirstFit, GSBFD, LBACE, LocalSearch, Random, ResourceAware)
+_KINDS = CETSA, DataLocality, Exact, FirstFit, GSBFD, LBACE, LocalSearch, Random, ResourceAware
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     **{kind.name: kind for kind in _KINDS},

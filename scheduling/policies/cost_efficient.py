@@ -13,10 +13,10 @@ from typing import ClassVar, Literal
 
 from sortedcontainers import SortedList
 
-from scheduling.load import EPSILON, average_fitness, cost_evaluation, fitness, guessed, task_load
+from scheduling.load import EPSILON, average_fitness, cost_evaluation, fitness, guessed
 from scheduling.model import JobGraph, Snapshot
 from scheduling.model.checks import Positive
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.greedy import Greedy, fill
 from scheduling.room import Room
 
 
@@ -110,32 +110,15 @@ class LBACE(Greedy):
     _needs_history: ClassVar[bool] = True
 
     def _place(self, room: Room, graph: JobGraph, snapshot: Snapshot) -> None:
-        high, low, why = split_at_mean(snapshot, self.epsilon)
+        high, low, whys = split_at_mean(snapshot, self.epsilon)
         at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
-        rank = {at[name]: place for place, name in enumerate([*high, *low])}
-        load, some = [0.0] * len(at), [i for i in rank if room.free[i][0]]
-        entries = [(0.0, rank[i], i) for i in some if rank[i] < len(high)]
-        queue: SortedList[tuple[float, int, int]] = SortedList(entries)
-        spill = [i for i in reversed(some) if rank[i] >= len(high)]
-        for task in graph.tasks:
-            entry = next((one for one in queue if room.fits(task, one[2])), None)
-            while entry is None and spill:
-                i = spill.pop()
-                queue.add((0.0, rank[i], i))
-                entry = (0.0, rank[i], i) if room.fits(task, i) else None
-            if entry is None:
-                continue
-            key, _, i = entry
-            worker = room.workers[i]
-            load[i] += task_load(task.demand, worker.capacity)
-            told = f"; least load, then {load[i]:.0%}" if self.spread == "least-loaded" else ""
-            room.place(task, i, why[worker.id] + told)
-            queue.remove(entry)
-            if room.free[i][0]:
-                # Where demands are not known, the share of the slots that are taken.
-                taken = load[i] or 1 - room.free[i][0] / worker.slots
-                key = {"literal": 0.0, "turns": key + 1}.get(self.spread, taken)
-                queue.add((key, rank[i], i))
+        order = [at[name] for name in (*high, *low)]
+
+        def why(i: int, load: float) -> str:
+            told = f"; least load, then {load:.0%}" if self.spread == "least-loaded" else ""
+            return whys[room.workers[i].id] + told
+
+        fill(room, graph.tasks, order, len(high), why, self.spread)
 
 
 def split_at_mean(

@@ -82,9 +82,8 @@ class _Program:
         every, tasks = _each(range(self.on.size)), len(self.graph.tasks)
         found = self._solve(self.costs, (every, tasks, tasks))
         if found is None:  # they do not all fit
-            most = len(
-                self._solve(-(np.arange(len(self.costs)) < self.on.size).astype(float)) or {}
-            )
+            placed = np.where(np.arange(len(self.costs)) < self.on.size, -1.0, 0.0)
+            most = len(self._solve(placed) or {})
             found = self._solve(self.costs, (every, most, most))
         return found or {}
 
@@ -92,16 +91,14 @@ class _Program:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
         empty, needs = Room(self.graph, self.snapshot), self.graph.needs
         self.rows += [(_each(of_task), 0, 1) for of_task in self.on]
-        for i in range(len(self.snapshot.workers)):
-            rented = {self.on.size + i: -1.0}
+        for i, on in enumerate(self.on.T):
+            rented, shares = {self.on.size + i: -1.0}, np.zeros(needs.shape)
             fits = np.array([empty.fits(task, i) for task in self.graph.tasks])
-            shares = np.zeros(needs.shape)
             shares[fits] = needs[fits] / empty.free[i]
-            self.most[self.on[:, i]] = fits
-            for of_kind in np.transpose(shares):
-                taken = dict(zip(self.on[:, i], of_kind, strict=True))
-                self.rows.append((taken | rented, -np.inf, 0))
-            self.rows += [({one: 1.0} | rented, -np.inf, 0) for one in self.on[:, i]]
+            self.most[on] = fits
+            taken = [dict(zip(on, of_kind, strict=True)) for of_kind in shares.T]
+            taken += [{one: 1.0} for one in on]
+            self.rows += [(one | rented, -np.inf, 0) for one in taken]
 
     def _streams(self) -> list[float]:
         """A stream costs the longest way, less what a shorter one saves; what variables cost."""

@@ -8,8 +8,9 @@ a scheduler for Spark on clouds with which CETSA and LBA-CE are compared (sectio
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar, Literal
 
 from sortedcontainers import SortedList
@@ -71,7 +72,8 @@ class RoundRobin(Greedy):
                 def why(passed: int, i: int, whose: str = whose) -> str:
                     return f"{whose}: turn of worker {i + 1} of {count}"
 
-                if room.first(task, room.turn(turn % count), why):
+                # Those from its turn on, then the others: the first ones have no room either.
+                if room.first(task, chain(room.open.irange(turn % count), room.open), why):
                     # Twister2: container i mod n, regardless of skipped ones.
                     turn = turn + 1 if self.restart else room.at[task.id] + 1
 
@@ -134,18 +136,41 @@ class Spread(Greedy):
     name: ClassVar[str] = "spread"
 
     def _place(self, room: Room, graph: JobGraph, snapshot: Snapshot) -> None:
-        queue: SortedList[tuple[float, float, int]] = SortedList((0.0, 0.0, i) for i in room.open)
-        for task in sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb)):
-            entry = next((one for one in queue if room.fits(task, one[2])), None)
-            if entry is None:
-                continue
-            load, _, i = entry
-            worker = room.workers[i]
-            load += task_load(task.demand, worker.capacity)
-            room.place(task, i, f"the least load, then {load:.0%}")
-            queue.remove(entry)
-            if room.free[i][0]:
-                queue.add((load, 1 - room.free[i][0] / worker.slots, i))
+        tasks = sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb))
+        order = list(room.open)
+        fill(room, tasks, order, len(order), lambda i, load: f"the least load, then {load:.0%}")
+
+
+def fill(
+    room: Room,
+    tasks: Iterable[Task],
+    order: Sequence[int],
+    first: int,
+    why: Callable[[int, float], str],
+    by: str = "least-loaded",
+) -> None:
+    """Place each task on the worker with the least load, of equal ones the first of an ``order``.
+
+    Of those after the ``first`` ones, the next is used when none has room. ``by``: of LBA-CE.
+    """
+    load, places = [0.0] * len(room.workers), [(0.0, rank, i) for rank, i in enumerate(order)]
+    queue, spill = SortedList(places[:first]), iter(places[first:])
+    for task in tasks:
+        entry = next((one for one in queue if room.fits(task, one[2])), None)
+        while entry is None and (entered := next(spill, None)):
+            queue.add(entered)
+            entry = entered if room.fits(task, entered[2]) else None
+        if entry is None:
+            continue
+        key, rank, i = entry
+        worker = room.workers[i]
+        load[i] += task_load(task.demand, worker.capacity)
+        room.place(task, i, why(i, load[i]))
+        queue.remove(entry)
+        if room.free[i][0]:
+            # Where demands are not known, the share of the slots that are taken.
+            taken = load[i] or 1 - room.free[i][0] / worker.slots
+            queue.add(({"literal": 0.0, "turns": key + 1}.get(by, taken), rank, i))
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ import numpy as np
 
 from scheduling.cost import CostModel, rent_per_s
 from scheduling.local_search import improve
-from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
 from scheduling.model.checks import Checked
 from scheduling.objective import Objective
 from scheduling.policies.cost_efficient import CETSA
 from scheduling.policies.greedy import GSBFD, FirstFit
 from scheduling.protocols import Policy
-from scheduling.room import Room
 
 __all__ = ["LocalSearch", "objective"]
 
@@ -73,14 +72,14 @@ class LocalSearch(Checked):
         begin = min(starts, key=lambda one: rank(one.placement))
         found = min(begin.placement, self._improved(begin.placement, graph, snapshot), key=rank)
         said = {(one.task, one.worker): one.reason for one in begin.assignments}
-        left = {one.task: one.reason for one in begin.unplaced}
-        room, position = Room(graph, snapshot), {name: i for i, name in enumerate(snapshot.by_id)}
-        for task in graph.by_id.keys() - found.keys():
-            room.leave(graph.by_id[task], left.get(task, "others take its room"))
-        for task, worker in found.items():
-            reason = said.get((task, worker), f"cheaper than {begin.policy} has it")
-            room.place(graph.by_id[task], position[worker], reason)
-        return room.plan(self.name)
+        whys, new = {one.task: one.reason for one in begin.unplaced}, f"cheaper than {begin.policy}"
+        left = [task for task in graph.by_id if task not in found]
+        return Plan(
+            tuple(Assignment(*pair, said.get(pair, f"{new} has it")) for pair in found.items()),
+            tuple(Unplaced(task, whys.get(task, "others take its room")) for task in left),
+            rent_per_s(found, snapshot),
+            policy=self.name,
+        )
 
     def _improved(
         self, start: Mapping[str, str], graph: JobGraph, snapshot: Snapshot

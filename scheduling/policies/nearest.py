@@ -7,18 +7,18 @@ al., "R-Storm", Middleware 2015: here delta limits CPU, too; resources are share
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduling.model import DataNode, JobGraph, Snapshot, Task, Worker
+from scheduling.model.checks import grouped
 from scheduling.policies.greedy import Greedy
 from scheduling.room import Room
-
-Network = tuple[float, float]  # bandwidth in bytes a second, latency in seconds
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,13 @@ class DataLocality(Greedy):
 
         Two latencies, and the bytes at the slower bandwidth; 0 if it stores them, or without input.
         """
-        if not task.preferred or {worker.id, worker.host} & set(task.preferred):
-            return 0.0
-        return _transfer_s(task, _network(worker), self._networks(snapshot))
+        place = snapshot.workers.index(worker)
+        return float(self._seconds_of(snapshot)(task)[place])
 
     def _place(self, room: Room, graph: JobGraph, snapshot: Snapshot) -> None:
-        known = self._networks(snapshot)
-        networks = [_network(worker) for worker in snapshot.workers]
-        kinds = set(networks)
-        at: dict[str, list[int]] = {}
-        for i, worker in enumerate(snapshot.workers):
-            for name in {worker.id, worker.host}:
-                at.setdefault(name, []).append(i)
+        seconds_of = self._seconds_of(snapshot)
         for task in graph.tasks:
-            by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
-            seconds = [by_kind[kind] for kind in networks]
-            for i in (i for holder in task.preferred for i in at.get(holder, ())):
-                seconds[i] = 0.0
+            seconds = seconds_of(task).tolist()
 
             def why(passed: int, i: int, seconds: list[float] = seconds) -> str:
                 nearer = sum(other < seconds[i] for other in seconds)
@@ -66,22 +56,27 @@ class DataLocality(Greedy):
 
             room.first(task, sorted(room.open, key=seconds.__getitem__), why)
 
-    def _networks(self, snapshot: Snapshot) -> dict[str, Network]:
-        """The network by host and worker id; the first of a name counts, workers before nodes."""
-        named = [(name, worker) for worker in snapshot.workers for name in (worker.id, worker.host)]
-        nodes = {node.host: _network(node) for node in reversed(self.data_nodes)}
-        return nodes | {name: _network(worker) for name, worker in reversed(named)}
+    def _seconds_of(self, snapshot: Snapshot) -> Callable[[Task], NDArray[np.float64]]:
+        """What gives of a task the seconds to each worker."""
+        own = [(one.bandwidth_bytes_per_s, one.latency_s) for one in snapshot.workers]
+        rates, latencies = np.array(own, float).reshape(-1, 2).T
+        named = [(name, i) for i, one in enumerate(snapshot.workers) for name in (one.id, one.host)]
+        there = grouped(named)
+        # The first of a name counts, workers before nodes.
+        known = {one.host: (one.bandwidth_bytes_per_s, one.latency_s) for one in self.data_nodes}
+        known |= {name: own[places[0]] for name, places in there.items()}
 
+        def seconds(task: Task) -> NDArray[np.float64]:
+            found = np.full(len(own), np.inf if task.preferred else 0.0)
+            for holder in task.preferred:
+                rate, away = known.get(holder, (rates, latencies))
+                took = away + latencies + task.input_bytes / np.minimum(rate, rates)
+                found = np.minimum(found, took)
+            for holder in task.preferred:
+                found[list(there.get(holder, ()))] = 0.0
+            return found
 
-def _network(one: Worker | DataNode) -> Network:
-    return one.bandwidth_bytes_per_s, one.latency_s
-
-
-def _transfer_s(task: Task, own: Network, known: Mapping[str, Network]) -> float:
-    """Seconds to a reader that stores nothing of a task's input; 0 without input."""
-    holders = (known.get(holder, own) for holder in task.preferred)
-    times = (away + own[1] + task.input_bytes / min(rate, own[0]) for rate, away in holders)
-    return min(times, default=0.0)
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -99,21 +94,20 @@ class ResourceAware(Greedy):
     def _place(self, room: Room, graph: JobGraph, snapshot: Snapshot) -> None:
         if not room.workers:
             return
-        free = np.array(room.free)
-        slots, cpu, memory, disk = free.T
+        free, needs = np.array(room.free), dict(zip(graph.by_id, graph.needs, strict=True))
+        slots, cpu, memory, _ = free.T
         per_cpu, per_memory = 1 / max(cpu.max(), 1e-12), 1 / max(memory.max(), 1e-12)
         hosts = np.unique([worker.host for worker in room.workers], return_inverse=True)[1]
         last = int(np.argmax(np.where(slots > 0, cpu * per_cpu + memory * per_memory, -1.0)))
         for task in _along(graph):
-            need = task.demand
-            fits = (slots > 0) & (cpu >= need.cpu_cores)
-            fits &= (memory >= need.memory_mb) & (disk >= need.disk_mb)
+            need = needs[task.id]
+            fits = (free >= need).all(axis=1)
             if not fits.any():
                 continue
             apart = np.where(hosts == hosts[last], 0.5, 1.0)
             apart[last] = 0.0
-            squares = ((cpu - need.cpu_cores) * per_cpu) ** 2 + apart**2
-            squares += ((memory - need.memory_mb) * per_memory) ** 2
+            squares = ((cpu - need[1]) * per_cpu) ** 2 + apart**2
+            squares += ((memory - need[2]) * per_memory) ** 2
             last = int(np.argmin(np.where(fits, squares, np.inf)))
             room.place(task, last, f"at distance {squares[last] ** 0.5:.3f}, the nearest")
             free[last] = room.free[last]
