@@ -6,6 +6,7 @@ the rebalancer's moves; and, if asked for, what the local search makes of the pr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from scheduling.history import LoadEstimate
 from scheduling.local_search import improve
 from scheduling.model import Assignment, JobGraph, Move, Plan, Resources, Snapshot, Unplaced
 from scheduling.model.checks import grouped, unchecked
+from scheduling.model.cluster import Reserved
 from scheduling.objective import Indices, Numbers, Objective, PlacementCost, Pricing
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.room import room_of
@@ -110,12 +112,16 @@ class Case:
 
     def repaired(self, reason: str) -> Proposal:
         """The present placement, and the tasks without a worker; others make room if they must."""
-        at, every = self.present, self.graph.by_id
-        if len(at) < len(every):
-            wanted = self.answer().placement
-            at = self._filled(at, wanted, every)
-            if len(at) < len(every):
-                at = max(at, self._with_fewer_moves(wanted), key=len)
+        at, tasks, taken = self.present, self.as_measured.by_id, dict(self.snapshot.reserved)
+        for name, worker in at.items():
+            old = taken.get(worker, Reserved())
+            taken[worker] = Reserved(old.slots + 1, old.resources + tasks[name].demand)
+        if rest := tuple(task for name, task in tasks.items() if name not in at):
+            left = dataclasses.replace(self.snapshot, reserved=taken)
+            beside = self.asked.policy.plan(JobGraph(rest), left, self.previous).placement
+            at = self._allowed({**at, **beside})
+        if len(at) < len(tasks):
+            at = max(at, self._with_fewer_moves(self.answer().placement), key=len)
         return self._priced(reason, at)
 
     def proposals(self, answer: Plan, moves: Sequence[Move]) -> list[Proposal]:
@@ -248,21 +254,20 @@ class Case:
                 less[i] -= size
         return self._filled(stay, wanted)
 
-    def _filled(
-        self, stay: Mapping[str, str], wanted: Mapping[str, str], tasks: Collection[str] = ()
-    ) -> dict[str, str]:
-        """Tasks that stay; others (the wanted ones) go where more is wanted, best not failed."""
+    def _filled(self, stay: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+        """Tasks that stay; the others go where more is wanted, best where that has not failed."""
         pricing, needs, found = self.pricing, self.as_measured.needs, dict(stay)
         names, at, position = list(self.snapshot.by_id), pricing.indices(stay), pricing.position
         failed = grouped((task, position[to]) for task, to in self.failed if to in position)
         free, (there, used) = self._left(at, needs), pricing.sums(at)
         count, load = pricing.sums(pricing.indices(wanted))
         count, load = count - there, load - used
-        rest = [task for task in tasks or wanted if task not in stay]
+        rest = [task for task in wanted if task not in stay]
         for task in sorted(rest, key=lambda task: -self.loads[task]):
             need = needs[pricing.number[task]]
-            rank = np.where((free >= need).all(axis=1), load - _LATER * (count <= 0), -np.inf)
+            rank = load - _LATER * (count <= 0)
             rank[list(failed.get(task, ()))] -= 2 * _LATER
+            rank[(free < need).any(axis=1)] = -np.inf
             i = int(rank.argmax())
             if rank[i] > -np.inf:
                 found[task] = names[i]

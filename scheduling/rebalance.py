@@ -63,7 +63,7 @@ class StStream(Checked):
     Example:
         >>> from scheduling.model import Task
         >>> workers = tuple(Worker(name, Resources(4, 4096), 2) for name in "ab")
-        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 1024)) for i in range(2)))
+        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(2, 2048)) for i in range(2)))
         >>> seen = Snapshot(0.0, workers, placement={"t0": "a", "t1": "a"})
         >>> [(move.task, move.source, move.target) for move in StStream().rebalance(graph, seen)]
         [('t0', 'a', 'b')]
