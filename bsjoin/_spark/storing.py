@@ -27,6 +27,7 @@ from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
 from bsjoin.options import Full
 from bsjoin.store import Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.store.names import VERSIONS
 
 __all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
 
@@ -334,7 +335,7 @@ def _newest_or_none(location: StorageLocation) -> Manifest | None:
     try:
         return versions.latest(location)
     except NotATableError:
-        if location.names("versions"):
+        if location.names(VERSIONS):
             raise
         return None
 

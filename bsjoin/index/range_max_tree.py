@@ -27,7 +27,8 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _BITS = 3
-_FAN = 1 << _BITS
+FAN = 1 << _BITS
+"""The children of a node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class RangeMaxTree:
         tree[: len(values)] = values
         built = cls(tree, len(values))
         for level, above in pairwise(built._levels()):
-            np.max(level.reshape(-1, _FAN), axis=1, out=above[: len(level) // _FAN])
+            np.max(level.reshape(-1, FAN), axis=1, out=above[: len(level) // FAN])
         return built
 
     def _levels(self) -> list[Int64s]:
@@ -97,8 +98,8 @@ class RangeMaxTree:
         """
         if max_pairs < 1:
             raise ValueError(f"max_pairs must be 1 or more, not {max_pairs}")
-        width = max(1, max_pairs // _FAN)
-        lines = [level.reshape(-1, _FAN) for level in self._levels()]
+        width = max(1, max_pairs // FAN)
+        lines = [level.reshape(-1, FAN) for level in self._levels()]
         waiting = np.flatnonzero(firsts < stops)
         for begin in range(0, len(waiting), width):
             stack = [_roots(waiting[begin : begin + width], firsts, stops, len(lines))]
@@ -118,7 +119,7 @@ class RangeMaxTree:
                     edge |= nodes == (stops.take(probes) - 1) >> _BITS * level
                     doubtful = np.flatnonzero(edge.take(parents))
                 probes = probes.take(parents)
-                nodes = (nodes.take(parents) << _BITS) + (children & (_FAN - 1))
+                nodes = (nodes.take(parents) << _BITS) + (children & (FAN - 1))
                 inside = _inside(level - 1, probes, nodes, firsts, stops, doubtful)
                 probes, nodes = probes[inside], nodes[inside]
                 if level > 1:
@@ -149,17 +150,17 @@ class RangeMaxTree:
         for level in levels:
             # Up to 7 nodes at either end stand beside the nodes of the level above, which the
             # last level has not.
-            bottom = stop if level is levels[-1] else np.minimum(stop, -(-first // _FAN) * _FAN)
-            top = np.maximum(bottom, stop // _FAN * _FAN)
+            bottom = stop if level is levels[-1] else np.minimum(stop, -(-first // FAN) * FAN)
+            top = np.maximum(bottom, stop // FAN * FAN)
             wanted = least.take(going)
             reached = np.zeros(len(going), np.bool_)
-            for place in range(_FAN):
+            for place in range(FAN):
                 for begin, end in ((first, bottom), (top, stop)):
                     value = level.take(np.minimum(begin + place, len(level) - 1))
                     reached |= (begin + place < end) & (value >= wanted)
             found[going[reached]] = True
             on = ~reached & (bottom < top)
-            going, first, stop = going[on], bottom[on] // _FAN, top[on] // _FAN
+            going, first, stop = going[on], bottom[on] // FAN, top[on] // FAN
             if not going.size:
                 break
         return found
@@ -179,11 +180,11 @@ class RangeMaxTree:
         for number, level in enumerate(levels):
             if (level[used:] != LEAST).any():
                 raise ValueError(f"level {number} of the tree is not filled up")
-            used = -(-used // _FAN)
+            used = -(-used // FAN)
             if level is levels[-1]:
                 break
             for begin, end in chunks(used):
-                children = level[begin * _FAN : end * _FAN].reshape(-1, _FAN)
+                children = level[begin * FAN : end * FAN].reshape(-1, FAN)
                 wrong = children.max(axis=1) != levels[number + 1][begin:end]
                 refuse(wrong, begin, f"level {number + 1} of the tree has a wrong maximum at node")
 
@@ -192,8 +193,8 @@ def _sizes(rows: int) -> list[int]:
     """How many entries each level of the tree has, rows first."""
     sizes = []
     while True:
-        nodes = -(-rows // _FAN)
-        sizes.append(nodes * _FAN)
+        nodes = -(-rows // FAN)
+        sizes.append(nodes * FAN)
         if nodes <= 1:
             return sizes
         rows = nodes

@@ -21,12 +21,12 @@ from bsjoin.errors import StoreError
 from bsjoin.host.processes import ProcessId
 from bsjoin.store import versions
 from bsjoin.store.location import StorageLocation
+from bsjoin.store.names import BUILDS, DATA, VERSIONS
 
 __all__ = ["Build", "begin", "sweep"]
 
 _log = logging.getLogger("bsjoin")
 
-_FOLDER = "builds"
 _MARK = re.compile(r"([0-9a-f]{32})-([0-9]{1,18})-([0-9A-Za-z.]+)")
 _UNKNOWN_AGE_US = 24 * 3_600_000_000
 _TEMPORARY = re.compile(r"\.(writable-|[0-9]{8,}\.).*")
@@ -54,7 +54,7 @@ class Build:
     @property
     def folder(self) -> str:
         """Its files, relative to the location."""
-        return f"{versions.DATA}/{self.name}"
+        return f"{DATA}/{self.name}"
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -104,9 +104,9 @@ def begin(location: StorageLocation) -> Build:
     Raises:
         StoreAccessError, StoreFullError: the location cannot be written to.
     """
-    made = location.missing_folders([_FOLDER, versions.DATA])
+    made = location.missing_folders([BUILDS, DATA])
     name = uuid.uuid4().hex
-    mark = f"{_FOLDER}/{name}-{now_us()}-{ProcessId.of(os.getpid())}"
+    mark = f"{BUILDS}/{name}-{now_us()}-{ProcessId.of(os.getpid())}"
     build = Build(location, name, mark, tuple(made))
     _running.add(name)
     try:
@@ -126,12 +126,12 @@ def sweep(location: StorageLocation) -> None:
     than a day ago.
     """
     with _warned(location):
-        for mark in location.names(_FOLDER):
+        for mark in location.names(BUILDS):
             found = _MARK.fullmatch(mark)
             if found is not None and _is_over(found[1], int(found[2]), found[3]):
                 _remove(location, found[1])
-                location.remove(f"{_FOLDER}/{mark}")
-        for folder in ("", "versions"):
+                location.remove(f"{BUILDS}/{mark}")
+        for folder in ("", VERSIONS):
             for name in filter(_TEMPORARY.fullmatch, location.names(folder)):
                 path = f"{folder}/{name}".lstrip("/")
                 if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
@@ -165,6 +165,6 @@ def _is_over(name: str, began_us: int, process: str) -> bool:
 
 def _remove(location: StorageLocation, name: str) -> None:
     """Remove the files of a build, unless a version has them."""
-    folder = f"{versions.DATA}/{name}"
+    folder = f"{DATA}/{name}"
     if folder not in versions.data_folders(location):
         location.remove(folder)

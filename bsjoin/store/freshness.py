@@ -23,6 +23,7 @@ from bsjoin._clock import now_us
 from bsjoin.errors import StaleTableError, StoreError
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import Manifest
+from bsjoin.store.names import FRESH
 
 __all__ = [
     "Mark",
@@ -36,7 +37,6 @@ __all__ = [
 
 _log = logging.getLogger("bsjoin")
 
-_FOLDER = "fresh"
 _NAME = re.compile(r"([0-9]{8,9})-([0-9]{1,18})-([0-9]{1,18})")
 _KEPT = 2  # of a version: a listing beside a renewal may miss the newest one
 
@@ -66,7 +66,7 @@ def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None
         read_us: when the reading of the source began, microseconds since the epoch.
     """
     try:
-        location.create(f"{_FOLDER}/{manifest.version:08d}-{read_us}-{now_us()}", b"")
+        location.create(f"{FRESH}/{manifest.version:08d}-{read_us}-{now_us()}", b"")
         same = [mark for mark in marks_in(mark_names(location)) if mark.version == manifest.version]
         for mark in sorted(same, key=lambda mark: mark.read_us)[:-_KEPT]:
             _remove(location, mark)
@@ -81,7 +81,7 @@ def is_confirmed_since(location: StorageLocation, newest: Manifest, since_us: in
 
 def mark_names(location: StorageLocation) -> list[str]:
     """The names of the marks of a table."""
-    return location.names(_FOLDER)
+    return location.names(FRESH)
 
 
 def marks_in(names: Iterable[str]) -> list[Mark]:
@@ -100,7 +100,7 @@ def remove_marks(location: StorageLocation, kept: Iterable[int]) -> None:
 
 def _remove(location: StorageLocation, mark: Mark) -> None:
     with contextlib.suppress(FileNotFoundError):
-        location.remove(f"{_FOLDER}/{mark.version:08d}-{mark.read_us}-{mark.noted_us}")
+        location.remove(f"{FRESH}/{mark.version:08d}-{mark.read_us}-{mark.noted_us}")
 
 
 def read_us(manifest: Manifest, successor: Manifest | None, marks: Iterable[Mark]) -> int:

@@ -1,4 +1,4 @@
-"""The manifest: the metadata of one immutable version of a table, as JSON.
+"""The manifest: the metadata of one immutable version of a table, as JSON (see format.md).
 
 Everyone who can write to the table's folder can write a manifest, so it is not trusted:
 :meth:`Manifest.from_bytes` validates all of it, and no other code reads manifests.
@@ -7,6 +7,7 @@ Everyone who can write to the table's folder can write a manifest, so it is not 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -14,27 +15,27 @@ from typing import Any
 
 import pyarrow as pa
 
+from bsjoin._version import __version__
 from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.sort_order import SortOrder, sort_orders
 from bsjoin.store import fields
-from bsjoin.store.segment_entries import (
-    SegmentInfo,
-    UnindexedInfo,
-    segment_entry,
-    unindexed_entry,
-)
+from bsjoin.store.names import LARGEST_NUMBER
+from bsjoin.store.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
 FORMAT = 1
+"""The number of the format in format.md: the only one that is read."""
+
 LARGEST = 32 << 20
 """The maximum size of a manifest in bytes: enough for about 600,000 files."""
 
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 _INTEGERS = ("byte", "short", "integer", "long")
+_WRITER = re.compile(r"bsjoin [0-9A-Za-z.+-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,7 @@ class Manifest:
         """
         data: dict[str, Any] = {
             "format": FORMAT,
+            "written_by": f"bsjoin {__version__}",
             "version": self.version,
             "activates_at_us": self.activates_at_us,
             "created_at_us": self.created_at_us,
@@ -256,16 +258,12 @@ class Manifest:
 
         Raises:
             NotATableError: it is not a valid manifest of this format; the error names the invalid
-                field. Nothing in it was imported, called or opened.
+                field, or the other format and who wrote it. Nothing in it was imported, called or
+                opened.
         """
         try:
             data = json.loads(content)
-            found = fields.value(data, "format")
-            if type(found) is not int or found != FORMAT:
-                raise NotATableError(
-                    f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: "
-                    "build the table again, or use the version of bsjoin that wrote it"
-                )
+            _check_format(data, where)
             return _manifest(data, version)
         except RecursionError:
             reason = "it is nested too deep"
@@ -287,6 +285,20 @@ def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
         pa.field(f"k{i}", pa.int64() if _fits_8_bytes(dtype) else dtype, nullable=False)
         for i, dtype in enumerate(types)
     ]
+
+
+def _check_format(data: Any, where: str) -> None:
+    """Refuse another format by its number, before anything else is looked at."""
+    found = fields.value(data, "format")
+    if type(found) is int and found == FORMAT:
+        return
+    writer = data.get("written_by")
+    named = isinstance(writer, str) and _WRITER.fullmatch(writer)
+    raise NotATableError(
+        f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: use "
+        f"{f'{writer}, which wrote it,' if named else 'the version of bsjoin that wrote it'} or a "
+        "later one wherever the table is read, or build the table again"
+    )
 
 
 def _fits_8_bytes(dtype: pa.DataType) -> bool:
@@ -321,12 +333,13 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     compared = len(schema) - len(columns)
     if fields.whole(data, "compared") != compared:
         raise ValueError(f"compared is {data['compared']}, and its keys need {compared}")
-    number = fields.whole(data, "version")
+    number = fields.whole(data, "version", 1, LARGEST_NUMBER)
     if version is not None and number != version:
         raise ValueError(f"version is {number}, and the file is that of version {version}")
     integers = len(keys) == 1 and keys[0].type in _INTEGERS and ranged is None
     segments = [
-        segment_entry(item, len(schema), integers) for item in fields.items(data, "segments")
+        SegmentInfo.from_json(item, len(schema), integers=integers)
+        for item in fields.items(data, "segments")
     ]
     for before, after in pairwise(segments):
         if before.first_hash >= after.first_hash:
@@ -336,7 +349,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     unindexed = None
     if data.get("unindexed") is not None:
         listed = fields.items(data, "unindexed")
-        unindexed = tuple(unindexed_entry(item, len(columns)) for item in listed)
+        unindexed = tuple(UnindexedInfo.from_json(item, len(columns)) for item in listed)
         names = {*(s.name for s in segments), *(s.name for s in unindexed)}
         if len(names) < len(segments) + len(unindexed):
             raise ValueError("unindexed names a segment twice, or one that has an index")

@@ -1,4 +1,4 @@
-"""Names in a folder that is not trusted: only plain relative names are accepted."""
+"""Names in a table's folder, which is not trusted: only plain relative names are accepted."""
 
 from __future__ import annotations
 
@@ -10,10 +10,32 @@ from collections.abc import Iterable
 from bsjoin._secrets import hidden
 from bsjoin.errors import StoreError
 
-__all__ = ["check_inside", "is_plain", "numbers_in"]
+__all__ = [
+    "BUILDS",
+    "DATA",
+    "FRESH",
+    "LARGEST_NUMBER",
+    "MARKS",
+    "READERS",
+    "VERSIONS",
+    "check_inside",
+    "is_plain",
+    "numbers_in",
+]
+
+# The folders of a table: see format.md.
+VERSIONS = "versions"
+DATA = "data"
+BUILDS = "builds"
+MARKS = "marks"
+FRESH = "fresh"
+READERS = "readers"
+
+LARGEST_NUMBER = 999_999_999
+"""The greatest number of a numbered file, which has eight digits or nine."""
 
 _PART = re.compile(r"[A-Za-z0-9._-]+")
-_NUMBER = re.compile(r"[0-9]{8,18}")
+_NUMBER = re.compile(r"[0-9]{8,9}")
 
 
 def is_plain(name: str) -> bool:

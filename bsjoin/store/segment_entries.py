@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from bsjoin.index import GREATEST, LEAST
+from bsjoin.index.checks import MAX_ROWS
 from bsjoin.store import fields
-from bsjoin.store.names import is_plain
+from bsjoin.store.names import DATA
 
-__all__ = [
-    "SegmentInfo",
-    "UnindexedInfo",
-    "column_file",
-    "index_file",
-    "segment_entry",
-    "unindexed_entry",
-]
+__all__ = ["MOST_ROWS", "SegmentInfo", "UnindexedInfo", "column_file", "index_file"]
 
-_MOST_ROWS = (1 << 31) - 1
+MOST_ROWS = MAX_ROWS - 1
+"""The most rows of a segment."""
+
+_SEGMENT = re.compile(rf"{DATA}/[A-Za-z0-9_-]{{1,80}}/[A-Za-z0-9_-]{{1,80}}")
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
-
-
-_Info = TypeVar("_Info", bound="_StoredRows")
 
 
 class _StoredRows:
     """What the metadata of both kinds of segments have in common."""
 
-    name: str
-    rows: int
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]
-    _positive: ClassVar[tuple[str, ...]] = ("rows",)
 
     @property
     def bytes(self) -> int:
@@ -42,23 +33,8 @@ class _StoredRows:
 
     def to_json(self) -> dict[str, Any]:
         """The metadata as a JSON object."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
-
-    @classmethod
-    def from_json(cls: type[_Info], data: dict[str, Any]) -> _Info:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            ValueError: a value is out of its range.
-            TypeError: a field is missing or unknown.
-        """
-        info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
-        counts = (*(getattr(info, name) for name in info._positive), *info.sizes)
-        if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
-            raise ValueError(f"{', '.join(info._positive)} and sizes are above 0: {counts}")
-        if len(info.sizes) != len(info.checksums):
-            raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
-        return info
+        lists = {"sizes": list(self.sizes), "checksums": list(self.checksums)}
+        return asdict(self) | lists  # type: ignore[call-overload,no-any-return]
 
 
 @dataclass(frozen=True)
@@ -85,7 +61,6 @@ class SegmentInfo(_StoredRows):
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]
     first_key: int | None = None
-    _positive: ClassVar[tuple[str, ...]] = ("rows", "keys", "longest_run")
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -94,15 +69,40 @@ class SegmentInfo(_StoredRows):
         return (index_file(self.name), *(column_file(self.name, i) for i in columns))
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
-        """The inverse of :meth:`to_json`; with its errors."""
-        info = super().from_json(data)
-        for name, value in (("first_hash", info.first_hash), ("first_key", info.first_key or 0)):
-            if not (type(value) is int and LEAST <= value <= GREATEST):
-                raise ValueError(f"{name}={value!r} is not an int64")
-        if not info.sizes:
-            raise ValueError("a segment has a size for its index")
-        return info
+    def from_json(
+        cls, item: Any, columns: int | None = None, *, integers: bool = True
+    ) -> SegmentInfo:
+        """The inverse of :meth:`to_json`, for data that is not trusted.
+
+        Args:
+            item: the JSON; fields that are not known are passed over.
+            columns: how many columns are stored, compared keys included; default None: any number.
+            integers: whether the key is one integer; default True.
+
+        Raises:
+            ValueError: names the invalid field.
+        """
+        files = None if columns is None else 1 + columns
+        name, sizes, checksums = _files(item, files, f"index and {columns} columns")
+        if not sizes:
+            raise ValueError(f"the segment {name!r} has no sizes, not even that of its index")
+        rows = fields.whole(item, "rows", 1, MOST_ROWS)
+        keys = fields.whole(item, "keys", 1, rows)
+        first_key = None
+        if item.get("first_key") is not None:
+            if not integers:
+                raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
+            first_key = fields.whole(item, "first_key", LEAST)
+        return cls(
+            name=name,
+            rows=rows,
+            keys=keys,
+            longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
+            first_hash=fields.whole(item, "first_hash", LEAST),
+            sizes=sizes,
+            checksums=checksums,
+            first_key=first_key,
+        )
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,12 @@ class UnindexedInfo(_StoredRows):
         """The names of the files, relative to the table's location."""
         return tuple(column_file(self.name, i) for i in range(len(self.sizes)))
 
+    @classmethod
+    def from_json(cls, item: Any, columns: int | None = None) -> UnindexedInfo:
+        """The inverse of :meth:`to_json`, as for :class:`SegmentInfo`."""
+        name, sizes, checksums = _files(item, columns, f"{columns} columns")
+        return cls(name, fields.whole(item, "rows", 1, MOST_ROWS), sizes, checksums)
+
 
 def index_file(name: str) -> str:
     """The name of the index of the segment ``name``."""
@@ -137,65 +143,28 @@ def column_file(name: str, number: int) -> str:
     return f"{name}.{number}.arrow"
 
 
-def segment_entry(item: Any, columns: int, integers: bool) -> SegmentInfo:
-    """A segment with an index.
+def _files(item: Any, files: int | None, what: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    """The name of a segment, and the sizes and checksums of its files.
 
     Args:
         item: the JSON.
-        columns: how many columns are stored, compared keys included.
-        integers: whether its key is one integer.
-
-    Raises:
-        ValueError: names the invalid field.
+        files: how many there are; None for any number.
+        what: they are.
     """
-    name, sizes, checksums = _files(item, 1 + columns, f"index and {columns} columns")
-    rows = fields.whole(item, "rows", 1, _MOST_ROWS)
-    keys = fields.whole(item, "keys", 1, rows)
-    first_key = None
-    if item.get("first_key") is not None:
-        if not integers:
-            raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
-        first_key = fields.whole(item, "first_key", LEAST)
-    return SegmentInfo(
-        name=name,
-        rows=rows,
-        keys=keys,
-        longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
-        first_hash=fields.whole(item, "first_hash", LEAST),
-        sizes=sizes,
-        checksums=checksums,
-        first_key=first_key,
-    )
-
-
-def unindexed_entry(item: Any, columns: int) -> UnindexedInfo:
-    """A segment without an index.
-
-    Args:
-        item: the JSON.
-        columns: how many columns can be selected.
-
-    Raises:
-        ValueError: names the invalid field.
-    """
-    name, sizes, checksums = _files(item, columns, f"{columns} columns")
-    return UnindexedInfo(name, fields.whole(item, "rows", 1, _MOST_ROWS), sizes, checksums)
-
-
-def _files(item: Any, files: int, what: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
-    """The name of a segment, and the sizes and checksums of its files."""
     name = fields.text(item, "name")
-    if not (is_plain(name) and name.count("/") == 2 and name.startswith("data/")):
-        raise ValueError(f"the segment name {fields.shown(name)} is not in a folder below 'data/'")
+    if not _SEGMENT.fullmatch(name):
+        raise ValueError(
+            f"the segment name {fields.shown(name)} is not in a folder below '{DATA}/'"
+        )
     sizes = fields.items(item, "sizes")
     checksums = fields.texts(item, "checksums")
-    if not len(sizes) == len(checksums) == files:
+    if not len(sizes) == len(checksums) == (len(sizes) if files is None else files):
         raise ValueError(
             f"the segment {name!r} has {len(sizes)} sizes and {len(checksums)} checksums for its "
-            f"{what}"
+            f"{'files' if files is None else what}"
         )
     if not all(type(size) is int and 0 < size <= GREATEST for size in sizes):
-        raise ValueError(f"the segment {name!r} has a size that is not a number of bytes")
+        raise ValueError(f"the segment {name!r} has one of sizes that is not a number of bytes")
     if not all(map(_CHECKSUM.fullmatch, checksums)):
         raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
     return name, tuple(sizes), checksums

@@ -22,6 +22,7 @@ from bsjoin.errors import StoreError
 from bsjoin.host.processes import ProcessId
 from bsjoin.store import fields
 from bsjoin.store.location import StorageLocation
+from bsjoin.store.names import READERS
 
 __all__ = ["RENEWED_EVERY_S", "Note", "Uses", "others"]
 
@@ -29,7 +30,6 @@ _log = logging.getLogger("bsjoin")
 
 RENEWED_EVERY_S = 300.0
 _COUNTS_FOR_US = 3 * round(RENEWED_EVERY_S * 1e6)
-_FOLDER = "readers"
 _NAME = re.compile(r"([0-9a-f]{32})-([0-9A-Za-z.]+)-([0-9]{1,18})")
 _LARGEST = 4 << 20
 _TRIES = 3
@@ -81,7 +81,7 @@ class Note:
         self._location = location
         process = str(ProcessId.of(os.getpid())) if ends_with_process else "0"
         self.writer = uuid.uuid4().hex
-        self._prefix = f"{_FOLDER}/{self.writer}-{process}"
+        self._prefix = f"{READERS}/{self.writer}-{process}"
         self._name: str | None = None
         self._written_us = 0
 
@@ -118,15 +118,15 @@ def others(location: StorageLocation, writers: Iterable[str]) -> Uses:
 
 def _others(location: StorageLocation, own: set[str]) -> Uses:
     found = Uses()
-    for name in location.names(_FOLDER):
+    for name in location.names(READERS):
         parts = _NAME.fullmatch(name)
         if parts is None or parts[1] in own:
             continue
         if not _counts(parts[2], int(parts[3])):
             with contextlib.suppress(OSError, StoreError):
-                location.remove(f"{_FOLDER}/{name}")
+                location.remove(f"{READERS}/{name}")
             continue
-        content = location.read(f"{_FOLDER}/{name}", _LARGEST)
+        content = location.read(f"{READERS}/{name}", _LARGEST)
         try:
             found |= Uses.from_bytes(content)
         except (TypeError, ValueError) as error:

@@ -20,11 +20,11 @@ from bsjoin.store import freshness
 from bsjoin.store.checksums import checksum
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import LARGEST, Manifest
+from bsjoin.store.names import DATA, MARKS, VERSIONS
 from bsjoin.store.opening import validate
 from bsjoin.store.versioned_folder import Activation, VersionedFolder, active_at
 
 __all__ = [
-    "DATA",
     "check_there",
     "data_folders",
     "is_marked",
@@ -43,16 +43,13 @@ __all__ = [
 
 _log = logging.getLogger("bsjoin")
 
-_FOLDER = "versions"
-_MARKS = "marks"
-DATA = "data"
 _ORPHAN_AGE_S = 24 * 3600.0
 _LONGEST_WAIT_S = 10.0
 _ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10)
 
 
 def _versions(location: StorageLocation) -> VersionedFolder:
-    return VersionedFolder(location, _FOLDER, ".json", LARGEST)
+    return VersionedFolder(location, VERSIONS, ".json", LARGEST)
 
 
 def numbers(location: StorageLocation) -> list[int]:
@@ -112,7 +109,7 @@ def check_there(location: StorageLocation) -> None:
 def _no_table(location: StorageLocation) -> NotATableError:
     return NotATableError(
         f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
-        f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
+        f"{VERSIONS!r}. Build one with BatchTable.build(df, on=..., path=...)"
     )
 
 
@@ -183,7 +180,7 @@ def is_marked(location: StorageLocation, manifest: Manifest, fingerprint: str) -
 
 def _mark(manifest: Manifest, fingerprint: str) -> str:
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:32]
-    return f"{_MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
+    return f"{MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
 
 
 def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest]) -> Manifest:
@@ -263,9 +260,9 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         gone.append(manifest)
     _versions(location).sweep(manifest.version for manifest in gone)
     kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
-    for name in location.names(_MARKS):
+    for name in location.names(MARKS):
         if not name.startswith(kept_marks):
-            location.remove(f"{_MARKS}/{name}")
+            location.remove(f"{MARKS}/{name}")
     freshness.remove_marks(location, [manifest.version for manifest in manifests[len(gone) :]])
     kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
     expendable = {_folder(name) for m in gone for name, _, _ in m.files}

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * The metadata of one version of a table; see {@code bsjoin/store/manifest.py}, which writes it.
+ * The metadata of one version of a table; see {@code bsjoin/store/format.md}.
  *
  * <p>It is not trusted: a name leads nowhere but into the table's data folder, and sizes, counts and
  * types are checked here or when a file is opened.
@@ -30,6 +30,8 @@ final class Manifest {
   /** The folder of the manifests in that of the table. */
   static final String FOLDER = "versions";
 
+  private static final int FORMAT = 1; // the only one that is read
+  private static final int LARGEST_NUMBER = 999_999_999; // of a version
   private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -77,6 +79,7 @@ final class Manifest {
       sizes = new long[node.path("sizes").size()];
       checksums = new String[sizes.length];
       boolean sized = sizes.length == before + columns && rows >= 1 && rows <= MOST_ROWS;
+      sized &= node.path("checksums").size() == sizes.length;
       for (int i = 0; i < sizes.length; i++) {
         sizes[i] = node.path("sizes").get(i).asLong();
         checksums[i] = node.path("checksums").path(i).asText();
@@ -129,7 +132,8 @@ final class Manifest {
   }
 
   private Manifest(JsonNode node, String where) throws IOException {
-    version = (int) whole(node, "version");
+    checkFormat(node, where);
+    version = (int) whole(node, "version", 1, LARGEST_NUMBER);
     activatesAtUs = whole(node, "activates_at_us");
     createdAtUs = whole(node, "created_at_us");
     readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
@@ -139,6 +143,11 @@ final class Manifest {
     }
     // From the tree that was checked: another reader may read the text in another way.
     columns = (StructType) DataType.fromJson(schema.toString());
+    if (!node.path("unique").isBoolean()
+        || !node.path("build_s").isNumber()
+        || !node.path("keys").isArray()) {
+      throw TableError.damaged(where, "its fields 'unique', 'build_s' and 'keys' are not all there");
+    }
     unique = node.path("unique").asBoolean();
     condition = condition(node.path("condition"));
     for (JsonNode key : node.path("keys")) {
@@ -147,8 +156,8 @@ final class Manifest {
     }
     keys = node.path("keys").toString();
     long count = whole(node, "compared");
-    if (whole(node, "format") != 1 || (count != 0 && count != keyTypes.size())) {
-      throw TableError.damaged(where, "it is not a manifest of this version of bsjoin");
+    if (count != 0 && count != keyTypes.size()) {
+      throw TableError.damaged(where, "its keys are not those that are compared");
     }
     compared = new DataType[(int) count];
     for (int i = 0; i < compared.length; i++) {
@@ -157,7 +166,11 @@ final class Manifest {
       compared[i] = hashed ? DataTypes.LongType : keyTypes.get(i);
     }
     JsonNode range = node.path("ranged");
-    rangeColumns = range.path("names").size();
+    rangeColumns = range.isMissingNode() || range.isNull() ? 0 : range.path("closed").isNull() ? 1 : 2;
+    boolean isClosed = rangeColumns < 2 || range.path("closed").isTextual();
+    if (range.path("names").size() != rangeColumns || !isClosed) {
+      throw TableError.damaged(where, "its field 'ranged' is neither of points nor of intervals");
+    }
     for (int i = 0; i < rangeColumns; i++) {
       rangeNames.add(range.path("names").get(i).asText());
       JsonNode type = range.path("types").path(i);
@@ -168,9 +181,6 @@ final class Manifest {
     }
     ranged = rangeColumns == 0 ? "" : ranged(range);
     closed = range.path("closed").asText("");
-    if (rangeColumns > 2) {
-      throw TableError.damaged(where, "it has more than two range columns");
-    }
     pointColumn = pointColumn(range);
     boolean isByInteger =
         keyTypes.size() == 1
@@ -240,6 +250,29 @@ final class Manifest {
 
   private static String ranged(JsonNode range) {
     return "[" + range.path("names") + "," + range.path("types") + "," + range.path("closed") + "]";
+  }
+
+  /** Refuse another format by its number, before anything else is looked at. */
+  private static void checkFormat(JsonNode node, String where) {
+    long found = whole(node, "format");
+    if (found != FORMAT) {
+      String writer = node.path("written_by").asText();
+      boolean isNamed = writer.matches("bsjoin [0-9A-Za-z.+-]{1,40}");
+      throw TableError.of(
+          "NotATableError",
+          where + " has format " + found + ", this bsjoin reads format " + FORMAT + ": use "
+              + (isNamed ? writer + ", which wrote it," : "the version of bsjoin that wrote it")
+              + " or a later one wherever the table is read, or build the table again");
+    }
+  }
+
+  private static long whole(JsonNode node, String field, long least, long most) {
+    long found = whole(node, field);
+    if (found < least || found > most) {
+      throw new IllegalArgumentException(
+          "its field '" + field + "' is " + found + ", not from " + least + " to " + most);
+    }
+    return found;
   }
 
   private static long whole(JsonNode node, String field) {
