@@ -137,7 +137,7 @@ class _Segment:
         arrays: dict[str, Any] = {}
         at = 0
         for name in names:
-            dtype = page[name]["Arrow type"].removeprefix("large_list<item: ").rstrip(">")
+            dtype = re.findall(r"\w+", page[name]["Arrow type"])[-1]
             at += {"string": 3}.get(dtype, 4 if "list" in page[name]["Arrow type"] else 2)
             if page[name]["buffer"].isdigit():
                 assert int(page[name]["buffer"]) == at - 1

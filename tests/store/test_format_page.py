@@ -184,7 +184,9 @@ def test_the_layouts_of_an_index_are_those_of_the_page() -> None:
     for kind in kinds:
         rows = [row for row in page if row["in"] in kind | {"every index"}]
         check_index_schema(
-            pa.schema([pa.field(code(row["column"]), types[row["Arrow type"]]) for row in rows])
+            pa.schema(
+                [pa.field(code(row["column"]), types[code(row["Arrow type"])]) for row in rows]
+            )
         )
 
 
