@@ -35,13 +35,13 @@ from scheduling.policies.local_search import LocalSearch
 from scheduling.policies.nearest import DataLocality, ResourceAware
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
 from scheduling.rebalance import StStream
-from scheduling.scalers import DS2, OERA, Load, Median, Probe, Scaler, Static
+from scheduling.scalers import DS2, OERA, Load, Probe, Scaler, Static
 
 __all__ = ["DataNode", "Edge", "JobGraph", "Reserved", "Resources", "Snapshot", "Task", "Worker"]
 __all__ += ["Assignment", "Move", "Plan", "Receipt", "Unplaced", "Utilisation", "busyness"]
 __all__ += ["CETSA", "GSBFD", "LBACE", "DataLocality", "Exact", "FirstFit", "LocalSearch", "Random"]
 __all__ += ["POLICIES", "ResourceAware", "RoundRobin", "Spread", "StStream", "policy"]
-__all__ += ["DS2", "OERA", "Bounds", "Elastic", "Load", "Median", "Probe", "Static"]
+__all__ += ["DS2", "OERA", "Bounds", "Elastic", "Load", "Probe", "Static"]
 __all__ += ["Controller", "CostModel", "Costs", "Decision", "Objective", "PlacementCost"]
 __all__ += ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler"]
 __all__ += ["Price", "SchedulingError", "errors", "priced"]

@@ -35,18 +35,21 @@ def main(args: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     example = commands.add_parser("example", help="print a cluster file to begin with")
     example.set_defaults(run=_example)
-    for name, (run, told, seconds) in _OF_FILES.items():
-        command = commands.add_parser(name, help=told)
+    made, names = {}, f"of {', '.join(POLICIES)}; "
+    for name, run, told, seconds in (
+        ("plan", _plan, "place the job: a table, reasons, costs", 3600.0),
+        ("explain", _explain, "ranks of the workers, and every policy's cost", 3600.0),
+        ("simulate", _simulate, "run the job under each policy", 300.0),
+    ):
+        command = made[name] = commands.add_parser(name, help=told)
         command.set_defaults(run=run)
         command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
         told = f"how long the job runs; {seconds:g}"
         command.add_argument("--seconds", type=float, default=seconds, help=told)
-        names = f"of {', '.join(POLICIES)}; "
-        if name == "plan":
-            command.add_argument("--policy", default="lba-ce", help=f"{names}lba-ce")
-        if name == "simulate":
-            command.add_argument("--policy", action="append", help=f"{names}all but exact")
-            command.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
+    made["plan"].add_argument("--policy", default="lba-ce", help=f"{names}lba-ce")
+    made["simulate"].add_argument("--policy", action="append", help=f"{names}all but exact")
+    told = "runs with other arrivals; 3"
+    made["simulate"].add_argument("--seeds", type=int, default=3, help=told)
     try:
         options = parser.parse_args(args)
         return options.run(options)  # type: ignore[no-any-return]
@@ -72,8 +75,8 @@ def _plan(options: argparse.Namespace) -> int:
     (most, deviates), rent = _balance(cluster, plan), rent_per_s(plan, snapshot)
     rows = [("task", "worker", "tier", "reason")]
     rows += [(one.task, "(none now)", "-", one.reason) for one in plan.unplaced]
-    for one in plan.assignments:
-        rows.append((one.task, one.worker, snapshot.by_id[one.worker].tier or "-", one.reason))
+    tier = {one.id: one.tier or "-" for one in snapshot.workers}
+    rows += [(one.task, one.worker, tier[one.worker], one.reason) for one in plan.assignments]
     lines = [
         _table(rows),
         "",
@@ -171,12 +174,12 @@ def _simulated(
     batches = [one for one in query.batches if one.start >= seconds / 5]
     if not batches:
         return 0.0, math.inf, 100.0, math.nan
-    waits = [(one.rows, one.end - arrived.second(one.offset + one.rows / 2)) for one in batches]
-    rows = math.fsum(count for count, _ in waits)
-    delay = math.fsum(count * wait for count, wait in waits) / rows
-    late = math.fsum(count for count, wait in waits if wait > _LATE_S)
+    rows = [one.rows for one in batches]
+    waits = [one.end - arrived.second(one.offset + one.rows / 2) for one in batches]
+    late = 100 * statistics.fmean((wait > _LATE_S for wait in waits), rows)
     balance = statistics.fmean(deviation(one.busy.values()) for one in batches)
-    return rows / (batches[-1].end - batches[0].start), delay, 100 * late / rows, balance
+    span_s = batches[-1].end - batches[0].start
+    return sum(rows) / span_s, statistics.fmean(waits, rows), late, balance
 
 
 def _balance(cluster: Cluster, plan: Plan) -> tuple[str, str]:
@@ -209,12 +212,6 @@ def _spread(values: Sequence[float]) -> str:
     shown = [f"{one:.0f}" if abs(one) >= 100 else f"{one:.3g}" for one in (mean, half)]
     return " ± ".join(shown[: min(len(values), 2)])
 
-
-_OF_FILES = {
-    "plan": (_plan, "place the job: a table, reasons, costs", 3600.0),
-    "explain": (_explain, "ranks of the workers, and every policy's cost", 3600.0),
-    "simulate": (_simulate, "run the job under each policy", 300.0),
-}
 
 if __name__ == "__main__":
     sys.exit(main())

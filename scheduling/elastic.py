@@ -9,9 +9,9 @@
     SETTLING --settle_s-------------------------------------> STEADY
     any --what was in vain comes or goes after all----------> CHANGING
 
-What is requested stands: the cluster fulfils it when it can, also after a refusal or a loss. The
-observed number is the only one that scalers see. A request in vain is repeated after a wait that
-doubles, from ten to 320 times ``patience_s``, in case it was lost, or when what is there changes.
+What is requested stands, also after a refusal or a loss; scalers see the observed number alone. A
+request in vain is repeated after a wait that doubles, from ten to 320 times ``patience_s``, in case
+it was lost, or when what is there changes.
 """
 
 from __future__ import annotations
@@ -89,11 +89,7 @@ def useful(cores: float, tasks: int, each: int = 1) -> int:
 
 
 def no_idle(count: int, tasks: int, each: int = 1) -> int:
-    """The fewest executors with as many turns as ``count``.
-
-    >>> [no_idle(count, 12) for count in (3, 5, 8, 40)]
-    [3, 4, 6, 12]
-    """
+    """The fewest executors with as many turns as ``count``; of 12 tasks 6 instead of 8."""
     turns = -(-tasks // (count * each))
     return -(-tasks // (turns * each))
 
@@ -131,7 +127,7 @@ class Elastic:
         self._now, self._there = 0.0, 0
         self._former, self._nearest = 0, 0  # the request before; how near it came to this one
         self._since, self._more = 0.0, 0
-        self._vain: tuple[int, int] | None = None  # more (1) or fewer (-1), and what was there
+        self._vain = 0, 0  # what was requested in vain: more (1) or fewer (-1) than was there
         self._wait_s, self._until = 0.0, 0.0
         self._wants: deque[tuple[float, int]] = deque()
 
@@ -143,8 +139,8 @@ class Elastic:
         self._now, self._there = now, there
         if not self.requests:
             self.requested = there
-        if self._vain is not None and (there - self._vain[1]) * self._vain[0] > 0:
-            self._vain, self._nearest = None, abs(self.requested - there)
+        if (there - self._vain[1]) * self._vain[0] > 0:
+            self._vain, self._nearest = (0, 0), abs(self.requested - there)
             self._become("changing")  # it was possible after all
         if self.state == "changing":
             return self._change()
@@ -152,12 +148,11 @@ class Elastic:
             if now - self._since < self.bounds.settle_s:
                 return self._note("settling")
             self._become("steady")
-        if load is None or not there:
-            wanted = self._clamped(there)
-            if there in (0, wanted):
-                return self._note("nothing measured" if there else "none is there")
-        else:
-            wanted = self._bounded(self.scaler.cores(load))
+        if not there:
+            return self._note("none is there")
+        wanted = self._clamped(there) if load is None else self._bounded(self.scaler.cores(load))
+        if load is None and wanted == there:
+            return self._note("nothing measured")
         self._wants.append((now, wanted))
         while len(self._wants) > 1 and self._wants[1][0] <= now - self.bounds.shrink_after_s:
             self._wants.popleft()
@@ -186,8 +181,7 @@ class Elastic:
         self._wait_s = longer if vain == self._vain else _WAIT * patience
         self._vain, self._until = vain, self._now + self._wait_s
         self._become("settling")
-        planned = f"planned with {self._there}, the request stands"
-        return self._note(f"{missing} after {patience:g} s: {planned}")
+        return self._note(f"{missing} after {patience:g} s: planned with these, the request stands")
 
     def _grow(self, wanted: int, load: Load | None) -> Step:
         self._more += 1
@@ -200,9 +194,8 @@ class Elastic:
 
     def _shrink(self, wanted: int) -> Step:
         there, requested, bounds = self._there, self.requested, self.bounds
-        most = max(one for _, one in self._wants)
+        most, waits = max(one for _, one in self._wants), self._now < self._until
         if self._now - self._wants[0][0] >= bounds.shrink_after_s:
-            waits = self._now < self._until
             if most < there * (1 - bounds.band) and not (waits and self._in_vain(-1)):
                 return self._request(most, f"no more than {most} for {bounds.shrink_after_s:g} s")
             if there <= most < requested and not waits and self._in_vain(1):
@@ -219,11 +212,9 @@ class Elastic:
     def _bounded(self, cores: float) -> int:
         there, each = self._there, self.each
         if not self.tasks:
-            return self._clamped(max(1, -int(-(cores - _ROUNDING) // each)))
+            return self._clamped(-int(-(cores - _ROUNDING) // each))
         count = useful(cores, self.tasks, each)
-        if cores <= there * each:
-            count = min(count, there)
-        count = self._clamped(count)
+        count = self._clamped(min(count, there) if cores <= there * each else count)
         if count > there:  # not for executors that would be idle in the last turn
             count = max(there, self.bounds.least, no_idle(count, self.tasks, each))
         return count

@@ -33,12 +33,12 @@ class ArgumentError(SchedulingError, ValueError):
 class ClusterFileError(ArgumentError):
     """A cluster file lacks a field, or holds one that cannot be used.
 
-    ``path`` has the names and positions that lead to the field.
+    ``line`` is that of the field, from 1; 0: it is not known.
     """
 
-    def __init__(self, message: str, path: tuple[object, ...] = ()) -> None:
+    def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
-        self.path = path
+        self.line = line
 
 
 class InfeasibleError(SchedulingError):

@@ -43,9 +43,8 @@ class Flow:
     """What came and went in some micro-batches; what the source hides is None.
 
     ``seconds``, in which rows ``arrived``, are from the start of the micro-batch before them to
-    that of the last, after which rows are ``waiting``. They ran for ``working_s``, with the rows
-    that are ``done``. A meter adds when it saw them (``until_s``), the seconds for which cores were
-    busy with them (``busy_s``), and for which they could be (``room_s``; 0: not known).
+    that of the last, after which rows are ``waiting``. They ran for ``working_s``. A meter adds
+    when it saw them, and for how long cores were busy with them and could be (0: not known).
     """
 
     seconds: float
@@ -82,12 +81,11 @@ def offsets(offset: Any) -> dict[str, float] | None:
             return None
     if is_number(offset):
         return {"": float(offset)}
-    if not isinstance(offset, Mapping):
+    if not isinstance(offset, Mapping) or any(isinstance(one, str) for one in offset.values()):
         return None
     found: dict[str, float] = {}
     for key, value in offset.items():
-        inner = None if isinstance(value, str) else offsets(value)
-        if inner is None:
+        if (inner := offsets(value)) is None:
             return None
         found |= {f"/{key}{path}": one for path, one in inner.items()}
     return found
@@ -191,10 +189,9 @@ class Meter:
         if found is None:
             return self._without_news(now, cores, status or {})
         seen = {"until_s": now, "busy_s": self._busy_s, "room_s": found.seconds * cores}
-        found = replace(self._told_of(found, now), **seen)
-        self._seen.append(found)
+        self._seen.append(replace(self._told_of(found, now), **seen))
         self._heard_s, self._busy_s = now, 0.0
-        return self._smoothed(found, cores)
+        return self._smoothed(self._seen[-1], cores)
 
     def _news(self, now: float, progress: Sequence[Progress]) -> Flow | None:
         """What came since the last look; None where nothing did, or a run begins."""

@@ -35,13 +35,12 @@ class LoadEstimate:
         return bool(self._mean)
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take the usage of the tasks into account; what is no usage is left out."""
+        """Take the usage of the tasks into account."""
         for name, used in snapshot.usage.items():
-            if 0 <= used.cpu_cores < math.inf:
-                mean = self._mean.setdefault(name, used.cpu_cores)
-                off, variance = used.cpu_cores - mean, self._variance.get(name, 0.0)
-                self._mean[name] = mean + (1 - _KEEP) * off
-                self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
+            mean = self._mean.setdefault(name, used.cpu_cores)
+            off, variance = used.cpu_cores - mean, self._variance.get(name, 0.0)
+            self._mean[name] = mean + (1 - _KEEP) * off
+            self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
         """The CPU cores of each task: as estimated, as demanded, as its operator's mean, or one."""
@@ -56,19 +55,18 @@ class LoadEstimate:
         """The largest standard deviation of a worker's load, as a share of the highest load."""
         sums, variances = defaultdict[str, float](float), defaultdict[str, float](float)
         for name, worker in placement.items():
-            if name in self._mean:
-                sums[worker] += self._mean[name]
-                variances[worker] += self._variance[name]
+            sums[worker] += self._mean.get(name, 0.0)
+            variances[worker] += self._variance.get(name, 0.0)
         highest = max(sums.values(), default=0.0)
-        return math.sqrt(max(variances.values(), default=0.0)) / highest if highest else 0.0
+        return math.sqrt(max(variances.values())) / highest if highest else 0.0
 
     def split(self, task: str, part: float, receivers: Sequence[str]) -> None:
         """Move a part of a task's load to other tasks, evenly; to none if there is none known."""
-        amount = self._mean.get(task, 0.0) * part
-        known = [name for name in receivers if name in self._mean] if amount else []
-        for name, more in [(task, -amount), *((name, amount / len(known)) for name in known)]:
-            if name in self._mean:
-                self._mean[name] += more
+        if amount := self._mean.get(task, 0.0) * part:
+            self._mean[task] -= amount
+            known = [name for name in receivers if name in self._mean]
+            for name in known:
+                self._mean[name] += amount / len(known)
 
 
 class History:
@@ -82,17 +80,15 @@ class History:
 
     def look(self, snapshot: Snapshot, used: Collection[str]) -> tuple[Snapshot, bool]:
         """A snapshot with the workers in use that it misses first; whether workers came or went."""
-        before = self._seen or snapshot
-        missing = frozenset(used).difference(snapshot.by_id)
-        once = missing.intersection(before.by_id) - self.missing
+        before, missing = self._seen or snapshot, frozenset(used).difference(snapshot.by_id)
+        self._seen = _with(snapshot, before, missing - self.missing)
         self.missing = missing
-        self._seen = _with(snapshot, before, once)
         return self._seen, self._seen.by_id.keys() != before.by_id.keys()
 
     def completed(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot between two looks, with the workers that the last look has kept."""
         self._seen = self._seen or snapshot
-        return _with(snapshot, self._seen, self.missing.intersection(self._seen.by_id))
+        return _with(snapshot, self._seen, self.missing)
 
     def ran(self, placement: Mapping[str, str], nowhere: Iterable[str] = ()) -> None:
         """Keep the workers of tasks; others run nowhere."""
@@ -113,16 +109,15 @@ class History:
         return {n: max([count, *self._counts[n]]) for n, count in parallelism.items()}
 
 
-def _with(snapshot: Snapshot, before: Snapshot, names: Collection[str]) -> Snapshot:
-    """A snapshot with some workers of an earlier one, in their order, and their metrics."""
-    names = set(names).difference(snapshot.by_id)
+def _with(snapshot: Snapshot, before: Snapshot, names: frozenset[str]) -> Snapshot:
+    """A snapshot with the workers of an earlier one that it lacks, in their order, and metrics."""
+    names = names & before.by_id.keys() - snapshot.by_id.keys()
     if not names:
         return snapshot
-    there = snapshot.by_id.keys() | names
-    old = [snapshot.by_id.get(w.id, w) for w in before.workers if w.id in there]
-    new = [worker for worker in snapshot.workers if worker.id not in before.by_id]
+    there = snapshot.by_id | {name: before.by_id[name] for name in names}
+    ordered = [there.pop(name) for name in before.by_id if name in there]
     metrics: dict[str, Any] = {}
     for what in _OF_WORKERS:
         was = {name: one for name, one in getattr(before, what).items() if name in names}
         metrics[what] = {**getattr(snapshot, what), **was}
-    return dataclasses.replace(snapshot, workers=(*old, *new), **metrics)
+    return dataclasses.replace(snapshot, workers=(*ordered, *there.values()), **metrics)

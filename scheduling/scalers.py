@@ -5,13 +5,12 @@ When an answer is acted on is decided by :class:`scheduling.elastic.Elastic`.
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import Checked, Positive, Share, SomeShare, number, rising, whole
+from scheduling.model.checks import Checked, Positive, Share, SomeShare, number, rising
 
 _USUAL_S = 2.0  # what any micro-batch leaves waiting, in seconds of arrival, is no backlog
 _AT_CAPACITY = 0.95  # of what the cores process: more input than this lets the buffer fill
@@ -160,12 +159,11 @@ class DS2(Checked):
 class OERA(Checked):
     """Grow when the buffer is nearly full or the input exceeds the capacity, shrink to the need.
 
-    Algorithm 1 as printed adds R(n), the occupancy of the input's buffer, up by Eq. 1; Eq. 2 gives
-    the instances that leave a share of upsilon. On noisy constant load it makes thousands of
-    changes a day (``python -m benchmarks run scaling-days``). Mended: the buffer is what the cores
-    process in the tolerated delay; Eq. 2 has the measured R(n) and the seconds that a change costs;
-    what the input needs, at ``rho`` busy, is a floor, and all that a shrink leads to. It is a
-    :class:`Probe` where arrival or backlog is hidden. Source: OERA, section 2.
+    Mended: the buffer is what the cores process in the tolerated delay; its occupancy R(n) is
+    measured; Eq. 2 has R(n) and the seconds that a change costs; what the input needs, at ``rho``
+    busy, is a floor, and all that a shrink leads to. A :class:`Probe` where arrival or backlog is
+    hidden. Algorithm 1 as printed adds R(n) up by Eq. 1: on noisy constant load it makes thousands
+    of changes a day (``python -m benchmarks run scaling-days``). Source: OERA, section 2.
 
     Args:
         alpha: grow above this occupancy of the buffer; default 0.8.
@@ -201,8 +199,8 @@ class OERA(Checked):
         super().__post_init__()
         rising(beta=self.beta, upsilon=self.upsilon, alpha=self.alpha)
         if self.downtime_s >= self.horizon_s:
-            most = f"give less than horizon_s={self.horizon_s!r}"
-            raise ArgumentError(f"downtime_s={self.downtime_s!r}: {most}")
+            given = f"downtime_s={self.downtime_s!r}, horizon_s={self.horizon_s!r}"
+            raise ArgumentError(f"{given}: give less for the first")
         if self.literal and self.buffer is None:
             raise ArgumentError("literal=True needs buffer=: the rows that the buffer holds")
 
@@ -235,33 +233,3 @@ class OERA(Checked):
             late = data / (load.per_core * (self.horizon_s - self.downtime_s))
             return max(load.rising / full, late)
         return min(load.arrival / full, load.cores) if taken < self.beta else load.cores
-
-
-class Median:
-    """Change every ``windows`` windows, to the median of what a scaler wanted in them.
-
-    It remembers these answers: one object per job. A baseline of OERA (section 4.2).
-
-    Args:
-        scaler: whose answers; None (default): ``OERA()``.
-        windows: the number of windows between changes, 1 or more; default 10.
-
-    >>> median = Median(DS2(target=0.8, band=0.0), windows=3)
-    >>> [median.cores(Load(10, rate, 500, 1.0, 0, 4)) for rate in (800, 2400, 2000, 0, 0)]
-    [4, 4, 5.0, 5.0, 5.0]
-    """
-
-    name: ClassVar[str] = "median"
-
-    def __init__(self, scaler: Scaler | None = None, *, windows: int = 10) -> None:
-        self._scaler, self._windows = scaler or OERA(), whole("windows", windows, least=1)
-        self._wants: list[float] = []
-        self._holds: float | None = None
-
-    def cores(self, load: Load) -> float:
-        """The median of the last full ``windows``, what there is before; see ``Scaler``."""
-        self._wants.append(self._scaler.cores(load))
-        if len(self._wants) == self._windows:
-            self._holds = statistics.median(self._wants)
-            self._wants.clear()
-        return load.cores if self._holds is None else self._holds

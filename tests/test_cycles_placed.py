@@ -302,7 +302,7 @@ def test_what_a_host_has_cached_is_known(
 def cached_by(ran: Ran, partitions: int) -> list[Any]:
     """By partition, the bytes on each host."""
     assert ran.cycles._placing is not None
-    return [task.cached for task in ran.cycles._placing._loop._monitor.tasks(partitions)]
+    return [task.cached for task in ran.cycles._placing._loop.monitor.tasks(partitions)]
 
 
 # The number of partitions
@@ -407,9 +407,9 @@ def test_what_did_not_run_did_not_run_elsewhere(
     found = ran.cycles._placing._loop
     assert found.last is not None
     assert (len(found.last.requested), len(found.last.landed)) == (3, ran_there)
-    assert found._controller.failed == frozenset()
-    assert found.plan is not None
-    assert found.plan.unplaced == ()
+    assert found.controller.failed == frozenset()
+    assert found.controller.plan is not None
+    assert found.controller.plan.unplaced == ()
 
 
 def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
@@ -542,9 +542,9 @@ def test_tasks_that_run_elsewhere_are_seen(
     found = ran.cycles._placing._loop
     assert found.last is not None
     assert found.last.share == 0
-    assert found._controller.failed == {("join-0", "away/9"), ("join-1", "away/9")}
-    assert found.plan is not None
-    assert set(found.plan.by_worker) == {"home/driver"}
+    assert found.controller.failed == {("join-0", "away/9"), ("join-1", "away/9")}
+    assert found.controller.plan is not None
+    assert set(found.controller.plan.by_worker) == {"home/driver"}
 
 
 def test_a_task_of_a_lost_executor_does_not_wait_while_others_have_theirs(
@@ -577,7 +577,7 @@ def test_a_placement_on_an_executor_that_died_has_not_failed(
     assert (ran.placed[0].requested, ran.placed[0].landed) == (2, 1)
     assert ran.cycles._placing is not None
     found = ran.cycles._placing._loop
-    assert found._controller.failed == frozenset()
+    assert found.controller.failed == frozenset()
     at_home.remove(away)
     # Missed once it keeps its task, which no executor has to wait for; missed twice it is lost.
     ran.run(stream(spark), stream(spark))
@@ -625,7 +625,8 @@ def test_a_dry_run_plans_logs_and_changes_nothing(
     ran.cycles.sink = sink
     with caplog.at_level(logging.INFO, "scheduling"):
         ran.run(stream(spark))
-    assert "dry run, round-robin: home/driver would have join-0, join-1" in caplog.text
+    assert "dry run, this would be requested: round-robin: 2 tasks on 1 worker" in caplog.text
+    assert "home/driver: join-0, join-1" in caplog.text
     assert ran.rows == [right()]
     assert seen == [False]
     (placed,) = ran.placed
@@ -704,7 +705,12 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Executor]) -> 
     )
     assert found.capabilities() == {"place", "move", "resize"}
     assert "scaling: none" in found.explain()
-    assert (found.partitions, found.plan, found.snapshot, found.last) == (2, None, None, None)
+    assert (found.partitions, found.controller.plan, found.monitor.seen, found.last) == (
+        2,
+        None,
+        None,
+        None,
+    )
     for _ in range(2):
         with found.cycle() as context:
             assert context.count == 0
@@ -718,9 +724,9 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Executor]) -> 
         found.last.requested == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.name)
     )
     assert found.last.workers == {HOME.name: 2}
-    assert len(found.decisions) == 2
-    assert found.snapshot is not None
-    assert found.snapshot.tuples == {HOME.name: ROWS}
+    assert len(found.controller.decisions) == 2
+    assert found.monitor.seen is not None
+    assert found.monitor.seen.tuples == {HOME.name: ROWS}
     told = found.explain()
     for words in ("policy: round-robin, asked in every cycle", "search: off", "hysteresis: 10 %"):
         assert words in told

@@ -6,17 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.papers.steering import ElasticSimulation
 from scheduling import JobGraph, Worker
-from scheduling.simulate import Arrivals, Simulation
+from scheduling.simulate import Arrivals
 
 __all__ = ["Buffered"]
 
 
-class Buffered(Simulation):
+class Buffered(ElasticSimulation):
     """A simulation whose rows wait in a buffer, and which a change keeps still.
 
     Args:
-        graph: as of a :class:`Simulation`.
+        graph: as of an :class:`~benchmarks.papers.steering.ElasticSimulation`.
         workers: as there.
         arrived: as there.
         buffer: rows that wait at most; ``lost`` counts what came beyond.

@@ -18,9 +18,10 @@ from benchmarks.papers import published
 from benchmarks.papers.claims import Row
 from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import CETSA, DEFAULT, GS_BFD, LBA_CE, ROUND_ROBIN, table_4
+from benchmarks.papers.steering import SimCluster
 from scheduling import Controller, Policy, Snapshot, policy
 from scheduling.load import EPSILON, deviation, planned_loads
-from scheduling.simulate import Arrivals, SimCluster, Simulation
+from scheduling.simulate import Arrivals, Simulation
 
 __all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run", "sensitivity"]
 

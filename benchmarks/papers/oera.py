@@ -17,9 +17,10 @@ import numpy as np
 from benchmarks.harness.outcome import Table
 from benchmarks.papers.buffered import Buffered
 from benchmarks.papers.claims import Row
+from benchmarks.papers.median import Median
 from benchmarks.papers.operators import Operator, demands
 from scheduling import Resources, Worker
-from scheduling.scalers import OERA, Load, Median, Scaler, Static
+from scheduling.scalers import OERA, Load, Scaler, Static
 from scheduling.simulate import Arrivals
 
 __all__ = ["NOTE", "Elastic", "compare", "over_time", "rows", "run", "tweets"]

@@ -20,11 +20,12 @@ import pyarrow as pa
 
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Table
+from benchmarks.papers.median import Median
 from benchmarks.papers.placement_live_cluster import Cluster
 from benchmarks.papers.placement_live_figures import percent, verdict
 from benchmarks.papers.placement_live_source import KEY_S, Curve, load, look_up
 from scheduling.elastic import Bounds, Step
-from scheduling.scalers import DS2, OERA, Median, Scaler, Static
+from scheduling.scalers import DS2, OERA, Scaler, Static
 from scheduling.spark.executors import Executors
 from scheduling.spark.scaling import Scaling
 

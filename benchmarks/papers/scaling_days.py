@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.papers.buffered import Buffered
+from benchmarks.papers.median import Median
 from benchmarks.papers.operators import Operator, demands
+from benchmarks.papers.steering import ElasticSimulation, scaled
 from scheduling import Resources, Worker
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter
-from scheduling.scalers import DS2, OERA, Load, Median, Scaler, Static
-from scheduling.simulate import Arrivals, Simulation, scaled
+from scheduling.scalers import DS2, OERA, Load, Scaler, Static
+from scheduling.simulate import Arrivals
 
 __all__ = ["DAY_S", "LOADS", "day", "literal_day", "measured", "run"]
 
@@ -45,7 +47,7 @@ _SCALERS: dict[str, Callable[[], Scaler]] = {
     "static, 4 cores": lambda: Static(4),
 }
 
-Query = TypeVar("Query", bound=Simulation)
+Query = TypeVar("Query", bound=ElasticSimulation)
 
 
 def _query(kind: type[Query], curve: Curve, seconds: int, start: int, **options: Any) -> Query:
@@ -59,7 +61,7 @@ def _query(kind: type[Query], curve: Curve, seconds: int, start: int, **options:
 
 def day(
     scaler: Scaler, curve: Curve, *, seconds: int = DAY_S, start: int = 4, **options: Any
-) -> tuple[Simulation, Elastic]:
+) -> tuple[ElasticSimulation, Elastic]:
     """Let the state machine scale a query by what a scaler wants.
 
     Args:
@@ -67,10 +69,10 @@ def day(
         curve: rows a second, as of :class:`~scheduling.simulate.Arrivals`.
         seconds: how long; default a day.
         start: executors at first; default 4.
-        options: of :class:`~scheduling.simulate.Simulation`.
+        options: of :class:`~benchmarks.papers.steering.ElasticSimulation`.
     """
     options = {"trigger_s": 5.0, "overhead_s": 0.3, "start_s": 8.0} | options
-    query = _query(Simulation, curve, seconds, start, **options)
+    query = _query(ElasticSimulation, curve, seconds, start, **options)
     elastic = Elastic(scaler, tasks=_TASKS, bounds=Bounds(most=_MOST))
     scaled(query, elastic, Meter(), seconds)
     return query, elastic
@@ -109,7 +111,7 @@ def literal_day(curve: Curve, *, seconds: int, seed: int = 1) -> tuple[Buffered,
     return query, changes
 
 
-def measured(query: Simulation, lost: float = 0.0) -> dict[str, float]:
+def measured(query: ElasticSimulation, lost: float = 0.0) -> dict[str, float]:
     """Rows lost, mean cores, and the mean and the longest wait of a micro-batch's rows."""
     waits = [
         (one.rows, one.end - query.arrived.second(one.offset + one.rows / 2))

@@ -10,9 +10,10 @@ from benchmarks.harness.outcome import Table
 from benchmarks.papers.claims import Row
 from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import st_stream
+from benchmarks.papers.steering import SimCluster
 from scheduling import JobGraph, Move, Rebalancer, Resources, StStream, Task
 from scheduling.load import deviation
-from scheduling.simulate import Arrivals, SimCluster, Simulation
+from scheduling.simulate import Arrivals, Simulation
 
 __all__ = ["BEFORE", "NOTE", "Skewed", "compare", "rows", "run", "use_table"]
 

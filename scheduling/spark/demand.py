@@ -3,12 +3,13 @@
 The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
 data: what the probe reads of its executor, over the useful time of all its tasks; without a probe
 1, an upper bound. All is kept by number of partitions: with another one each has other rows.
+Loads are smoothed by the controller's estimate alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,37 +21,22 @@ from scheduling.spark.seen import TaskSeen
 
 __all__ = ["Caches", "CachesSeen", "Demand", "EntriesSeen"]
 
-_KEEP = 0.5  # weight of the past
 _COUNTS = 16  # numbers of partitions of which something is kept
 _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
 
 
-def _mixed(old: float, new: float) -> float:
-    return _KEEP * old + (1 - _KEEP) * new
-
-
 @dataclass(frozen=True)
 class _Need:
-    """The smoothed needs of a partition."""
+    """What a partition needed in its last cycle."""
 
     cores: float = 0.0
     memory_mb: float = 0.0
     bytes_per_s: float = 0.0
     known: bool = False  # whether the share of its executor was known: else the cores are a guess
 
-    def after(self, before: _Need) -> _Need:
-        cores = _mixed(before.cores, self.cores)
-        if before.known != self.known:  # beside what is known a guess is none
-            cores = (before if before.known else self).cores
-        memory_mb = before.memory_mb
-        if self.memory_mb:  # 0 is unknown
-            memory_mb = max(_mixed(memory_mb, self.memory_mb), self.memory_mb)
-        bytes_per_s = _mixed(before.bytes_per_s, self.bytes_per_s)
-        return _Need(cores, memory_mb, bytes_per_s, before.known or self.known)
-
 
 class Demand:
-    """The needs of partitions, smoothed over cycles; a task takes ``task_cpus`` cores at most."""
+    """The needs of partitions; a task takes ``task_cpus`` cores at most."""
 
     def __init__(self, task_cpus: int = 1) -> None:
         self._task_cpus, self._needs = task_cpus, LRUCache[int, dict[int, _Need]](_COUNTS)
@@ -72,34 +58,28 @@ class Demand:
         """
         useful_s, wait_s = self._worked.pop(executor, (0.0, 0.0))
         if useful_s >= _LEAST_USEFUL_S:
-            share = min(1.0, cpu_s / max(useful_s, tasks_s - wait_s))
-            self._share[executor] = _mixed(self._share.get(executor, share), share)
+            self._share[executor] = min(1.0, cpu_s / max(useful_s, tasks_s - wait_s))
 
     def record(self, length_s: float, tasks: Sequence[TaskSeen]) -> None:
         """Take a cycle into account; a task with odd metrics keeps what it needed. O(tasks)."""
-        before = self._needs.get(len(tasks), {})
-        if before.keys() != {task.index for task in tasks}:
-            before = {}
-        found: dict[int, _Need] = {}
+        before, found = self._needs.get(len(tasks), {}), dict[int, _Need]()
         for task in tasks:
             if not task.odd:
-                share = self._share.get(task.executor)
+                old, share = before.get(task.index, _Need()), self._share.get(task.executor)
                 useful_s = task.useful_s * (1.0 if share is None else share)
-                cores, bytes_per_s = (
-                    max(task.cpu_s, useful_s) / length_s,
-                    task.shuffle_bytes / length_s,
-                )
-                need = _Need(cores, task.memory_mb, bytes_per_s, share is not None)
-                found[task.index] = need.after(before.get(task.index, need))
+                cores = max(task.cpu_s, useful_s) / length_s
+                if share is None and old.known:  # beside what is known a guess is none
+                    cores = old.cores
+                memory_mb = task.memory_mb or old.memory_mb  # 0 is unknown
+                known = old.known or share is not None
+                found[task.index] = _Need(cores, memory_mb, task.shuffle_bytes / length_s, known)
         mean = _Need(sum(need.cores for need in found.values()) / max(1, len(found)))
         found |= {one.index: before.get(one.index, mean) for one in tasks if one.odd}
         self._latest = self._needs[len(tasks)] = found
 
-    def usage(self, index: int) -> Resources | None:
-        """What a partition of the last cycle uses; None if it is unknown."""
-        if (need := self._latest.get(index)) is None:
-            return None
-        return _resources(min(need.cores, self._task_cpus), need.memory_mb)
+    def usage(self) -> dict[int, Resources]:
+        """What each partition of the last cycle used, where it is known."""
+        return {i: self._resources(one.cores, one.memory_mb) for i, one in self._latest.items()}
 
     def tasks(
         self,
@@ -119,27 +99,21 @@ class Demand:
         even = _Need(cores, max((need.memory_mb for need in last), default=0.0))
         at_once = sum(worker.capacity.cpu_cores for worker in workers)
         turns = max(1.0, self._task_cpus * count / at_once) if at_once else 1.0
-        most = min(self._task_cpus, max((w.usable.cpu_cores for w in workers), default=math.inf))
+        most = max((worker.usable.cpu_cores for worker in workers), default=math.inf)
         most_mb = max((worker.usable.memory_mb for worker in workers), default=math.inf)
         near = preferred if len(preferred) == count else [()] * count
-        needs = [known.get(i, even) for i in range(count)]
-        return tuple(
-            unchecked(
-                Task,
-                id=f"{operator}-{i}",
-                operator=operator,
-                index=i,
-                demand=_resources(min(need.cores, most), min(need.memory_mb / turns, most_mb)),
-                preferred=near[i],
-                input_bytes_per_s=need.bytes_per_s,
-                cached=cached[i],
-            )
-            for i, need in enumerate(needs)
-        )
+        found = []
+        for i in range(count):
+            need = known.get(i, even)
+            size = self._resources(min(need.cores, most), min(need.memory_mb / turns, most_mb))
+            more = {"input_bytes_per_s": need.bytes_per_s, "cached": cached[i]}
+            named = {"id": f"{operator}-{i}", "operator": operator, "index": i}
+            found.append(unchecked(Task, **named, demand=size, preferred=near[i], **more))
+        return tuple(found)
 
-
-def _resources(cores: float, memory_mb: float) -> Resources:
-    return unchecked(Resources, cpu_cores=float(cores), memory_mb=memory_mb)
+    def _resources(self, cores: float, memory_mb: float) -> Resources:
+        used = float(min(cores, self._task_cpus))
+        return unchecked(Resources, cpu_cores=used, memory_mb=memory_mb)
 
 
 @dataclass(frozen=True)
@@ -179,7 +153,7 @@ class Caches:
         self._table_bytes, self._tables = 0.0, set[str]()  # the hosts that have the table
         self._held = dict[str, float]()  # the bytes of entries, by the hosts that there are
         # By number of partitions: by host, the entries that each partition has loaded.
-        self._loaded = LRUCache[int, dict[str, defaultdict[int, int]]](_COUNTS)
+        self._loaded = LRUCache[int, dict[str, Counter[int]]](_COUNTS)
 
     def keep(self, hosts: Collection[str]) -> None:
         """Set the hosts that have executors; the others are forgotten."""
@@ -197,7 +171,7 @@ class Caches:
         for partition, name in hosts.items():
             if (entries := seen.entries.get(partition)) is not None:
                 held[name] = self._held[name] = max(held[name], entries.held_bytes)
-                loaded = self._loaded.setdefault(count, {}).setdefault(name, defaultdict(int))
+                loaded = self._loaded.setdefault(count, {}).setdefault(name, Counter())
                 loaded[partition] += entries.loaded
 
     def of(self, count: int) -> list[dict[str, float]]:
@@ -208,7 +182,7 @@ class Caches:
             return [table] * count  # one for all: a search looks at it once
         found = [dict(table) for _ in range(count)]
         for name, loaded in by_host.items():
-            total = sum(loaded.values())
+            total = loaded.total()
             for partition, entries in loaded.items():
                 # Where nothing was loaded the entries were there before, and are anybody's.
                 size = self._held[name] * (entries / total if total else 1 / len(loaded))

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from scheduling.cost import Price
 from scheduling.errors import ActuatorError
+from scheduling.model import Resources, Worker
 from scheduling.spark import internals
 from scheduling.spark.seen import Executor, executors_of
 
 __all__ = ["Executors"]
 
-_CONNECT = "Spark Connect does not show executors: use a classic session"
 _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
 
 
@@ -25,51 +25,42 @@ class Executors:
     """Observes the executors of a session and changes their number.
 
     Args:
-        spark: the session.
+        spark: a classic session, else ``ArgumentError``.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._leaving, self._run_s = spark, set[str](), dict[str, float]()
-        connect = internals.is_connect(spark)
-        self._status = None if connect else internals.StatusStore(spark)
-        self.reason = _CONNECT if connect else internals.only_executor(spark)
+        self._status = internals.StatusStore(spark)
+        dynamic = internals.is_on(spark, "spark.dynamicAllocation.enabled")
+        self.reason = internals.only_executor(spark) or (_DYNAMIC if dynamic else None)
         """Why the number cannot be changed; None if it can."""
-        if not connect and internals.is_on(spark, "spark.dynamicAllocation.enabled"):
-            self.reason = self.reason or _DYNAMIC
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
-        there, _ = executors_of(self._status.executors() if self._status else ())
+        there, _ = executors_of(self._status.executors())
         self._leaving &= {one.id for one in there}
         return there
 
-    def busy_s(self, there: Sequence[Executor] | None = None) -> float:
-        """Core seconds of tasks that ended since the last call, on those that are ``there``.
-
-        None (default): on those that are there now.
-        """
-        there = self.there() if there is None else there
+    def busy_s(self, there: Sequence[Executor]) -> float:
+        """Core seconds of tasks that ended since the last call, on those that are ``there``."""
         before, self._run_s = self._run_s, {one.id: one.run_s for one in there}
         return sum(max(0.0, now - before.get(name, 0.0)) for name, now in self._run_s.items())
 
     def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
-        """Request a number of executors; those that are too many leave.
+        """Request ``target`` executors, which stands; those that are too many leave: their ids.
 
-        The most expensive leave first, of these idle ones, of these the youngest: their ids come
-        back. Where ``spark.decommission.enabled`` is true they end their tasks first, else these
-        run again.
-
-        Args:
-            target: the number; the request stands until the next one.
-            prices: a price table; default none: all cost the same.
+        The most expensive by ``prices`` (default none) leave first, of these idle ones, of these
+        the youngest. Where ``spark.decommission.enabled`` is true they end their tasks first, else
+        these run again.
 
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
         """
 
         def order(one: Executor) -> tuple[bool, float, bool, int]:
-            stays = one.id not in self._leaving
-            return stays, -one.price_per_s(prices), one.running > 0, -int(one.id)
+            worker = Worker(one.name, Resources(one.cores, 0), one.cores, host=one.host)
+            price = next((row.price_per_s for row in prices if row.matches(worker)), 0.0)
+            return one.id not in self._leaving, -price, one.running > 0, -int(one.id)
 
         there = sorted(self.there(), key=order)
         spare = tuple(one.id for one in there[: max(0, len(there) - target)])

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from scheduling.errors import ActuatorError
+from scheduling.errors import ActuatorError, ArgumentError
 
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark on which these members were found and worked."""
@@ -127,6 +127,15 @@ def is_connect(spark: object) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def refuse_connect(spark: object) -> None:
+    """Raise :class:`~scheduling.errors.ArgumentError` for a session or query of Spark Connect."""
+    if is_connect(spark):
+        raise ArgumentError(
+            "executors and physical plans are looked at, and Spark Connect shows neither: use a "
+            "classic session, or Tiers alone"
+        )
+
+
 def only_executor(spark: SparkSession) -> str | None:
     """Why there is nothing to choose: a local master. None where there are executors."""
     why = f"the master is {spark.sparkContext.master}: there is one executor, the driver"
@@ -147,6 +156,7 @@ class StatusStore:
     """The driver's status store, written as JSON by the REST API's own writer."""
 
     def __init__(self, spark: Any) -> None:
+        refuse_connect(spark)
         self._jvm, self._gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
         self._context = _context(spark)
         self._store, self._tracker = self._context.statusStore(), self._context.statusTracker()
@@ -162,9 +172,7 @@ class StatusStore:
 
     def attempts(self, tag: str) -> tuple[list[dict[str, Any]], bool]:
         """The attempts of the stages of jobs with a tag, newest first; whether all jobs ended."""
-        found = [
-            self._tracker.getJobInfo(job) for job in sorted(self._tracker.getJobIdsForTag(tag))
-        ]
+        found = [*map(self._tracker.getJobInfo, sorted(self._tracker.getJobIdsForTag(tag)))]
         jobs = [one.get() for one in found if one.isDefined()]
         ended = len(jobs) == len(found) and all(str(job.status()) != "RUNNING" for job in jobs)
         told, none = [], self._gateway.new_array(self._jvm.double, 0)
@@ -256,17 +264,13 @@ def plan_of(df: DataFrame) -> tuple[Any, Any, int]:
     return execution, rdd, int(rdd.getNumPartitions())
 
 
-def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
-    """An RDD of the same partitions with these preferred locations; empty ones have none."""
-    return _run(spark, _PIN, "partitions cannot be pinned", rdd, "\n".join(locations))
-
-
-def to_frame(df: DataFrame, rdd: Any) -> DataFrame:
-    """An RDD of internal rows as a DataFrame with the schema of another."""
+def pinned(df: DataFrame, rdd: Any, locations: Sequence[str]) -> tuple[DataFrame, Any]:
+    """The rows of a DataFrame's RDD with these preferred locations, empty for none; their RDD."""
     spark: Any = df.sparkSession
-    with _needed("rows cannot be pinned"):
-        made = spark._jsparkSession.internalCreateDataFrame(rdd, df._jdf.schema(), False)
-        return DataFrame(made, spark)
+    with _needed("partitions cannot be pinned"):
+        found = _run(spark, _PIN, rdd, "\n".join(locations))
+        made = spark._jsparkSession.internalCreateDataFrame(found, df._jdf.schema(), False)
+        return DataFrame(made, spark), found
 
 
 def observed_metrics(spark: Any, execution: Any) -> dict[str, dict[str, Any]]:
@@ -283,7 +287,7 @@ def observed_metrics(spark: Any, execution: Any) -> dict[str, dict[str, Any]]:
 def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
     """The hosts that store each partition's data; none where the session cannot tell."""
     try:
-        lines = str(_run(spark, _HOSTS, "locations cannot be read", rdd)).split("\n")
+        lines = str(_run(spark, _HOSTS, rdd)).split("\n")
     except Exception as error:  # what a source says of its data is a hint
         _log.info("scheduling: where the data is stored is not known: %s", error)
         return []
@@ -302,8 +306,9 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
 
     To be repeated: Spark sets its own wait again when executors come or go. How many stages run.
     """
-    milliseconds, what = min(round(seconds * 1000), 2**31 - 1), "the wait of a stage cannot be set"
-    return int(_run(spark, _WAIT, what, _context(spark), rdd, milliseconds))
+    milliseconds = min(round(seconds * 1000), 2**31 - 1)
+    with _needed("the wait of a stage cannot be set"):
+        return int(_run(spark, _WAIT, _context(spark), rdd, milliseconds))
 
 
 @contextlib.contextmanager
@@ -334,10 +339,9 @@ def _needed(failure: str) -> Iterator[None]:
         raise ActuatorError(f"{failure} {verified}: {error}") from error
 
 
-def _run(spark: Any, script: str, failure: str, *arguments: Any) -> Any:
+def _run(spark: Any, script: str, *arguments: Any) -> Any:
     """What a script returns, in one call to the JVM."""
-    with _needed(failure):
-        return _compiled(spark.sparkContext._gateway, script).run(*arguments)
+    return _compiled(spark.sparkContext._gateway, script).run(*arguments)
 
 
 @lru_cache(maxsize=8)

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.controller import Controller
 from scheduling.decision import Decision
-from scheduling.errors import ActuatorError, ArgumentError
+from scheduling.errors import ActuatorError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy
@@ -72,6 +72,8 @@ class CycleContext:
     splits: Mapping[int, Mapping[int, float]]
     count: int = 0
     caches: CachesSeen | None = None
+    _pinned: pins.Pinned | None = None
+    _waiting: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def partitions(self) -> int:
@@ -88,9 +90,8 @@ class CycleContext:
 
     def observed(self) -> dict[str, dict[str, Any]]:
         """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
-        pinned = self.loop._pinned
         try:
-            return {} if pinned is None else pinned.observed()
+            return {} if self._pinned is None else self._pinned.observed()
         except Exception as error:  # the rows have already been processed
             self.loop._once.log("what was observed below the pins is not known", error)
             return {}
@@ -114,9 +115,8 @@ class Loop:
         operator: the name of the job in plans; default ``"join"``.
         partitions: the initial number. None (default): the number of the executors' cores.
         clock: a clock in seconds; default ``time.monotonic``.
-        splits: whether the caller spreads parts of a partition over others, as a rule for hot keys
-            does, if :attr:`CycleContext.splits` says so; default False: a split that would pay is
-            dropped, and the log and :attr:`PlacementResult.dropped` say so.
+        splits: whether the caller spreads parts of a partition, as a rule for hot keys does, if
+            :attr:`CycleContext.splits` says so; default False: they are dropped, which is told.
 
     Raises:
         ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
@@ -134,17 +134,12 @@ class Loop:
         clock: Clock = time.monotonic,
         splits: bool = False,
     ) -> None:
-        if internals.is_connect(spark):
-            raise ArgumentError(
-                "a live loop looks at executors and physical plans, and Spark Connect shows "
-                "neither: use a classic session, or Tiers alone"
-            )
-        options = self._options = Placement.of(placement)
+        options, self._status = Placement.of(placement), internals.StatusStore(spark)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
-        self._once, self._status = Once(), internals.StatusStore(spark)
+        self._options, self._once = options, Once()
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         self._alone = internals.only_executor(spark)
-        self._monitor = SparkMonitor(
+        self.monitor = SparkMonitor(
             self._status.executors,
             self._status.memory_mb(),
             operator,
@@ -155,6 +150,7 @@ class Loop:
             probe=Prober(spark, clock) if options.probe and self._alone is None else None,
             task_cpus=internals.task_cpus(spark),
         )
+        """Observes the executors; ``seen`` is its last snapshot."""
         self._sizes = Sizes(spark, options, scaler, begin)
         self._tiers = Tiers(spark, options.tiers) if options.tiers else None
         self._seen = Snapshot(0.0, ())  # of executors, or tiers, when the cycle began
@@ -163,17 +159,17 @@ class Loop:
         self._preferred: Sequence[tuple[str, ...]] = ()  # hosts that store a partition's data
         seen: Any = SimpleNamespace(snapshot=lambda: self._seen)
         given = ("rebalancer", "objective", "search", "cooldown_s", "hysteresis")
-        self._controller = Controller(
+        self.controller = Controller(
             seen,
             options.policy or RoundRobin(),
             self,
-            lambda counts: JobGraph(self._monitor.tasks(counts[operator], self._preferred)),
+            lambda counts: JobGraph(self.monitor.tasks(counts[operator], self._preferred)),
             {operator: begin},
             clock=clock,
             **{name: getattr(options, name) for name in given},
         )
+        """Has the active plan and the last 100 decisions."""
         self._began_s, self._tasks = 0.0, tuple[TaskSeen, ...]()  # of the last cycle
-        self._pinned: pins.Pinned | None = None  # of the cycle
         self.last: PlacementResult | None = None
         """The result of the last cycle; None before it."""
 
@@ -184,28 +180,13 @@ class Loop:
 
     @property
     def _decided(self) -> int:
-        return self._controller.parallelism[self._operator]
-
-    @property
-    def plan(self) -> Plan | None:
-        """The active plan; None before the first cycle."""
-        return self._controller.plan
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """The controller's last 100 steps."""
-        return self._controller.decisions
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The last snapshot of the executors; None before the first cycle."""
-        return self._monitor.seen
+        return self.controller.parallelism[self._operator]
 
     def explain(self) -> str:
         """Who decides what here, and why the last cycle ran as it did; some lines."""
         lines = ["placement: by Spark"]
         if self._options.policy is not None:
-            lines = self._controller.explain().splitlines()
+            lines = self.controller.explain().splitlines()
             if self._tiers is not None:
                 lines.append(f"tiers: every cycle runs on one, now on {self._tiers.chosen}")
         lines.append(f"scaling: {self._sizes.explain()}")
@@ -235,13 +216,11 @@ class Loop:
         if self._options.policy is None:
             return Receipt({}, {})
         if not self._options.dry_run:
-            unplaced = tuple(one.task for one in plan.unplaced)
-            pinned = Receipt(plan.placement, plan.placement, unplaced)
-            return pinned if self._tiers is None else self._tiers.apply(plan)
-        for worker, tasks in plan.by_worker.items():
-            _log.info("dry run, %s: %s would have %s", plan.policy, worker, ", ".join(tasks))
-        for one in plan.unplaced:
-            _log.info("dry run, %s: %s unplaced, %s", plan.policy, one.task, one.reason)
+            if self._tiers is not None:
+                return self._tiers.apply(plan)
+            left = tuple(one.task for one in plan.unplaced)
+            return Receipt(plan.placement, plan.placement, left)
+        _log.info("scheduling: dry run, this would be requested: %s", plan.summary)
         return Receipt({}, {})
 
     @contextlib.contextmanager
@@ -251,68 +230,59 @@ class Loop:
         An error of the caller is raised again, and the cycle is not recorded.
         """
         began_s = self._clock()
-        self._record(began_s)
+        if self._tasks and began_s > self._began_s:  # how long the last cycle was is known only now
+            length_s, tasks, self._tasks = began_s - self._began_s, self._tasks, ()
+            self.monitor.record(length_s, tasks)
+            self._sizes.record(self._began_s, length_s, tasks)
         decision = self._step(began_s)
         splits: dict[int, dict[int, float]] = {}
         if self._splits and not self._options.dry_run and decision and decision.plan:
             splits = indices(decision.plan.moves, decision.plan.placement, self._operator)
-        cycle, self._pinned = CycleContext(self, decision, splits), None
+        cycle = CycleContext(self, decision, splits)
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{uuid.uuid4()}"
         context.addJobTag(tag)
         try:
-            with contextlib.ExitStack() as self._stack:
+            with cycle._waiting:
                 yield cycle
                 self._look(cycle, tag)
         finally:
             context.removeJobTag(tag)
         self._began_s = began_s
 
-    def _record(self, now: float) -> None:
-        """Record the previous cycle: its length is known only now."""
-        length_s, tasks, self._tasks = now - self._began_s, self._tasks, ()
-        if tasks and length_s > 0:
-            self._monitor.record(length_s, tasks)
-            self._sizes.record(self._began_s, length_s, tasks)
-        elif tasks:
-            self._once.log("a cycle is not recorded", "the clock went backwards")
-
     def _step(self, now: float) -> Decision | None:
         """Observe, and adopt another size or ask the policy."""
         try:
-            before = self._monitor.there
-            seen = self._seen = self._monitor.snapshot()
-            self._there = before | self._monitor.there
+            before = self.monitor.there
+            seen = self._seen = self.monitor.snapshot()
+            there = self.monitor.there
+            self._there = before | there
             if self._tiers is not None:
                 self._seen = self._tiers.view(seen, self._named(self._there))
-            wanted = self._sizes.wanted(now, self._decided, [*self._monitor.there.values()])
-            decision = self._controller.step() if wanted == self._decided else self._adopt(wanted)
-            if self.plan is not None and self._options.policy is not None:
-                self._sizes.settle(seen, self.plan)
+            wanted = self._sizes.wanted(now, self._decided, [*there.values()])
+            decision = self.controller.step() if wanted == self._decided else self._adopt(wanted)
+            if self.controller.plan is not None and self._options.policy is not None:
+                self._sizes.settle(seen, self.controller.plan)
         except Exception as error:
             self._once.log("no new plan", error)
             return None
-        self._monitor.expected = self.partitions
+        self.monitor.expected = self.partitions
         for name, why in self._ignored.items():
             self._once.log(f"a metric of {name} is not believed", why)
-        if (plan := decision.plan) is not None and plan.fallback:
-            if len(self.decisions) > 1:
-                self._once.log(f"{plan.policy} fell back to", plan.fallback)
-            else:  # as is usual before anything has run
-                _log.info("scheduling: %s fell back to %s", plan.policy, plan.fallback)
+        plan, first = decision.plan, len(self.controller.decisions) == 1
+        if plan and plan.fallback and not first:  # at first it is as usual
+            self._once.log(f"{plan.policy} fell back to", plan.fallback)
         if decision.dropped:
-            shares = dropped_shares(decision.dropped)
-            _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
             why = _NO_PARTITION if self._splits else _HOW
             self._once.log("a heavy partition is not split", why)
         return decision
 
     @property
     def _ignored(self) -> dict[str, str]:
-        return {**self._seen.ignored, **self._monitor.ignored}
+        return {**self._seen.ignored, **self.monitor.ignored}
 
     def _adopt(self, count: int) -> Decision:
-        return self._controller.adopt({self._operator: count}, self._seen)
+        return self.controller.adopt({self._operator: count}, self._seen)
 
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         options, scaled = self._options, self._sizes.scaled
@@ -327,47 +297,49 @@ class Loop:
                 self._preferred = internals.preferred_hosts(self._spark, rdd)
             if cycle.count != self._decided and not (options.dry_run and scaled):
                 cycle.decision = self._adopt(cycle.count)
-                self._monitor.expected = cycle.count
+                self.monitor.expected = cycle.count
             if self._tiers is not None and not options.dry_run:
                 df = self._tiers.prepare(df)
-            return self._pin(df, cycle.count)
+            return self._pin(cycle, df)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
             self._once.log("this cycle is placed by Spark", error)
             return df
 
-    def _pin(self, df: DataFrame, count: int) -> DataFrame:
+    def _pin(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         """The rows, with partitions pinned by the plan; why they are not is warned of once.
 
         Without a plan it only marks the rows, so that where tasks ran can be observed.
         """
-        options, said = self._options, "the job is placed by Spark"
+        options, plan, said = self._options, self.controller.plan, "the job is placed by Spark"
         placement: Mapping[str, str] = {}
-        if options.policy and self.plan and not (options.dry_run or options.tiers):
-            placement = self.plan.placement
-            if self._alone is not None:
-                placement = {}
+        if options.policy and plan and not (options.dry_run or options.tiers):
+            if self._alone is None:
+                placement = plan.placement
+            else:
                 self._once.warn(f"{said}: {self._alone}")
+        at = [self._there.get(placement.get(name, "")) for name in self._names(cycle.count)]
         try:
-            names = (placement.get(f"{self._operator}-{i}", "") for i in range(count))
-            at = [self._there.get(name) for name in names]
-            pinned = self._pinned = pins.pin(df, at)
+            pinned = cycle._pinned = pins.pin(df, at)
             df, said = pinned.df, "tasks wait for executors as spark.locality.wait says"
-            self._stack.enter_context(pins.waiting(self._spark, pinned, options.locality_wait_s))
+            waiting = pins.waiting(self._spark, pinned, options.locality_wait_s)
+            cycle._waiting.enter_context(waiting)
         except ActuatorError as error:
             self._once.warn(f"{said}: {error}")
         return df
 
+    def _names(self, count: int) -> list[str]:
+        return [f"{self._operator}-{i}" for i in range(count)]
+
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
-        pinned, requested, landed = self._pinned, dict[str, str](), dict[str, str]()
-        if pinned is not None:
-            names = [f"{self._operator}-{i}" for i in range(len(pinned.requested))]
-            at = [None if one is None else one.name for one in pinned.requested]
-            if self._tiers is not None:
-                at = [self._tiers.chosen] * len(at)
-            requested = {name: one for name, one in zip(names, at, strict=True) if one}
+        requested, landed = dict[str, str](), dict[str, str]()
+        if (pinned := cycle._pinned) is not None:
+            names = self._names(len(pinned.requested))
+            tier = None if self._tiers is None else self._tiers.chosen
+            wanted = [tier or (one.name if one else "") for one in pinned.requested]
+            requested = {name: at for name, at in zip(names, wanted, strict=True) if at}
             try:
                 self._tasks = tasks_of(self._status, pinned, tag)
                 # A task that a copy overtook ran as requested.
@@ -378,8 +350,9 @@ class Loop:
                 self._once.log("where tasks ran is not known", error)
             if cycle.caches is not None:
                 executor = {task.index: task.executor for task in self._tasks}
-                self._monitor.caches(cycle.count, executor, cycle.caches)
-        decision, plan = cycle.decision, self.plan if self._options.policy is not None else None
+                self.monitor.caches(cycle.count, executor, cycle.caches)
+        decision, placed = cycle.decision, self._options.policy is not None
+        plan, decisions = self.controller.plan if placed else None, self.controller.decisions
         self.last = PlacementResult(
             decision,
             cycle.count,
@@ -387,7 +360,7 @@ class Loop:
             landed,
             Counter(landed.values()),
             {one.task: one.reason for one in plan.unplaced} if plan else {},
-            self.decisions[-1].idle if plan and self.decisions else {},
+            decisions[-1].idle if plan and decisions else {},
             cycle.splits,
             {} if decision is None else dropped_shares(decision.dropped),
             self._ignored,
@@ -406,21 +379,16 @@ class Loop:
         """
         names = self._named(self._there)
         alive = set(names.values())
-        if any(
-            at not in names or requested.get(t, names[at]) != names[at] for t, at in ran.items()
-        ):
+        if any(names.get(at) != requested.get(task, names.get(at, "")) for task, at in ran.items()):
             now, _ = executors_of(self._status.executors())
             names |= (found := self._named({one.name: one for one in now}))
             alive = set(found.values())
         landed = {task: names[at] for task, at in ran.items() if at in names}
-        told = {
-            t: at
-            for t, at in requested.items()
-            if t in ran and (landed.get(t) == at or at in alive)
-        }
+        told = requested.keys() & ran.keys()
+        told = {task for task in told if requested[task] in alive | {landed.get(task)}}
         if told:
             at = {task: landed.get(task, f"executor {ran[task]}") for task in told}
-            self._controller.observe(Receipt(told, at))
+            self.controller.observe(Receipt({task: requested[task] for task in told}, at))
         return landed
 
     def _named(self, there: Mapping[str, Executor]) -> dict[str | None, str]:

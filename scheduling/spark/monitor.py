@@ -49,8 +49,8 @@ class SparkMonitor:
 
     ``entries`` returns the executors in the form of Spark's REST API, ``probe`` a reading of each.
     How many tasks are ``expected`` in a cycle determines the slots of an executor. Rows and cost of
-    a worker (Eq. 22) are those of about ten cycles in which it had rows, and stay while it has
-    none: a worker is not forgotten because a policy left it.
+    a worker (Eq. 22) are those of about ten cycles in which it had rows: a worker is not forgotten
+    because a policy left it.
     """
 
     entries: Callable[[], Iterable[Mapping[str, Any]]]
@@ -66,9 +66,9 @@ class SparkMonitor:
 
     def __post_init__(self) -> None:
         self._demand, self._caches = Demand(self.task_cpus), Caches()
-        # Cycles since the last look.
+        # Cycles since the last look, and the tasks of the last one.
         self._new = deque[tuple[float, Sequence[TaskSeen]]](maxlen=_PERIODS)
-        self._last: Sequence[TaskSeen] = ()  # of the last cycle
+        self._last: Sequence[TaskSeen] = ()
         self._did = LRUCache[str | None, tuple[float, float]](_EXECUTORS)  # their rows and seconds
         self._uses: dict[str, _Use] = {}
         # Of the last look: its result, the executors by worker, and by executor, worker or task the
@@ -79,7 +79,7 @@ class SparkMonitor:
 
     def record(self, length_s: float, tasks: Sequence[TaskSeen]) -> None:
         """Record a finished cycle: how long after it the next one began, its tasks. O(tasks)."""
-        if not (tasks and sound(length_s) > 0):
+        if not tasks:
             return
         self._last = tasks
         self._new.append((length_s, tasks))
@@ -120,7 +120,7 @@ class SparkMonitor:
         self.ignored |= {name: task.odd for name, task in ran.items() if task.odd}
         at = {worker.executor_id: worker.id for worker in workers}
         placement = {name: at[one.executor] for name, one in ran.items() if one.executor in at}
-        usage = {name: self._demand.usage(ran[name].index) for name in placement}
+        usage = self._demand.usage()
         did = {one: self._did[one.executor_id] for one in workers if one.executor_id in self._did}
         self._caches.keep({worker.host for worker in workers})
         self.seen = Snapshot(
@@ -131,7 +131,7 @@ class SparkMonitor:
             cost={one.id: one.price_per_s * seconds for one, (_, seconds) in did.items()},
             busyness=busyness({name: list(use.samples) for name, use in self._uses.items()}),
             placement=placement,
-            usage={name: one for name, one in usage.items() if one is not None},
+            usage={name: usage[i] for name in placement if (i := ran[name].index) in usage},
         )
         return self.seen
 
@@ -142,32 +142,26 @@ class SparkMonitor:
         twice its even share: of light ones more fit on a worker than of heavy ones. A price table
         that gives slots goes before that.
         """
-        cpus, tasks = self.task_cpus, self.expected
-        at_a_time = sum(one.cores // cpus for one in found)
+        tasks, slots = self.expected, [one.cores // self.task_cpus for one in found]
+        at_a_time = sum(slots)
         turns = 2 * math.ceil(tasks / at_a_time) if 0 < at_a_time < tasks else 1
-        workers = (
-            Worker(
-                one.name,
-                Resources(one.cores, self.memory_mb),
-                one.cores // cpus * turns,
-                host=one.host,
-                executor_id=one.id,
-                delta=self.delta,
-            )
-            for one in found
-        )
+        workers = []
+        for one, count in zip(found, slots, strict=True):
+            named: dict[str, Any] = {"host": one.host, "executor_id": one.id, "delta": self.delta}
+            size = Resources(one.cores, self.memory_mb)
+            workers.append(Worker(one.name, size, count * turns, **named))
         return priced(workers, self.prices)
 
     def _utilisation(self, now: float, workers: Sequence[Worker]) -> dict[str, Utilisation]:
         """What is new of each worker, or its last value for some looks."""
-        readings = self.probe(list(self.there.values())) if self.probe else ()
+        readings = self.probe([*self.there.values()]) if self.probe else ()
         read = {one.executor: one for one in readings}
         ran = {task.executor for _, tasks in self._new for task in tasks}
         self._uses = {one.id: self._uses.get(one.id, _Use()) for one in workers}
-        found = {
-            one.id: self._measured(now, one, read.get(one.executor_id), one.executor_id in ran)
-            for one in workers
-        }
+        found = {}
+        for one in workers:
+            known = read.get(one.executor_id), one.executor_id in ran
+            found[one.id] = self._measured(now, one, *known)
         others = any(isinstance(new, Utilisation) for new in found.values())
         for name, new in found.items():
             use = self._uses[name]

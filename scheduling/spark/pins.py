@@ -1,10 +1,9 @@
 """Pin the partitions of a DataFrame to executors.
 
 The partitions of a ``CoalescedRDD`` store their preferred locations, so one with as many partitions
-as its parent can have any. A preference is not an order: Spark waits ``spark.locality.wait`` for
-the executor to be free, then runs the task elsewhere. It waits as long for an executor that is gone
-(seen on 4.3: 150 s and more). So :func:`waiting` sets the wait of the pinned stage only, and frees
-the tasks of lost executors.
+as its parent can have any. Spark waits ``spark.locality.wait`` for the executor to be free, also
+for one that is gone (seen on 4.3: 150 s and more), then runs the task elsewhere. So :func:`waiting`
+sets the wait of the pinned stage only, and frees the tasks of lost executors.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ class Pinned:
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
     """The rows and partitions of a DataFrame, each partition requested to run on an executor.
 
-    Code generation ends at this point of the plan. With adaptive execution the shuffles below run
-    immediately. The plan below is fixed: a filter on the result is not pushed down. O(partitions)
-    on the driver; one call to the JVM.
+    The plan below is fixed: code generation ends here, a filter on the result is not pushed down,
+    and with adaptive execution the shuffles run immediately. O(partitions); one call to the JVM.
 
     Args:
         df: any DataFrame that is not streaming (in ``foreachBatch`` it is not).
@@ -67,13 +65,11 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
     """
     execution, rdd, count = internals.plan_of(df)
     if count != len(executors):
-        raise ArgumentError(
-            f"there are {count} partitions, and executors for {len(executors)}: give one, or None, "
-            "for each"
-        )
+        told = f"there are {count} partitions, and executors for {len(executors)}"
+        raise ArgumentError(f"{told}: give one, or None, for each")
     locations = ["" if one is None else one.location for one in executors]
-    pinned = internals.pinned_rdd(df.sparkSession, rdd, locations)
-    return Pinned(internals.to_frame(df, pinned), int(pinned.id()), tuple(executors), execution)
+    made, pinned = internals.pinned(df, rdd, locations)
+    return Pinned(made, int(pinned.id()), tuple(executors), execution)
 
 
 @contextlib.contextmanager

@@ -62,10 +62,9 @@ class PlacementResult:
         '4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision'
         """
         decided = f"{self.decision.action}: {self.reason}" if self.decision else "no decision"
-        parts = f"{len(self.splits)} partitions split, " if self.splits else ""
-        parts += f"{len(self.dropped)} splits dropped, " if self.dropped else ""
-        parts += f"{len(self.ignored)} metrics ignored, " if self.ignored else ""
-        return (
-            f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
-            f"{len(self.unplaced)} without room, {parts}{len(self.idle)} workers idle; {decided}"
-        )
+        told = f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
+        told += f"{len(self.unplaced)} without room, "
+        told += f"{len(self.splits)} partitions split, " if self.splits else ""
+        told += f"{len(self.dropped)} splits dropped, " if self.dropped else ""
+        told += f"{len(self.ignored)} metrics ignored, " if self.ignored else ""
+        return f"{told}{len(self.idle)} workers idle; {decided}"

@@ -20,7 +20,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
-from scheduling.errors import ArgumentError
 from scheduling.flow import Limits, Meter, Progress, entry
 from scheduling.model import Plan, Snapshot
 from scheduling.model.checks import instance, number
@@ -110,7 +109,10 @@ class Sizes(_Follower):
         changes = options.executors is not None and not options.dry_run
         executors, elastic = Executors(spark) if changes else None, Elastic(scaler or Static())
         super().__init__(elastic, executors, options.price_table(), options.backlog)
-        self._spark, self._options = spark, options
+        self._spark, self._options, pause_s = spark, options, options.cooldown_s
+        self._bounds = Bounds(  # times in the proportions of the defaults
+            confirm=2 if pause_s else 1, shrink_after_s=2 * pause_s, settle_s=pause_s / 3
+        )
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
         self._cpus = internals.task_cpus(spark)
         mine = executors is not None and executors.reason is None and not self.scaled
@@ -141,14 +143,7 @@ class Sizes(_Follower):
             slots = slots or before
         partitions = self._options.partitions or (1, max(slots, 1))
         least, most = (self.executors and self._options.executors) or partitions
-        cooldown_s = self._options.cooldown_s  # times in the proportions of the defaults
-        self._elastic.bounds = Bounds(
-            least=least,
-            most=most,
-            confirm=2 if cooldown_s else 1,
-            shrink_after_s=2 * cooldown_s,
-            settle_s=cooldown_s / 3,
-        )
+        self._elastic.bounds = replace(self._bounds, least=least, most=most)
         query = internals.running_query(self._spark)
         step = self._follow(now, cores, busy_s, query, self._own, None)
         self.reason = f"{self._elastic.scaler.name}: {step.reason}"
@@ -195,8 +190,8 @@ class Scaling(_Follower):
             query.awaitTermination()
 
     As a context manager, or between :meth:`start` and :meth:`stop`, it runs :meth:`step` in a
-    thread of its own, which logs failures, each cause once; or call :meth:`step` yourself.
-    Executors must be the query's alone: what else runs in the application counts as its load.
+    thread, which logs failures, each cause once; or call :meth:`step` yourself. Executors must be
+    the query's alone: what else runs in the application counts as its load.
 
     Args:
         query: the query. None: it is not known yet; set the attribute before the next step.
@@ -237,12 +232,8 @@ class Scaling(_Follower):
     ) -> None:
         instance(Scaler, "a scaler, as scheduling.scalers.OERA()")("scaler", scaler)
         least, most = pair("executors", executors)
+        internals.refuse_connect(query)
         spark = spark or SparkSession.active()
-        if internals.is_connect(spark) or internals.is_connect(query):
-            raise ArgumentError(
-                "Scaling looks at executors, which Spark Connect does not show: use a classic "
-                "session, or dynamic allocation"
-            )
         bounds = replace(bounds or Bounds(), least=least, most=most)
         elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
         super().__init__(elastic, Executors(spark), tuple(prices), backlog, window_s)
@@ -262,9 +253,6 @@ class Scaling(_Follower):
         Args:
             now: seconds; None (default): the clock's.
             load: measured elsewhere; None (default): from the query's progress.
-
-        Returns:
-            What was decided; see :class:`scheduling.elastic.Step`.
         """
         now = self._clock() if now is None else now
         if self._stays():
@@ -298,16 +286,13 @@ class Scaling(_Follower):
 
     def explain(self) -> str:
         """In words: the scaler, the bounds, what was requested, what is there and why."""
-        elastic, last = self._elastic, "no step yet"
-        if self.steps:
-            last = f"last step: {self.steps[-1].there} are there, {self.steps[-1].reason}"
-        if self.executors.reason is not None:
-            last = f"not scaled: {self.executors.reason}"
+        one, why = self._elastic, self.executors.reason
+        last = f"last step: {self.steps[-1].reason}" if self.steps else "no step yet"
         return (
-            f"scaler {elastic.scaler.name}, {elastic.bounds.least} to {elastic.bounds.most} "
-            f"executors of {elastic.each} cores, tasks: {elastic.tasks or 'unknown'}\n"
-            f"{elastic.state}: {elastic.requests} requests, last {elastic.requested or None}\n"
-            f"load: {self.load or 'nothing measured'}\n{last}"
+            f"scaler {one.scaler.name}, {one.bounds.least} to {one.bounds.most} executors of "
+            f"{one.each} cores, tasks: {one.tasks or 'unknown'}\n"
+            f"{one.state}: {one.requests} requests, last {one.requested or None}\n"
+            f"load: {self.load or 'nothing measured'}\n{f'not scaled: {why}' if why else last}"
         )
 
     def _steps(self) -> None:

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scheduling.cost import Price
-from scheduling.model import Resources, Worker
-
 if TYPE_CHECKING:
     from scheduling.spark.internals import StatusStore
     from scheduling.spark.pins import Pinned
@@ -67,11 +64,6 @@ class Executor:
         """
         return f"executor_{self.host.replace('_', '-')}_{self.id}"
 
-    def price_per_s(self, prices: Sequence[Price]) -> float:
-        """In $/s: of the first of ``prices`` that matches its host or ``host/id``; else 0."""
-        one = Worker(self.name, Resources(self.cores, 0), self.cores, host=self.host)
-        return next((row.price_per_s for row in prices if row.matches(one)), 0.0)
-
 
 def executors_of(
     entries: Iterable[Mapping[str, Any]],
@@ -86,23 +78,13 @@ def executors_of(
         host = str(one.get("hostPort") or "").rpartition(":")[0]
         if not (one.get("isActive") and host) or name == "driver":
             continue
-        if not (isinstance(name, str) and name):
-            odd[f"executor {name}"] = f"id={name!r}: it is no worker"
-        elif not sound(cores) >= 1:
-            odd[f"executor {name}"] = f"totalCores={cores!r}: it is no worker"
-        else:
-            running = sound(one.get("activeTasks"))
-            found.append(
-                Executor(
-                    host,
-                    name,
-                    int(sound(cores)),
-                    run_s=sound(one.get("totalDuration"), 1e3),
-                    running=int(running) if running >= 0 else 0,
-                    memory=sound(one.get("memoryUsed"), sound(one.get("maxMemory")) or 1.0),
-                    profile=one.get("resourceProfileId"),
-                )
-            )
+        if not (isinstance(name, str) and name and sound(cores) >= 1):
+            odd[f"executor {name}"] = f"id={name!r}, totalCores={cores!r}: it is no worker"
+            continue
+        run_s, running = sound(one.get("totalDuration"), 1e3), sound(one.get("activeTasks"))
+        memory = sound(one.get("memoryUsed"), sound(one.get("maxMemory")) or 1.0)
+        seen = int(sound(cores)), run_s, int(max(0.0, running)), memory
+        found.append(Executor(host, name, *seen, one.get("resourceProfileId")))
     found.sort(key=lambda one: (int(one.id) if one.id.isdigit() else 0, one.id))
     return tuple(found), odd
 

@@ -63,12 +63,10 @@ class Tier(Checked):
 
     def profile(self) -> ResourceProfile:
         """The resource profile that only this tier satisfies."""
-        executor = (
-            resource.ExecutorResourceRequests().cores(self.cores).memory(f"{self.memory_mb}m")
-        )
+        executor = resource.ExecutorResourceRequests().resource(self.resource, 1)
+        executor = executor.cores(self.cores).memory(f"{self.memory_mb}m")
         task = resource.TaskResourceRequests().cpus(1).resource(self.resource, _SHARE)
-        builder = ResourceProfileBuilder().require(executor.resource(self.resource, 1))
-        return builder.require(task).build
+        return ResourceProfileBuilder().require(executor).require(task).build
 
 
 class Tiers:
@@ -80,16 +78,15 @@ class Tiers:
     """
 
     def __init__(self, spark: SparkSession, tiers: Sequence[Tier]) -> None:
-        self._tiers = {tier.name: tier for tier in tiers}
+        self._tiers, self._once = {tier.name: tier for tier in tiers}, Once()
         self._seen = Snapshot(0.0, tuple(tier.worker for tier in tiers))
         self._profiles: dict[str, ResourceProfile] = {}
-        self._chosen: str | None = None
-        self._once = Once()
+        self.chosen: str | None = None
+        """The current tier; None if Spark places the tasks."""
         dynamic = str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
-        self.reason = None if dynamic else _STATIC
+        alone = None if internals.is_connect(spark) else internals.only_executor(spark)
+        self.reason = alone or (None if dynamic else _STATIC)
         """Why no tier can be chosen; None if one can."""
-        if not internals.is_connect(spark) and internals.only_executor(spark):
-            self.reason = f"the master is {spark.sparkContext.master}: there are no other workers"
 
     def capabilities(self) -> frozenset[str]:
         """``"place"`` and ``"tiers"`` if executors are started on demand."""
@@ -106,39 +103,32 @@ class Tiers:
         nothing, named = Resources(0.0, 0.0), set(placement.values())
         need = sum((snapshot.usage.get(task, nothing) for task in placement), nothing)
 
-        def order(worker: Worker) -> tuple[bool, bool, int, float, str]:
-            name, price, slots = worker.id, worker.price_per_s, snapshot.free_slots[worker.id]
-            if slots >= len(placement) and need.within(snapshot.free[name]):
-                return False, name not in named, 0, price, name
-            return True, False, -slots, price, name
+        def order(worker: Worker) -> tuple[bool, int, float, str]:
+            name, slots = worker.id, snapshot.free_slots[worker.id]
+            full = slots < len(placement) or not need.within(snapshot.free[name])
+            return full, -slots if full else name not in named, worker.price_per_s, name
 
         return dict.fromkeys(placement, min(snapshot.workers, key=order).id)
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt the tier of a plan; see :class:`scheduling.Actuator`."""
         landed = self.lands(plan.placement, self._seen)
-        self._chosen = next(iter(landed.values()), None)
+        self.chosen = None if self.reason else next(iter(landed.values()), None)
         return Receipt(landed, landed, tuple(one.task for one in plan.unplaced))
 
     def prepare(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, to be computed on the tier. They pass through Python."""
         if self.reason is not None:
             self._once.warn(f"no tier is chosen: {self.reason}")
+        if (name := self.chosen) is None:
             return df
-        if self._chosen is None:
-            return df
-        if self._chosen not in self._profiles:  # Spark keeps every profile it was ever given
-            self._profiles[self._chosen] = self._tiers[self._chosen].profile()
+        if name not in self._profiles:  # Spark keeps every profile it was ever given
+            self._profiles[name] = self._tiers[name].profile()
 
         def scheduling_tier(batches: Iterable[Any]) -> Iterator[Any]:
             yield from batches
 
-        return df.mapInArrow(scheduling_tier, df.schema, profile=self._profiles[self._chosen])
-
-    @property
-    def chosen(self) -> str | None:
-        """The current tier; None if Spark places the tasks."""
-        return None if self.reason else self._chosen
+        return df.mapInArrow(scheduling_tier, df.schema, profile=self._profiles[name])
 
     def of(self, executors: Iterable[Executor]) -> dict[str | None, str]:
         """The tier of each of ``executors``, by Spark's id; without those of other profiles."""

@@ -17,8 +17,9 @@ from benchmarks.papers import flink, oera, paper_scheduling, published, st_strea
 from benchmarks.papers.buffered import Buffered
 from benchmarks.papers.claims import Row, held
 from benchmarks.papers.operators import Operator, demands
+from benchmarks.papers.steering import progress
 from scheduling import Exact, Move, Resources, Snapshot, Worker, policy
-from scheduling.simulate import Arrivals, Simulation, progress
+from scheduling.simulate import Arrivals, Simulation
 
 
 @pytest.fixture(scope="module")

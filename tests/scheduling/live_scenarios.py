@@ -171,7 +171,7 @@ def joined(
     loop = cycles._placing._loop
     assert loop.last is not None
     return {
-        "cached": [task.cached for task in loop._monitor.tasks(loop.last.partitions)],
+        "cached": [task.cached for task in loop.monitor.tasks(loop.last.partitions)],
         "right": found == [expected(spark, seed) for seed in seeds],
         "hits": [one.hits for one in bsjoin.progress(cycles)],
         "rows": [one.rows_in for one in bsjoin.progress(cycles)],
@@ -420,8 +420,8 @@ def grown(spark: SparkSession) -> dict[str, Any]:
         with loop.cycle() as context:
             rows = fingerprint(context.place(stream(spark, 1, parts=context.partitions)))
         assert loop.last is not None
-        assert loop.snapshot is not None
-        cores = sum(int(one.capacity.cpu_cores) for one in loop.snapshot.workers)
+        assert loop.monitor.seen is not None
+        cores = sum(int(one.capacity.cpu_cores) for one in loop.monitor.seen.workers)
         found.append(
             {
                 "right": rows == expected_stream(spark),

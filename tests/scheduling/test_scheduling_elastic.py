@@ -10,12 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from benchmarks.papers.median import Median
 from benchmarks.papers.scaling_days import LOADS, day, literal_day, measured
+from benchmarks.papers.steering import scaled
 from scheduling import errors
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter
-from scheduling.scalers import DS2, OERA, Load, Median, Scaler
-from scheduling.simulate import scaled
+from scheduling.scalers import DS2, OERA, Load, Scaler
 
 HOUR_S = 3600
 SCALERS = {"oera": OERA, "ds2": DS2, "median": Median}

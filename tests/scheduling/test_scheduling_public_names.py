@@ -38,7 +38,6 @@ PUBLIC = [
     "JobGraph",
     "Load",
     "LocalSearch",
-    "Median",
     "Monitor",
     "Move",
     "Objective",

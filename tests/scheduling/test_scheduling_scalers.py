@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.papers.median import Median
 from scheduling import errors
 from scheduling.elastic import no_idle, useful
-from scheduling.scalers import DS2, OERA, Load, Median, Probe, Scaler, Static
+from scheduling.scalers import DS2, OERA, Load, Probe, Scaler, Static
 
 PRINTED = OERA(literal=True, buffer=10_000)
 HIDDEN = st.none() | st.floats(0, 1e6)

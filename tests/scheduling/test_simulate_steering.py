@@ -7,6 +7,7 @@ import math
 import pytest
 
 from benchmarks.papers.operators import Operator, demands
+from benchmarks.papers.steering import ElasticSimulation, SimCluster, scaled
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     LBACE,
@@ -26,18 +27,18 @@ from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
 from scheduling.protocols import Actuator, Monitor
 from scheduling.scalers import DS2, OERA, Scaler
-from scheduling.simulate import Arrivals, SimCluster, Simulation, scaled
+from scheduling.simulate import Arrivals, Simulation
 
 PRICES = (1.0, 2.0, 4.0)
 
 
 def query(
     tasks: int = 6, row_s: float = 0.003, shares: tuple[float, ...] = (), **options: object
-) -> Simulation:
+) -> ElasticSimulation:
     """Three executors of three prices, half busy."""
     there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate(PRICES)]
     join = Operator("join", tasks, row_s, memory_mb=64.0, state_bytes=600.0, shares=shares)
-    return Simulation(
+    return ElasticSimulation(
         demands([join], 1000.0), there, Arrivals(1000.0, horizon_s=1000), rows_per_s=1000.0,
         **options,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -183,11 +184,11 @@ def test_without_hysteresis_the_answer_of_every_cycle_is_pinned() -> None:
 
 def elastic_run(
     scaler: Scaler, curve: list[tuple[float, float]], until_s: float, **options: float
-) -> tuple[Simulation, Elastic]:
+) -> tuple[ElasticSimulation, Elastic]:
     """A query of 12 tasks of 500 rows a core second, which begins on four executors."""
     there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(4)]
     arrived = Arrivals(curve, noise=0.2, seed=3, horizon_s=int(until_s))
-    one = Simulation(
+    one = ElasticSimulation(
         demands([Operator("join", 12, 0.002)]), there, arrived, fixed_s=0.05, trigger_s=5.0,
         overhead_s=0.3, start_s=8.0, noise=0.05, **options,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -220,7 +221,7 @@ def test_scalers_rest_at_constant_load_and_follow_a_rise_and_a_fall(scaler: Scal
 def test_a_scaler_is_given_fewer_then_what_it_asked_for_and_what_dies_comes_back() -> None:
     there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(2)]
     arrived = Arrivals(2500.0, noise=0.2, horizon_s=3000)
-    one = Simulation(
+    one = ElasticSimulation(
         demands([Operator("join", 12, 0.002)]),
         there,
         arrived,

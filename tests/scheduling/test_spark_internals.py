@@ -45,10 +45,10 @@ def test_all_partitions_are_pinned_in_one_call(spark: SparkSession) -> None:
     _, rdd, count = internals.plan_of(df)
     assert count == 6
     wanted = [Executor("node_1", "3").location, "", "executor_h_1", "executor_h_1", "", "x"]
-    pinned = internals.pinned_rdd(spark, rdd, wanted)
+    rows, pinned = internals.pinned(df, rdd, wanted)
     found = internals.preferred_hosts(spark, pinned)
     assert found == [("node-1",), (), ("h",), ("h",), (), ("x",)]
-    assert sorted(row[0] for row in internals.to_frame(df, pinned).collect()) == list(range(60))
+    assert sorted(row[0] for row in rows.collect()) == list(range(60))
 
 
 def test_a_session_that_compiles_no_script_cannot_pin(
@@ -85,7 +85,7 @@ def test_a_micro_batch_finds_its_query(spark: SparkSession, tmp_path: Path) -> N
 
 def test_a_missing_member_is_one_error_that_names_the_versions(spark: SparkSession) -> None:
     with pytest.raises(ActuatorError, match=r"verified: 4\.1, 4\.2, 4\.3"):
-        internals.pinned_rdd(spark, object(), [""])
+        internals.pinned(spark.range(1), object(), [""])
 
 
 def test_hosts_are_read_from_any_location(caplog: pytest.LogCaptureFixture) -> None:

@@ -279,7 +279,7 @@ def test_a_tier_has_the_history_of_its_executors() -> None:
 @pytest.mark.parametrize(
     ("session", "why"),
     [
-        (Session("local"), "the master is local: there are no other workers"),
+        (Session("local"), "the master is local: there is one executor, the driver"),
         (Session(), "dynamicAllocation.enabled is not set"),
         (ConnectSession(), "dynamicAllocation.enabled is not set"),
     ],

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spark_fakes import DRIVER, Cluster, cycle, executor, workers_of
 
-from scheduling import Monitor, Price, Resources, errors
+from scheduling import JobGraph, Monitor, Price, Resources, errors
+from scheduling.history import LoadEstimate
 from scheduling.load import cost_evaluation
 from scheduling.spark.probe import Reading
 from scheduling.spark.seen import TaskSeen
@@ -225,15 +226,25 @@ def test_usage_is_what_the_same_look_has_read() -> None:
     assert [one.demand.cpu_cores for one in cluster.monitor.tasks(2)] == pytest.approx([0.2, 0.2])
 
 
-def test_a_task_demands_its_share_of_the_cycle_smoothed() -> None:
+def test_a_task_demands_its_share_of_the_last_cycle() -> None:
     cluster = Cluster(executor("0"), delta=1.0)
     assert cluster.cores(2) == [0.0, 0.0]
     assert cluster.cores(2, cycle(0.2, 0.6)) == [0.2, 0.6]
-    assert cluster.cores(2, cycle(0.4, 0.2)) == pytest.approx([0.3, 0.4])
-    assert cluster.cores(2, cycle()) == pytest.approx([0.3, 0.4])  # nothing was seen
+    assert cluster.cores(2, cycle(0.4, 0.2)) == [0.4, 0.2]
+    assert cluster.cores(2, cycle()) == [0.4, 0.2]  # nothing was seen
     # Another number: the same work, evenly; then what was seen of it.
-    assert cluster.cores(4) == pytest.approx([0.175] * 4)
+    assert cluster.cores(4) == pytest.approx([0.15] * 4)
     assert cluster.cores(4, cycle(0.1, 0.1, 0.1, 0.5)) == [0.1, 0.1, 0.1, 0.5]
+
+
+def test_a_load_is_smoothed_once() -> None:
+    """Of a step the controller's estimate sees half after one cycle, and not a quarter."""
+    cluster, estimate = Cluster(executor("0"), delta=1.0), LoadEstimate()
+    for seconds in (0.2, 0.8):
+        cluster.monitor.record(*cycle(seconds))
+        estimate.observe(cluster.monitor.snapshot())
+    graph = JobGraph(cluster.monitor.tasks(1))
+    assert estimate.loads(graph) == {"join-0": pytest.approx(0.5)}
 
 
 def test_a_task_that_is_late_demands_no_more_than_there_can_be() -> None:

@@ -1,20 +1,102 @@
-"""What controllers see of a simulation and do to it, as they see and change Spark."""
+"""What controllers see of a simulation and do to it, as they see and change Spark.
+
+Executors come late, leave and die here.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from scheduling.elastic import Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter, Progress, entry
 from scheduling.load import busyness
-from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
-from scheduling.simulate.engine import Batch, Simulation
+from scheduling.model import JobGraph, Plan, Receipt, Resources, Snapshot, Utilisation, Worker
+from scheduling.model.checks import number
+from scheduling.simulate import Arrivals, Batch, Executor, Simulation
+
+__all__ = ["ElasticSimulation", "SimCluster", "progress", "scaled"]
 
 _CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
 _KEEP = 1 - 1 / _CYCLES
+
+
+class ElasticSimulation(Simulation):
+    """A simulation whose executors come, leave after their tasks, and die.
+
+    Args:
+        graph: the tasks, as of :class:`~scheduling.simulate.Simulation`.
+        workers: the executors at the start; those that come later are like the first.
+        arrived: the rows that have arrived by a time.
+        start_s: from the request of an executor to its first task; at least 0, default 5.
+        most: executors that the cluster can give; default no limit. May be changed at any time.
+        options: of :class:`~scheduling.simulate.Simulation`.
+    """
+
+    def __init__(
+        self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
+        start_s: float = 5.0, most: float = math.inf, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(graph, workers, arrived, **options)
+        self.most, self._start_s = most, number("start_s", start_s)
+        self.requested: int | None = None
+        self.rent = self.wasted_s = 0.0
+        self._leaving: set[str] = set()  # or gone: they take no more tasks
+        self._template, self._ids, self._coming = workers[0], itertools.count(len(workers)), 0
+
+    def there(self) -> list[Executor]:
+        """The executors that take tasks."""
+        return [one for name, one in self.executors.items() if name not in self._leaving]
+
+    def busy_s(self) -> float:
+        """Durations of all finished tasks: the sum of ``totalDuration`` of Spark's executors."""
+        return math.fsum(one.run_s for one in self.executors.values())
+
+    def resize(self, target: int) -> None:
+        """Request a number of executors, which stands; the youngest leave after their tasks."""
+        self.requested = target
+        for one in self.there()[target:]:
+            self._leaving.add(one.worker.id)
+            self._queues[""] += self._queues.pop(one.worker.id, ())
+        self._fulfil()
+        self._dispatch()
+
+    def kill(self, name: str) -> None:
+        """An executor dies; its tasks run again elsewhere, and one that is requested comes."""
+        one = self.executors[name]
+        self._advance(one)
+        self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())
+        self._queues[""] += [*one._running, *self._queues.pop(name, ())]
+        one._version += 1
+        one._running.clear()
+        self._leaving.add(name)
+        self._fulfil()
+        self._dispatch()
+
+    def _pass(self, time_s: float) -> None:
+        there, gone = self.executors.items(), self._leaving
+        paid = (one.worker for name, one in there if one._running or name not in gone)
+        self.rent += sum(worker.price_per_s for worker in paid) * (time_s - self.now)
+        super()._pass(time_s)
+
+    def _fulfil(self) -> None:
+        while len(self.there()) + self._coming < min(self.requested or 0, self.most):
+            self._coming += 1
+            self.at(self.now + self._start_s, self._come)
+
+    def _come(self) -> None:
+        self._coming -= 1
+        if len(self.there()) < min(self.requested or 0, self.most):
+            name = f"{self._template.id.rstrip('0123456789')}{next(self._ids)}"
+            worker = replace(self._template, id=name, host="")
+            self.executors[name] = Executor(worker, _since=self.now)
+            self._dispatch()
 
 
 class SimCluster:
@@ -93,7 +175,11 @@ class SimCluster:
 
 
 def scaled(
-    simulation: Simulation, elastic: Elastic, meter: Meter, until_s: float, every_s: float = 5.0
+    simulation: ElasticSimulation,
+    elastic: Elastic,
+    meter: Meter,
+    until_s: float,
+    every_s: float = 5.0,
 ) -> None:
     """Let an ``elastic`` choose the number of executors, as on Spark, every ``every_s`` seconds."""
     before, seen = simulation.busy_s(), 0

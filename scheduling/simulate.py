@@ -1,4 +1,4 @@
-"""One simulator, driven by events: micro-batches of tasks on executors that come and go.
+"""One simulator, driven by events: micro-batches of the tasks of a job on executors.
 
 It predicts live micro-batches within 7 % (median of 112; only the overhead is fitted).
 """
@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Task, Worker
+
+__all__ = ["Arrivals", "Batch", "Executor", "Simulation"]
 
 _NOTHING = 1e-9  # core seconds that rounding leaves
 
@@ -66,15 +67,12 @@ class Arrivals:
 class Executor:
     """An executor of a simulation, and what it has done.
 
-    ``busy_s`` are core seconds, ``run_s`` the durations of finished tasks (``totalDuration``); one
-    that is ``leaving`` takes no more tasks, and is ``gone`` when those that it has are done.
+    ``busy_s`` are core seconds, ``run_s`` the durations of finished tasks (``totalDuration``).
     """
 
     worker: Worker
     busy_s: float = 0.0
     run_s: float = 0.0
-    leaving: bool = False
-    gone: bool = False
     _running: dict[str, list[float]] = field(default_factory=dict)  # core seconds left, start
     _since: float = 0.0
     _counted: float = 0.0  # of busy_s, in micro-batches
@@ -106,11 +104,11 @@ class Simulation:
 
     On an executor with c cores, n running tasks, at most as many as its slots, get min(``width``,
     c / n) cores each. Operators are stages, in the order of the graph, or work at the same time
-    (``pipelined``). ``graph``, ``placement`` and ``most`` may be changed at any time.
+    (``pipelined``). ``graph`` and ``placement`` may be changed at any time.
 
     Args:
         graph: the tasks, with what they demand at ``rows_per_s``.
-        workers: the executors at the start; those that come later are like the first.
+        workers: the executors.
         arrived: the rows that have arrived by a time.
         rows_per_s: rows of the job for which the graph tells the demands; above 0, default 1.
         fixed_s: core seconds of a task in every micro-batch, without a row; default 0.
@@ -118,8 +116,6 @@ class Simulation:
             any free slot. None (default): all do.
         trigger_s: from the start of a micro-batch to the next one at least; above 0, default 1.
         overhead_s: on the driver, before the first task of a micro-batch; default 0.1.
-        start_s: from the request of an executor to its first task; default 5.
-        most: executors that the cluster can give; default no limit.
         width: cores that one task can use; above 0, default 1.
         pipelined: whether all operators work on a micro-batch at the same time; default False.
         noise: a task's work is multiplied by 1 + ``noise`` x U(-1, 1); default 0.
@@ -143,28 +139,26 @@ class Simulation:
         self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
         rows_per_s: float = 1.0, fixed_s: float = 0.0,
         placement: Mapping[str, str] | None = None, trigger_s: float = 1.0,
-        overhead_s: float = 0.1, start_s: float = 5.0, most: float = math.inf,
-        width: float = 1.0, pipelined: bool = False, noise: float = 0.0, seed: int = 0,
+        overhead_s: float = 0.1, width: float = 1.0, pipelined: bool = False, noise: float = 0.0,
+        seed: int = 0,
     ) -> None:  # fmt: skip
-        above, least = min(rows_per_s, trigger_s, width), min(fixed_s, overhead_s, start_s)
+        above, least = min(rows_per_s, trigger_s, width), min(fixed_s, overhead_s)
         if not (graph.tasks and workers and above > 0 and least >= 0 and 0 <= noise < 1):
             raise ArgumentError(
                 f"{len(graph.tasks)} tasks, {len(workers)} workers, {rows_per_s=}, {trigger_s=}, "
-                f"{width=}, {fixed_s=}, {overhead_s=}, {start_s=}, {noise=}: give a task or more, "
-                "a worker or more, the next three above 0, seconds of at least 0, noise in [0, 1)"
+                f"{width=}, {fixed_s=}, {overhead_s=}, {noise=}: give a task or more, a worker or "
+                "more, the next three above 0, seconds of at least 0, noise in [0, 1)"
             )
-        self.graph, self.arrived, self.most = graph, arrived, most
+        self.graph, self.arrived = graph, arrived
         self.placement = dict(placement or {})
         self.executors = {one.id: Executor(one) for one in workers}
         self.batches: list[Batch] = []
-        self.requested: int | None = None
-        self.now = self.offset = self.rent = self.wasted_s = self._ended_s = 0.0
-        self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
+        self.now = self.offset = self._ended_s = 0.0
+        self._trigger_s, self._overhead_s = trigger_s, overhead_s
         self.rows_per_s, self._fixed_s, self._width = rows_per_s, fixed_s, width
         self._pipelined, self._noise, self._draw = pipelined, noise, random.Random(seed)
-        self._template, self._ids = workers[0], itertools.count(len(workers))
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._count, self._coming = itertools.count(), 0
+        self._count = itertools.count()
         self._tasks: dict[str, Task] = {}  # of the micro-batch
         self._queues: defaultdict[str, deque[str]] = defaultdict(deque)  # by executor; "": any
         self._left = 0  # tasks of the stage
@@ -172,14 +166,10 @@ class Simulation:
 
     def there(self) -> list[Executor]:
         """The executors that take tasks."""
-        return [one for one in self.executors.values() if not (one.gone or one.leaving)]
-
-    def busy_s(self) -> float:
-        """Durations of all finished tasks: the sum of ``totalDuration`` of Spark's executors."""
-        return math.fsum(one.run_s for one in self.executors.values())
+        return list(self.executors.values())
 
     def at(self, time_s: float, action: Callable[[], None]) -> None:
-        """Call something at a time, as in ``query.at(60, lambda: query.kill("e1"))``."""
+        """Call something at a time, or now if that is over."""
         heapq.heappush(self._events, (max(time_s, self.now), next(self._count), action))
 
     def run(self, until_s: float) -> None:
@@ -190,47 +180,12 @@ class Simulation:
             action()
         self._pass(max(until_s, self.now))
 
-    def resize(self, target: int) -> None:
-        """Request a number of executors, which stands; the youngest leave after their tasks."""
-        self.requested = target
-        for one in self.there()[target:]:
-            one.leaving, one.gone = True, not one._running
-            self._queues[""] += self._queues.pop(one.worker.id, ())
-        self._fulfil()
-        self._dispatch()
-
-    def kill(self, name: str) -> None:
-        """An executor dies; its tasks run again elsewhere, and one that is requested comes."""
-        one = self.executors[name]
-        self._advance(one)
-        self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())
-        self._queues[""] += [*one._running, *self._queues.pop(name, ())]
-        one.gone, one._version = True, one._version + 1
-        one._running.clear()
-        self._fulfil()
-        self._dispatch()
-
     def take(self) -> float:
         """The rows of a micro-batch that begins now: all that wait; a subclass may take fewer."""
         return self.arrived(self.now) - self.offset
 
     def _pass(self, time_s: float) -> None:
-        prices = (one.worker.price_per_s for one in self.executors.values() if not one.gone)
-        self.rent += sum(prices) * (time_s - self.now)
         self.now = time_s
-
-    def _fulfil(self) -> None:
-        while len(self.there()) + self._coming < min(self.requested or 0, self.most):
-            self._coming += 1
-            self.at(self.now + self._start_s, self._come)
-
-    def _come(self) -> None:
-        self._coming -= 1
-        if len(self.there()) < min(self.requested or 0, self.most):
-            name = f"{self._template.id.rstrip('0123456789')}{next(self._ids)}"
-            worker = replace(self._template, id=name, host="")
-            self.executors[name] = Executor(worker, _since=self.now)
-            self._dispatch()
 
     def _trigger(self) -> None:
         rows = self.take()
@@ -263,9 +218,8 @@ class Simulation:
         (start, rows, latest), busy = self._batch, dict[str, float]()
         span_s, self._ended_s = max(self.now - self._ended_s, _NOTHING), self.now
         for name, one in self.executors.items():
-            if not one.gone:
-                share = (one.busy_s - one._counted) / one.worker.capacity.cpu_cores / span_s
-                busy[name], one._counted = min(1.0, share), one.busy_s
+            share = (one.busy_s - one._counted) / one.worker.capacity.cpu_cores / span_s
+            busy[name], one._counted = min(1.0, share), one.busy_s
         told = (len(self.batches), start, self.now, rows, self.offset, latest)
         self.batches.append(Batch(*told, self._ran, self._work, busy))
         self.offset += rows
@@ -316,7 +270,6 @@ class Simulation:
         for task in [task for task, (left, _) in one._running.items() if left <= _NOTHING]:
             one.run_s += self.now - one._running.pop(task)[1]
             self._left -= 1
-        one.gone = one.leaving and not one._running
         self._plan(one)
         self._dispatch()
         if not self._left:
