@@ -43,8 +43,8 @@ class Flow:
     """What came and went in some micro-batches; what the source hides is None.
 
     ``seconds``, in which rows ``arrived``, are from the start of the micro-batch before them to
-    that of the last, after which rows are ``waiting``. They ran for ``working_s``. A meter adds
-    when it saw them, and for how long cores were busy with them and could be (0: not known).
+    that of the last, after which rows are ``waiting``. They ran for ``working_s``, with the rows
+    that are ``done``.
     """
 
     seconds: float
@@ -52,9 +52,6 @@ class Flow:
     done: float
     waiting: float | None
     working_s: float
-    until_s: float = 0.0
-    busy_s: float = 0.0
-    room_s: float = 0.0
 
 
 def entry(number: int, began_s: float, took_s: float, rows: float, **source: Any) -> Progress:
@@ -165,12 +162,13 @@ class Meter:
         self._before: Progress | None = None
         self._heard_s, self._busy_s = 0.0, 0.0
         self._told: tuple[float, float] | None = None  # when the backlog was told, and what
-        self._seen: deque[Flow] = deque()
+        # When each was seen, and for how long cores were busy with it and could be (0: not known).
+        self._seen = deque[tuple[float, Flow, float, float]]()
         self._last: Load | None = None
 
     def forget(self) -> None:
         """Forget how busy the cores were, after a change of their number; arrivals stay."""
-        self._seen = deque(replace(one, busy_s=0.0, room_s=0.0) for one in self._seen)
+        self._seen = deque((seen_s, one, 0.0, 0.0) for seen_s, one, *_ in self._seen)
 
     def load(
         self, now: float, progress: Sequence[Progress], busy_s: float, cores: float,
@@ -184,14 +182,14 @@ class Meter:
         """
         self._busy_s += max(0.0, busy_s)
         found = self._news(now, progress)
-        while self._seen and self._seen[0].until_s < now - self._window_s:
+        while self._seen and self._seen[0][0] < now - self._window_s:
             self._seen.popleft()
         if found is None:
             return self._without_news(now, cores, status or {})
-        seen = {"until_s": now, "busy_s": self._busy_s, "room_s": found.seconds * cores}
-        self._seen.append(replace(self._told_of(found, now), **seen))
+        found = self._told_of(found, now)
+        self._seen.append((now, found, self._busy_s, found.seconds * cores))
         self._heard_s, self._busy_s = now, 0.0
-        return self._smoothed(self._seen[-1], cores)
+        return self._smoothed(found, cores)
 
     def _news(self, now: float, progress: Sequence[Progress]) -> Flow | None:
         """What came since the last look; None where nothing did, or a run begins."""
@@ -222,14 +220,13 @@ class Meter:
 
     def _smoothed(self, found: Flow, cores: float) -> Load | None:
         """The load in the window; None where no work is known that cores were busy with."""
-        known = [one for one in self._seen if one.busy_s > 0]
-        busy_s, room_s = sum(one.busy_s for one in known), sum(one.room_s for one in known)
-        done = sum(one.done for one in known)
+        known = [(one.done, busy, room) for _, one, busy, room in self._seen if busy > 0]
+        done, busy_s, room_s = (sum(each[at] for each in known) for at in range(3))
         if not (busy_s and room_s and done and cores):
             return None
         use, arrival, newest = busy_s / room_s, None, None
         if found.arrived is not None:
-            flows = [one for one in self._seen if one.arrived is not None]
+            flows = [one for _, one, *_ in self._seen if one.arrived is not None]
             arrival = sum(one.arrived or 0.0 for one in flows) / sum(one.seconds for one in flows)
             newest = found.arrived / found.seconds
         else:  # a query that works all the time is at its limit, whatever its cores wait for

@@ -18,7 +18,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import HotSpot
 from scheduling import Policy
 from scheduling.scalers import Scaler
-from scheduling.spark import CachesSeen, CycleContext, EntriesSeen, Loop, Placement
+from scheduling.spark import CachesSeen, CycleContext, Loop, Placement
 
 if TYPE_CHECKING:
     from bsjoin.hotspot import Hash
@@ -110,9 +110,7 @@ class Placing:
         if entries and not by_key:
             table_bytes = max(held for held, _ in entries.values())
             entries = {}
-        context.caches = CachesSeen(
-            table_bytes, {part: EntriesSeen(*seen) for part, seen in entries.items()}
-        )
+        context.caches = CachesSeen(table_bytes, entries)
 
     def progress(self) -> PlacementProgress | None:
         """Of the cycle that ended last."""

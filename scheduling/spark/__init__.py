@@ -4,7 +4,7 @@
 runs it for any job with cycles. ``import scheduling`` does not import this package.
 """
 
-from scheduling.spark.demand import CachesSeen, EntriesSeen
+from scheduling.spark.demand import CachesSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.once import LeverWarning
@@ -15,5 +15,5 @@ from scheduling.spark.scaling import Scaling
 from scheduling.spark.seen import Executor
 from scheduling.spark.tiers import Tier, Tiers
 
-__all__ = ["CachesSeen", "CycleContext", "EntriesSeen", "Executor", "Executors", "LeverWarning"]
-__all__ += ["Loop", "Pinned", "Placement", "PlacementResult", "Scaling", "Tier", "Tiers", "pin"]
+__all__ = ["CachesSeen", "CycleContext", "Executor", "Executors", "LeverWarning", "Loop", "Pinned"]
+__all__ += ["Placement", "PlacementResult", "Scaling", "Tier", "Tiers", "pin"]

@@ -19,7 +19,7 @@ from scheduling.model import Resources, Task, Worker
 from scheduling.model.checks import unchecked
 from scheduling.spark.seen import TaskSeen
 
-__all__ = ["Caches", "CachesSeen", "Demand", "EntriesSeen"]
+__all__ = ["Caches", "CachesSeen", "Demand"]
 
 _COUNTS = 16  # numbers of partitions of which something is kept
 _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
@@ -117,29 +117,17 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class EntriesSeen:
-    """The cache of the host where a partition ran.
-
-    Args:
-        held_bytes: of all its entries, those of other partitions included.
-        loaded: how many entries the partition has loaded in this cycle.
-    """
-
-    held_bytes: float
-    loaded: int
-
-
-@dataclass(frozen=True)
 class CachesSeen:
     """What a job says of its caches after a cycle.
 
     Args:
         table_bytes: what each host loads once, whichever partitions it runs; default 0.
-        entries: by partition, the cache of entries on its host; default none.
+        entries: by partition, the bytes of all entries in its host's cache, and how many entries
+            the partition has loaded in this cycle; default none.
     """
 
     table_bytes: float = 0.0
-    entries: Mapping[int, EntriesSeen] = field(default_factory=dict, hash=False)
+    entries: Mapping[int, tuple[float, int]] = field(default_factory=dict, hash=False)
 
 
 class Caches:
@@ -169,10 +157,10 @@ class Caches:
         if seen.table_bytes > 0:
             self._tables |= set(hosts.values())
         for partition, name in hosts.items():
-            if (entries := seen.entries.get(partition)) is not None:
-                held[name] = self._held[name] = max(held[name], entries.held_bytes)
-                loaded = self._loaded.setdefault(count, {}).setdefault(name, Counter())
-                loaded[partition] += entries.loaded
+            if partition in seen.entries:
+                size, new = seen.entries[partition]
+                held[name] = self._held[name] = max(held[name], size)
+                self._loaded.setdefault(count, {}).setdefault(name, Counter())[partition] += new
 
     def of(self, count: int) -> list[dict[str, float]]:
         """By host, what is cached there of each of ``count`` partitions; see ``Task.cached``."""

@@ -134,7 +134,8 @@ class Loop:
         clock: Clock = time.monotonic,
         splits: bool = False,
     ) -> None:
-        options, self._status = Placement.of(placement), internals.StatusStore(spark)
+        options = placement if isinstance(placement, Placement) else Placement(policy=placement)
+        self._status = internals.StatusStore(spark)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
         self._options, self._once = options, Once()
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
@@ -270,7 +271,7 @@ class Loop:
         for name, why in self._ignored.items():
             self._once.log(f"a metric of {name} is not believed", why)
         plan, first = decision.plan, len(self.controller.decisions) == 1
-        if plan and plan.fallback and not first:  # at first it is as usual
+        if plan and plan.fallback and not first:  # at first that is usual
             self._once.log(f"{plan.policy} fell back to", plan.fallback)
         if decision.dropped:
             why = _NO_PARTITION if self._splits else _HOW
@@ -349,8 +350,7 @@ class Loop:
             except Exception as error:
                 self._once.log("where tasks ran is not known", error)
             if cycle.caches is not None:
-                executor = {task.index: task.executor for task in self._tasks}
-                self.monitor.caches(cycle.count, executor, cycle.caches)
+                self.monitor.caches(cycle.count, self._tasks, cycle.caches)
         decision, placed = cycle.decision, self._options.policy is not None
         plan, decisions = self.controller.plan if placed else None, self.controller.decisions
         self.last = PlacementResult(

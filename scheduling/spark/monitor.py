@@ -92,10 +92,10 @@ class SparkMonitor:
             before, seconds = self._did.get(executor, (0.0, 0.0))
             self._did[executor] = _KEEP * before + count, _KEEP * seconds + length_s
 
-    def caches(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
-        """Set what the job has cached after a cycle; ``at``: the executor of each partition."""
+    def caches(self, count: int, tasks: Sequence[TaskSeen], seen: CachesSeen) -> None:
+        """Set what the job has cached after a cycle of ``count`` partitions."""
         host = {one.id: one.host for one in self.there.values()}
-        hosts = {index: host[executor] for index, executor in at.items() if executor in host}
+        hosts = {one.index: host[one.executor] for one in tasks if one.executor in host}
         self._caches.record(count, hosts, seen)
 
     def tasks(self, count: int, preferred: Sequence[tuple[str, ...]] = ()) -> tuple[Task, ...]:

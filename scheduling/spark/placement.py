@@ -96,11 +96,6 @@ class Placement(Checked):
                 "changes the number of executors by itself"
             )
 
-    @staticmethod
-    def of(placement: Policy | Placement | None) -> Placement:
-        """The options for ``placement``: the options themselves, or a policy with all defaults."""
-        return placement if isinstance(placement, Placement) else Placement(policy=placement)
-
     def price_table(self) -> tuple[Price, ...]:
         """The rows of the price table, read from the file if there is one.
 

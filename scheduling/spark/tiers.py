@@ -137,8 +137,8 @@ class Tiers:
 
     def view(self, seen: Snapshot, tier_of: Mapping[str | None, str]) -> Snapshot:
         """The tiers as workers, with what the executors in ``seen`` did; ``tier_of`` by id."""
-        by_id = {worker.id: worker.executor_id for worker in seen.workers}
-        tier = {name: tier_of[one] for name, one in by_id.items() if one in tier_of}
+        at = tier_of.get
+        tier = {one.id: name for one in seen.workers if (name := at(one.executor_id))}
 
         def by_tier(values: Mapping[str, Any], fold: Callable[..., Any]) -> dict[str, Any]:
             found = grouped((tier[name], value) for name, value in values.items() if name in tier)

@@ -9,9 +9,15 @@ import pytest
 from spark_fakes import Cluster, executor
 
 from scheduling import JobGraph, Objective, Snapshot
-from scheduling.spark import CachesSeen, EntriesSeen
+from scheduling.spark import CachesSeen
+from scheduling.spark.seen import TaskSeen
 
 TWO = {0: "a", 1: "a", 2: "b", 3: "b"}
+
+
+def ran(at: Mapping[int, str]) -> list[TaskSeen]:
+    """Tasks that ran on these executors."""
+    return [TaskSeen(index, executor, 0.1, 5) for index, executor in at.items()]
 
 
 class Hosts(Cluster):
@@ -26,7 +32,7 @@ class Hosts(Cluster):
         self.monitor.snapshot()
 
     def record(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
-        self.monitor.caches(count, at, seen)
+        self.monitor.caches(count, ran(at), seen)
 
     def of(self, count: int) -> list[Mapping[str, float]]:
         return [task.cached for task in self.monitor.tasks(count)]
@@ -46,25 +52,25 @@ def test_a_table_is_loaded_once_by_a_host_whichever_partitions_it_runs() -> None
 
 def test_entries_are_those_of_the_partitions_that_loaded_them() -> None:
     found = Hosts("a", "b")
-    seen = {0: EntriesSeen(90.0, 20), 1: EntriesSeen(100.0, 60), 2: EntriesSeen(50.0, 5)}
+    seen = {0: (90.0, 20), 1: (100.0, 60), 2: (50.0, 5)}
     found.record(4, TWO, CachesSeen(entries=seen))
     assert found.of(4) == [{"a": 25.0}, {"a": 75.0}, {"b": 50.0}, {}]
     assert found.of(8) == [{}] * 8  # other partitions, with other keys
     # A cycle without misses tells nothing new; partition 1 has moved to b, and loads there.
-    quiet = {0: EntriesSeen(100.0, 0), 1: EntriesSeen(200.0, 5), 2: EntriesSeen(200.0, 0)}
+    quiet = {0: (100.0, 0), 1: (200.0, 5), 2: (200.0, 0)}
     found.record(4, {**TWO, 1: "b"}, CachesSeen(entries=quiet))
     assert found.of(4) == [{"a": 25.0}, {"a": 75.0, "b": 100.0}, {"b": 100.0}, {}]
 
 
 def test_entries_that_were_there_before_are_anybodys() -> None:
     found = Hosts("a")
-    found.record(2, {0: "a", 1: "a"}, CachesSeen(entries=dict.fromkeys((0, 1), EntriesSeen(8, 0))))
+    found.record(2, {0: "a", 1: "a"}, CachesSeen(entries=dict.fromkeys((0, 1), (8, 0))))
     assert found.of(2) == [{"a": 4.0}] * 2
 
 
 def test_what_a_lost_host_had_is_gone() -> None:
     found = Hosts("a", "b")
-    entries = {0: EntriesSeen(90.0, 20), 2: EntriesSeen(50.0, 5)}
+    entries = {0: (90.0, 20), 2: (50.0, 5)}
     found.record(4, TWO, CachesSeen(100.0, entries))
     found.keep("b")
     assert found.of(4)[0] == {"b": 25.0}
@@ -75,7 +81,7 @@ def test_a_move_pays_for_what_the_host_lacks() -> None:
     there = (executor(name, host) for name, host in (("0", "a"), ("1", "a"), ("2", "b")))
     monitor = Cluster(*there).monitor
     snapshot = monitor.snapshot()
-    monitor.caches(1, {0: "0"}, CachesSeen(entries={0: EntriesSeen(5e9, 10)}))
+    monitor.caches(1, ran({0: "0"}), CachesSeen(entries={0: (5e9, 10)}))
     graph = JobGraph(monitor.tasks(1))
     assert graph.tasks[0].cached == {"a": 5e9}
 
@@ -85,7 +91,7 @@ def test_a_move_pays_for_what_the_host_lacks() -> None:
     assert movement("a/1") == pytest.approx(1.0)  # the same host: move_s alone
     bandwidth = snapshot.workers[2].bandwidth_bytes_per_s
     assert movement("b/2") == pytest.approx(1.0 + 5e9 / bandwidth)
-    monitor.caches(1, {0: "gone"}, CachesSeen(table_bytes=7.0))  # an executor nobody knows
+    monitor.caches(1, ran({0: "gone"}), CachesSeen(table_bytes=7.0))  # an executor nobody knows
     assert monitor.tasks(1)[0].cached == {"a": 5e9}
 
 

@@ -47,13 +47,6 @@ def test_an_option_that_cannot_be_used_is_refused(options: dict[str, Any], messa
         Placement(**options)
 
 
-def test_a_policy_alone_is_a_placement_with_all_else_by_default() -> None:
-    assert Placement.of(LBACE()) == Placement(policy=LBACE())
-    assert Placement.of(None) == Placement()
-    whole = Placement(policy=LBACE(), partitions=(2, 5), rebalancer=StStream(), backlog=lambda: 1.0)
-    assert Placement.of(whole) is whole
-
-
 def test_prices_are_rows_or_a_file(tmp_path: Path) -> None:
     assert Placement().price_table() == ()
     assert Placement(prices=[Price("*", 2.0)]).price_table() == (Price("*", 2.0),)
