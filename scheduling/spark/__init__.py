@@ -9,8 +9,7 @@ from scheduling.spark.executors import Executors
 from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.once import LeverWarning
 from scheduling.spark.pins import Pinned, pin
-from scheduling.spark.placement import Placement
-from scheduling.spark.result import PlacementResult
+from scheduling.spark.placement import Placement, PlacementResult
 from scheduling.spark.scaling import Scaling
 from scheduling.spark.seen import Executor
 from scheduling.spark.tiers import Tier, Tiers

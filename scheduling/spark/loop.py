@@ -34,9 +34,8 @@ from scheduling.spark import internals, pins
 from scheduling.spark.demand import CachesSeen
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import Once
-from scheduling.spark.placement import Placement
+from scheduling.spark.placement import Placement, PlacementResult
 from scheduling.spark.probe import Prober
-from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Sizes
 from scheduling.spark.seen import Executor, TaskSeen, executors_of, tasks_of
 from scheduling.spark.tiers import Tiers
