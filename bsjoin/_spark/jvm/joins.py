@@ -41,7 +41,7 @@ _READ = (
     T.TimestampNTZType,
     T.DayTimeIntervalType,
 )
-_FAR = 1 << 64
+_FAR = 10**40
 _NEVER = "raise_error('bsjoin.join was planned without its index')"
 """An argument that Spark cannot evaluate in advance, as it would if all others are constants."""
 
@@ -105,8 +105,8 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
 
 
 def _search(search: Search) -> dict[str, Any]:
-    """A range condition, as ``Matches.java`` reads it."""
-    found: dict[str, Any] = {"kind": search.kind, "unit": _unit(search)}
+    """A range condition, as ``RangeLookup.java`` reads it."""
+    found: dict[str, Any] = {"kind": search.kind}
     if search.kind == "band":
         found |= {
             "before": _width(-search.before, search),
@@ -114,32 +114,22 @@ def _search(search: Search) -> dict[str, Any]:
             "closed": search.closed,
         }
     elif search.kind == "asof":
-        found |= {
-            "direction": search.direction,
-            "exact": search.exact,
-            "floating": search.floating,
-        }
+        found |= {"direction": search.direction, "exact": search.exact}
         if search.tolerance is not None and (search.floating or search.tolerance < math.inf):
-            found |= {
-                "before": _width(-search.tolerance, search),
-                "after": _width(search.tolerance, search),
-            }
+            found["tolerance"] = _width(search.tolerance, search)
     else:
         found["closed"] = search.closed
     return found
 
 
-def _unit(search: Search) -> int:
-    """How many units of the stream's last digit a code is."""
-    return int(10**search.finer)
-
-
-def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
-    """By how much a point is moved, as ``Width.java`` reads it."""
+def _width(size: Fraction | float, search: Search) -> int | str:
+    """By how much a point is moved: the bits of a double, else units of the point's last digit."""
     if search.floating:
-        return {"bits": struct.unpack("<q", struct.pack("<d", size))[0]}
-    if isinstance(size, float):  # infinite: further than any two codes are apart
-        return {"step": _FAR if size > 0 else -_FAR}
+        (bits,) = struct.unpack("<q", struct.pack("<d", size))
+        return int(bits)
+    if isinstance(size, float):  # infinite: further than any two points are apart
+        return str(_FAR if size > 0 else -_FAR)
     units = math.floor(size)
-    step, rest = divmod(units, _unit(search))
-    return {"step": max(-_FAR, min(step, _FAR)), "rest": rest, "further": units != size}
+    if units == size:
+        return str(units)
+    return f"{10 * units + 5}e-1"  # all fractions of a unit are between the same two points

@@ -6,11 +6,13 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -43,11 +45,8 @@ public final class AsOf implements UnboundFunction, Serializable {
               + "table's column, 'backward' (default), 'forward' or 'nearest', the tolerance (NULL "
               + "for any distance), and whether a row with the same value matches (default true)");
     }
-    DataType[] types = new DataType[given.length()];
-    for (int i = 0; i < types.length; i++) {
-      types[i] = given.fields()[i].dataType();
-    }
-    return new Call(types);
+    return new Call(
+        Arrays.stream(given.fields()).map(StructField::dataType).toArray(DataType[]::new));
   }
 
   /** The arguments of a call; null for any other expression. */
@@ -56,6 +55,18 @@ public final class AsOf implements UnboundFunction, Serializable {
             && ((ApplyFunctionExpression) call).function() instanceof Call
         ? Scala.list(call.children())
         : null;
+  }
+
+  /** A call without a tolerance. */
+  static Expression call(Expression stream, Expression table, boolean isBackward, boolean exact) {
+    Literal$ literal = Literal$.MODULE$;
+    String direction = isBackward ? "backward" : "forward";
+    Expression[] arguments = {
+      stream, table, literal.apply(direction), literal.apply(null), literal.apply(exact)
+    };
+    DataType[] types =
+        Arrays.stream(arguments).map(Expression::dataType).toArray(DataType[]::new);
+    return new ApplyFunctionExpression(new Call(types), Scala.seq(arguments));
   }
 
   /** The function with its types. */

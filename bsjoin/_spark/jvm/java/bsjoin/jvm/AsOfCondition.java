@@ -1,16 +1,11 @@
 package bsjoin.jvm;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.math.BigDecimal;
-import java.math.BigInteger;
-import java.math.RoundingMode;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -18,22 +13,15 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
 
 /**
  * A call of {@link AsOf} in the condition of a join that the index answers, with the meaning of
  * {@code bsjoin.AsOf}.
  */
 final class AsOfCondition {
-  private static final ObjectMapper JSON = new ObjectMapper();
-  private static final BigInteger FAR = BigInteger.ONE.shiftLeft(64);
   private static final BigDecimal DAY = BigDecimal.valueOf(86_400_000_000L); // microseconds
 
   private final IndexJoin join;
@@ -64,7 +52,8 @@ final class AsOfCondition {
       boolean isCall = AsOf.arguments(one) != null;
       if (isCall && (found == null || found.isInferred())) {
         found = new AsOfCondition(join, one);
-      } else if (!isOfPoint(one, join) && !(isCall && new AsOfCondition(join, one).isInferred())) {
+      } else if (!join.isPointKnown(one)
+          && !(isCall && new AsOfCondition(join, one).isInferred())) {
         residual.add(one);
       }
     }
@@ -80,70 +69,28 @@ final class AsOfCondition {
     return references.nonEmpty() && !references.subsetOf(join.stream.outputSet());
   }
 
-  /** Whether a condition is that the point is not null: in the index it never is. */
-  private static boolean isOfPoint(Expression condition, IndexJoin join) {
-    return condition instanceof IsNotNull && join.manifest.rangeColumns > 0
-        && join.manifest.rangeNames.get(0)
-            .equals(join.column(((IsNotNull) condition).child()));
-  }
-
   private Search search(List<Expression> residual) {
     Manifest manifest = join.manifest;
-    if (manifest.rangeColumns != 1 || !manifest.hasRangeCodes()) {
-      throw unfit(
-          manifest.rangeColumns == 1
-              ? "its column " + manifest.rangeNames.get(0) + " of type "
-                  + manifest.rangeTypes.get(0).simpleString() + " is not searched in the JVM. Use "
-                  + "bsjoin.join"
-              : "it is not sorted by one column. Build it with when=AsOf(...)");
+    if (manifest.rangeColumns != 1) {
+      throw unfit("it is not sorted by one column. Build it with when=AsOf(...)");
     }
     Expression stream = call.get(0);
-    String column = join.column(call.get(1));
-    if (!manifest.rangeNames.get(0).equals(column)) {
+    String name = manifest.rangeNames.get(0);
+    DataType codes = manifest.rangeTypes.get(0);
+    if (!manifest.hasRangeCodes()) {
       throw unfit(
-          "its second argument is " + call.get(1).sql() + ", and the table is sorted by "
-              + manifest.rangeNames.get(0) + ". Give that column");
+          "its column " + name + " of type " + codes.simpleString()
+              + " is not searched in the JVM. Use bsjoin.join");
+    }
+    if (!name.equals(join.column(call.get(1)))) {
+      throw unfit(
+          "its second argument is " + call.get(1).sql() + ", and the table is sorted by " + name
+              + ". Give that column");
     }
     if (!stream.references().subsetOf(join.stream.outputSet())) {
       throw unfit("its first argument is " + stream.sql() + ". Give a value of the other side");
     }
-    DataType codes = manifest.rangeTypes.get(0);
-    DataType given = stream.dataType();
-    int scale = Math.max(MovedColumn.scale(codes), MovedColumn.scale(given));
-    check(stream, given, codes, scale);
-    CodeBound identity = new CodeBound(true, false, BigDecimal.ZERO, scale, 0, false, false, false);
-    ObjectNode how = how(codes, scale);
-    return new Search(
-        new NearestFinder(join, how),
-        Collections.singletonList(new Bound(stream, identity, true)),
-        residual,
-        Collections.singletonList(whole));
-  }
-
-  private void check(Expression stream, DataType given, DataType codes, int scale) {
-    String pair =
-        "it compares " + stream.sql() + " (" + given.simpleString() + ") with "
-            + join.manifest.rangeNames.get(0) + " (" + codes.simpleString() + ")";
-    if (!family(given).equals(family(codes))) {
-      throw unfit(pair + ", which are not of one family. Cast one side");
-    }
-    // All values are searched in units of the last digit that either side has, as 64 bits.
-    boolean isMixed = given instanceof DecimalType || codes instanceof DecimalType;
-    if (isMixed && MovedColumn.digits(given) + scale > Decimal.MAX_LONG_DIGITS()) {
-      throw unfit(pair + ", which needs more than 18 digits. Cast the former to fewer digits");
-    }
-  }
-
-  private static String family(DataType type) {
-    if (type instanceof IntegralType || type instanceof DecimalType) {
-      return "exact number";
-    }
-    return type instanceof FloatType || type instanceof DoubleType
-        ? "floating-point number"
-        : type.typeName();
-  }
-
-  private ObjectNode how(DataType codes, int scale) {
+    check(stream.dataType(), codes, name);
     String direction = "backward";
     if (call.size() > 2) {
       Object value = literal(2, "the direction", "'backward', 'forward' or 'nearest'");
@@ -157,23 +104,37 @@ final class AsOfCondition {
     if (call.size() > 4 && !(call.get(4).dataType() instanceof BooleanType) || exact == null) {
       throw unfit("its last argument is " + exact + ". Give true or false");
     }
-    long unit = BigInteger.TEN.pow(scale - MovedColumn.scale(codes)).longValueExact();
-    boolean floating = codes instanceof DoubleType;
-    ObjectNode how = JSON.createObjectNode();
-    how.put("direction", direction).put("exact", (Boolean) exact).put("floating", floating);
-    how.put("unit", unit);
     Object tolerance =
         call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
-    if (tolerance != null && floating) {
-      double width = number(tolerance).doubleValue();
-      how.putObject("before").put("bits", Double.doubleToRawLongBits(-width));
-      how.putObject("after").put("bits", Double.doubleToRawLongBits(width));
-    } else if (tolerance != null) {
-      BigDecimal width = width(tolerance, codes).scaleByPowerOfTen(scale);
-      width(how.putObject("before"), width.negate(), unit);
-      width(how.putObject("after"), width, unit);
+    Number width = tolerance == null ? null : width(tolerance, codes);
+    if (width != null && Types.isFloating(codes)) {
+      width = width.doubleValue();
     }
-    return how;
+    return RangeLookup.nearest(
+        join, stream, direction, (Boolean) exact, width, residual,
+        Collections.singletonList(whole));
+  }
+
+  private void check(DataType given, DataType codes, String column) {
+    String pair =
+        "it compares " + call.get(0).sql() + " (" + given.simpleString() + ") with " + column + " ("
+            + codes.simpleString() + ")";
+    if (!family(given).equals(family(codes))) {
+      throw unfit(pair + ", which are not of one family. Cast one side");
+    }
+    // All values are searched in units of the last digit that either side has, as 64 bits.
+    boolean isMixed = given instanceof DecimalType || codes instanceof DecimalType;
+    int scale = Math.max(Types.scale(codes), Types.scale(given));
+    if (isMixed && Types.digits(given) + scale > Decimal.MAX_LONG_DIGITS()) {
+      throw unfit(pair + ", which needs more than 18 digits. Cast the former to fewer digits");
+    }
+  }
+
+  private static String family(DataType type) {
+    if (type instanceof IntegralType || type instanceof DecimalType) {
+      return "exact number";
+    }
+    return Types.isFloating(type) ? "floating-point number" : type.typeName();
   }
 
   private Object literal(int place, String what, String wanted) {
@@ -186,70 +147,42 @@ final class AsOfCondition {
 
   /** The tolerance in the units of the column: microseconds, days, or ones. */
   private BigDecimal width(Object value, DataType codes) {
-    DataType type = call.get(3).dataType();
-    boolean isTime = codes instanceof TimestampType || codes instanceof TimestampNTZType;
-    BigDecimal micros = null;
-    if (type instanceof DayTimeIntervalType) {
-      micros = BigDecimal.valueOf((Long) value);
-    } else if (isTime) {
-      micros = number(value).scaleByPowerOfTen(6); // seconds
-    }
-    if (isTime && micros.stripTrailingZeros().scale() <= 0) {
-      return notNegative(micros, value);
+    boolean isInterval = call.get(3).dataType() instanceof DayTimeIntervalType;
+    BigDecimal size = isInterval ? BigDecimal.valueOf((Long) value) : number(value);
+    if (size.signum() < 0) {
+      throw unfit("its tolerance is " + value + ". It must not be negative");
     }
     if (codes instanceof DateType) {
-      boolean isWhole = micros != null && micros.remainder(DAY).signum() == 0;
-      if (isWhole || micros == null && number(value).signum() == 0) {
-        return notNegative(isWhole ? micros.divide(DAY) : BigDecimal.ZERO, value);
+      if (isInterval ? size.remainder(DAY).signum() != 0 : size.signum() != 0) {
+        throw unfit("its tolerance is " + value + " and the columns are dates. Give whole days");
       }
-      throw unfit("its tolerance is " + value + " and the columns are dates. Give whole days");
+      return isInterval ? size.divide(DAY) : size;
     }
-    if (isTime || micros != null) {
+    boolean isTime = Types.isTimestamp(codes);
+    size = isTime && !isInterval ? size.scaleByPowerOfTen(6) : size; // seconds
+    if (isTime ? size.stripTrailingZeros().scale() > 0 : isInterval) {
       throw unfit(
           "its tolerance is " + call.get(3).sql() + " and the columns are " + codes.simpleString()
               + (isTime
                   ? ", which have whole microseconds, and a number means seconds"
                   : ". Give a number"));
     }
-    return notNegative(number(value), value);
-  }
-
-  private BigDecimal notNegative(BigDecimal width, Object value) {
-    if (width.signum() < 0) {
-      throw unfit("its tolerance is " + value + ". It must not be negative");
-    }
-    return width;
+    return size;
   }
 
   private BigDecimal number(Object value) {
     DataType type = call.get(3).dataType();
-    if (!(type instanceof NumericType) && !(type instanceof NullType)) {
+    if (!(type instanceof NumericType)) {
       throw unfit(
           "its tolerance is " + call.get(3).sql() + " of type " + type.simpleString()
               + ". Give an interval for times, a number for numbers");
     }
-    if (value instanceof Decimal) {
-      return notNegative(((Decimal) value).toJavaBigDecimal(), value);
-    }
     try {
       // A floating-point number means its shortest decimal text.
-      return notNegative(new BigDecimal(value.toString()), value);
+      return new BigDecimal(value.toString());
     } catch (NumberFormatException e) {
       throw unfit("its tolerance is " + value + ". Give a finite number, or NULL for no limit");
     }
-  }
-
-  /** By how much a point is moved, as {@link Width} reads it. */
-  private static void width(ObjectNode node, BigDecimal size, long unit) {
-    BigInteger units = size.setScale(0, RoundingMode.FLOOR).toBigInteger();
-    BigInteger[] parts = units.divideAndRemainder(BigInteger.valueOf(unit));
-    if (parts[1].signum() < 0) {
-      parts[0] = parts[0].subtract(BigInteger.ONE);
-      parts[1] = parts[1].add(BigInteger.valueOf(unit));
-    }
-    node.put("step", parts[0].min(FAR).max(FAR.negate()));
-    node.put("rest", parts[1].longValueExact());
-    node.put("further", size.compareTo(new BigDecimal(units)) != 0);
   }
 
   private IllegalArgumentException unfit(String reason) {

@@ -1,24 +1,15 @@
 package bsjoin.jvm;
 
-import java.util.Arrays;
-import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThan;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.LessThan;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
-import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 
 /**
@@ -67,13 +58,12 @@ final class AsOfOfSpark {
     boolean isAsWritten = first.references().subsetOf(left.outputSet());
     Expression stream = isAsWritten ? first : second;
     Expression table = isAsWritten ? second : first;
-    DataType type = table.dataType();
-    if (type instanceof DoubleType || type instanceof FloatType) {
+    if (Types.isFloating(table.dataType())) {
       return null; // whose NaN has no distance
     }
     boolean exact =
         compared instanceof GreaterThanOrEqual || compared instanceof LessThanOrEqual;
-    Expression condition = call(stream, table, isMore == isAsWritten, exact);
+    Expression condition = AsOf.call(stream, table, isMore == isAsWritten, exact);
     Option<?> more = (Option<?>) get(plan, "condition");
     if (more.isDefined()) {
       condition = new And((Expression) more.get(), condition);
@@ -82,20 +72,6 @@ final class AsOfOfSpark {
     Join join = new Join(left, right, kind, Option.apply(condition), JoinHint.NONE());
     IndexJoin found = IndexJoin.of(join);
     return found != null && found.tableIsRight && found.search().residual.isEmpty() ? found : null;
-  }
-
-  private static Expression call(
-      Expression stream, Expression table, boolean isBackward, boolean exact) {
-    String direction = isBackward ? "backward" : "forward";
-    List<Expression> arguments =
-        Arrays.asList(
-            stream,
-            table,
-            new Literal(UTF8String.fromString(direction), DataTypes.StringType),
-            new Literal(null, DataTypes.NullType),
-            new Literal(exact, DataTypes.BooleanType));
-    DataType[] types = arguments.stream().map(Expression::dataType).toArray(DataType[]::new);
-    return new ApplyFunctionExpression(new AsOf.Call(types), Scala.seq(arguments));
   }
 
   private static Object get(Object object, String name) throws ReflectiveOperationException {

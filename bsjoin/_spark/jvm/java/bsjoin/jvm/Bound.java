@@ -3,7 +3,11 @@ package bsjoin.jvm;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ConditionalExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
@@ -13,29 +17,39 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
 
 /**
  * The code that bounds the rows of a range index, from a value of the stream's row; null if no row
  * is found.
  *
  * <p>Spark evaluates the value where it compares it with a row of the table, which may never happen.
- * Here it is evaluated for each row of the stream, so an error in it is none: the bound then leaves
- * out no row, and the condition, which stays beside the search, has the error.
+ * Here it is evaluated for each row of the stream, so an error in it is none: the bound is then
+ * {@link RangeBound#limit}, which leaves out no row, and the condition, which stays beside the
+ * search, has the error. It is conditional to Spark, which evaluates a value that several
+ * expressions have once and before them, where its error would be one.
  */
-public final class Bound extends OwnExpression {
+public final class Bound extends OwnExpression implements ConditionalExpression {
   private final Expression child;
-  private final CodeBound rule;
-  private final boolean isSafe; // the value has no errors
+  private final RangeBound rule;
+  private final boolean isSafe; // an error is one
 
-  Bound(Expression child, CodeBound rule, boolean isSafe) {
+  Bound(Expression child, RangeBound rule, boolean isSafe) {
     super(child, rule, isSafe);
     this.child = child;
     this.rule = rule;
     this.isSafe = isSafe;
+  }
+
+  /** Whether a value has no errors, and is as cheap as a column. */
+  static boolean isSafe(Expression value) {
+    return value instanceof AttributeReference
+        || value instanceof Literal
+        || value instanceof Cast
+            && Types.isWider(value.dataType(), ((Cast) value).child().dataType())
+            && isSafe(((Cast) value).child());
   }
 
   @Override
@@ -45,7 +59,7 @@ public final class Bound extends OwnExpression {
 
   @Override
   public boolean nullable() {
-    return child.nullable() && !rule.isOfNull() || rule.mayBeNone();
+    return child.nullable() && !rule.isOfNull() || mayBeNone();
   }
 
   @Override
@@ -60,18 +74,16 @@ public final class Bound extends OwnExpression {
       passOn(e);
       return rule.limit();
     }
-    if (value == null) {
-      return rule.isOfNull() ? (Object) Long.MAX_VALUE : null;
-    }
-    if (value instanceof Decimal) {
-      Decimal number = (Decimal) value;
-      return rule.mayBeNone() && rule.isNone(number) ? null : (Object) rule.code(number);
-    }
-    if (isFloating()) {
-      return rule.code(((Number) value).doubleValue());
-    }
-    long number = ((Number) value).longValue();
-    return rule.mayBeNone() && rule.isNone(number) ? null : (Object) rule.code(number);
+    return rule.of(value);
+  }
+
+  private boolean mayBeNone() {
+    return rule.mayBeNone() && !isValue() && !Types.isFloating(child.dataType());
+  }
+
+  /** Whether the value is the code itself. */
+  private boolean isValue() {
+    return isSafe && rule.isIdentity() && Types.isFull(child.dataType());
   }
 
   /** Throw an error that ends the task, and not only the value. */
@@ -86,39 +98,30 @@ public final class Bound extends OwnExpression {
     }
   }
 
-  private boolean isFloating() {
-    return child.dataType() instanceof DoubleType || child.dataType() instanceof FloatType;
-  }
-
   @Override
   public ExprCode doGenCode(CodegenContext context, ExprCode own) {
     ExprCode value = child.genCode(context);
-    boolean isWhole = !isFloating() && !(child.dataType() instanceof DecimalType);
-    boolean isPlain = isSafe && isWhole && rule.isIdentity() && !rule.isOfNull();
-    if (isPlain && MovedColumn.isFull(child.dataType())) {
+    if (isValue()) {
       return value;
     }
-    String given = "(" + value.value().code() + ")";
-    if (isWhole || isFloating()) {
-      given = (isWhole ? "(long) " : "(double) ") + given;
-    }
-    String name = context.addReferenceObj("bound", rule, CodeBound.class.getName());
+    String type = Types.isFloating(child.dataType()) ? "double" : "long";
+    type = child.dataType() instanceof DecimalType ? Decimal.class.getName() : type;
+    String given = "((" + type + ") (" + value.value().code() + "))";
+    String name = context.addReferenceObj("bound", rule, RangeBound.class.getName());
     String code = own.value().code();
     String isNull = own.isNull().code();
     String before =
         "boolean " + isNull + " = false;\nlong " + code + " = 0L;\n" + (isSafe ? "" : "try {\n");
-    String none = rule.mayBeNone() ? " || " + name + ".isNone(" + given + ")" : "";
-    String missing =
-        rule.isOfNull()
-            ? code + " = Long.MAX_VALUE;\nif (!" + value.isNull().code() + ") {\n"
-            : isNull + " = " + value.isNull().code() + none + ";\nif (!" + isNull + ") {\n";
-    String after = "\n" + missing + code + " = " + name + ".code(" + given + ");\n}\n";
+    String none = mayBeNone() ? name + ".isNone(" + given + ")" : "false";
+    String ofNull = rule.isOfNull() ? code + " = Long.MAX_VALUE;" : isNull + " = true;";
+    String after =
+        "\nif (" + value.isNull().code() + ") {\n" + ofNull + "\n} else if (" + none + ") {\n"
+            + isNull + " = true;\n} else {\n" + code + " = " + name + ".code(" + given + ");\n}\n";
     if (!isSafe) {
       String error = context.freshName("error");
       after +=
           "} catch (Exception " + error + ") {\n" + Bound.class.getName() + ".passOn(" + error
-              + ");\n" + isNull + " = false;\n" + code + " = "
-              + (rule.limit() == Long.MIN_VALUE ? "Long.MIN_VALUE" : "Long.MAX_VALUE") + ";\n}\n";
+              + ");\n" + isNull + " = false;\n" + code + " = " + rule.limit() + "L;\n}\n";
     }
     // The code of the value stays a part of its own: escapes in it are not read once more.
     Block block = new CodeBlock(Scala.seq(before, after), Scala.seq((JavaCode) value.code()));
@@ -126,6 +129,21 @@ public final class Bound extends OwnExpression {
         block,
         nullable() ? own.isNull() : JavaCode.literal("false", DataTypes.BooleanType),
         own.value());
+  }
+
+  @Override
+  public Seq<Expression> alwaysEvaluatedInputs() {
+    return Scala.seq();
+  }
+
+  @Override
+  public Bound withNewAlwaysEvaluatedInputs(Seq<Expression> inputs) {
+    return this;
+  }
+
+  @Override
+  public Seq<Seq<Expression>> branchGroups() {
+    return Scala.seq();
   }
 
   @Override

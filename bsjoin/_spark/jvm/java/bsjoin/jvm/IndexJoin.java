@@ -343,7 +343,7 @@ final class IndexJoin {
   }
 
   /** Whether it does not matter when and how often an expression is evaluated. */
-  private static boolean isPlain(Expression expression) {
+  static boolean isPlain(Expression expression) {
     return expression.deterministic() && !SubqueryExpression.hasSubquery(expression);
   }
 
@@ -355,19 +355,16 @@ final class IndexJoin {
     // A bound that no row meets is a null argument, which NOT IN would take for a null key.
     boolean byRange = manifest.hasRangeCodes() && kind != JoinKind.NULL_AWARE_ANTI;
     Search found = byRange ? Ranges.of(this) : null;
-    boolean byKey = !keys.isEmpty() && (hasAllRowsOfKeys() || hasPoints());
-    return found == null && byKey
+    boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
+    return found == null && !keys.isEmpty() && hasAll
         ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
         : found;
   }
 
-  /** Whether rows without a point, which the index does not have, match nothing. */
-  private boolean hasPoints() {
-    return residual.stream()
-        .anyMatch(
-            one ->
-                one instanceof IsNotNull
-                    && manifest.rangeNames.get(0).equals(column(((IsNotNull) one).child())));
+  /** Whether a condition is that the point is not null: in the index it never is. */
+  boolean isPointKnown(Expression condition) {
+    return condition instanceof IsNotNull && manifest.rangeColumns > 0
+        && manifest.rangeNames.get(0).equals(column(((IsNotNull) condition).child()));
   }
 
   Search search() {

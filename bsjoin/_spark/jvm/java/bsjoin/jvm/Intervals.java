@@ -154,28 +154,22 @@ final class Intervals {
   }
 
   private boolean isEmpty(int row) {
-    int entry = emptyFrom(row);
-    return entry < empties && emptyRow(entry) == row;
+    return nextEmpty(row, row + 1) >= 0;
   }
 
-  /** The first entry among the empty intervals that is not before a row. */
-  int emptyFrom(int row) {
+  /** The first row of some whose interval is empty; -1 if there is none. */
+  int nextEmpty(int first, int stop) {
     int low = 0;
     int high = empties;
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (emptyRow(middle) < row) {
+      if (emptyRow(middle) < first) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    return low;
-  }
-
-  /** The row of an entry among the empty intervals; -1 if it is not before another one. */
-  int emptyRow(int entry, int stop) {
-    return entry < empties && emptyRow(entry) < stop ? (int) emptyRow(entry) : -1;
+    return low < empties && emptyRow(low) < stop ? (int) emptyRow(low) : -1;
   }
 
   /** The least last point of an interval; the greatest code if all are empty. */

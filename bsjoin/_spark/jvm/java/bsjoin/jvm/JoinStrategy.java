@@ -85,7 +85,7 @@ public final class JoinStrategy extends SparkStrategy {
     private final IndexJoin join;
     private final Search search;
     private final List<Attribute> stream;
-    private final List<Alias> computed = new ArrayList<>(); // of the stream, for the keys
+    private final List<Alias> computed = new ArrayList<>(); // of the stream, for the look-up
     private final Map<ExprId, Expression> reads = new HashMap<>(); // the scan's columns
     private final AttributeSet used; // what is above uses no other columns; null: all
 
@@ -93,6 +93,7 @@ public final class JoinStrategy extends SparkStrategy {
       this.join = join;
       this.used = used;
       search = join.search();
+      computed.addAll(search.computed);
       stream = Scala.list(join.stream.output());
       readColumns();
     }

@@ -8,15 +8,10 @@ import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import scala.Option;
 
@@ -34,7 +29,7 @@ final class KeyTypes {
   /** The column that the table's side of an equality is, without a cast that loses nothing. */
   static Expression column(Expression stored) {
     Expression at = plain(stored);
-    if (at instanceof Cast && isExact(((Cast) at).child().dataType(), at.dataType())) {
+    if (at instanceof Cast && Types.isWider(at.dataType(), ((Cast) at).child().dataType())) {
       return plain(((Cast) at).child());
     }
     return at;
@@ -47,27 +42,6 @@ final class KeyTypes {
       at = at.children().head();
     }
     return at;
-  }
-
-  private static boolean isExact(DataType from, DataType to) {
-    if (to instanceof DecimalType && (from instanceof IntegralType || from instanceof DecimalType)) {
-      DecimalType decimal = (DecimalType) to;
-      int scale = from instanceof DecimalType ? ((DecimalType) from).scale() : 0;
-      int whole =
-          from instanceof DecimalType ? ((DecimalType) from).precision() - scale : digits(from);
-      return decimal.scale() >= scale && decimal.precision() - decimal.scale() >= whole;
-    }
-    if (from instanceof IntegralType && to instanceof IntegralType) {
-      return from.defaultSize() <= to.defaultSize();
-    }
-    return from instanceof FloatType && to instanceof DoubleType;
-  }
-
-  private static int digits(DataType integer) {
-    if (integer instanceof ByteType) {
-      return 3;
-    }
-    return integer instanceof ShortType ? 5 : integer instanceof IntegerType ? 10 : 19;
   }
 
   /**
@@ -94,9 +68,8 @@ final class KeyTypes {
       }
       return from instanceof DecimalType ? ifEqual(given, DataTypes.LongType) : null;
     }
-    if (type instanceof FloatType || type instanceof DoubleType) {
-      boolean isFloating = from instanceof FloatType || from instanceof DoubleType;
-      return isFloating ? cast(plain(given), DataTypes.DoubleType) : null; // hashed alike
+    if (Types.isFloating(type)) {
+      return Types.isFloating(from) ? cast(plain(given), DataTypes.DoubleType) : null; // hashed alike
     }
     if (from.equals(type) || from instanceof StringType && type instanceof StringType) {
       return given;

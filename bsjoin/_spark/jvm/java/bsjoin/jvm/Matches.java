@@ -1,20 +1,12 @@
 package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.math.BigDecimal;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GreaterThan;
-import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
-import org.apache.spark.sql.catalyst.expressions.If;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
@@ -125,7 +117,10 @@ public final class Matches extends Function<ArrayData> {
     List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
     JsonNode label = node.get("label");
     join.label = label == null ? "" : label.toString();
-    join.findBy(search(node.path("search"), probes, join));
+    join.findBy(
+        probes.isEmpty()
+            ? new Search(new KeyFinder(join), probes, Collections.emptyList())
+            : RangeLookup.of(join, node.path("search"), probes));
     return join;
   }
 
@@ -140,77 +135,6 @@ public final class Matches extends Function<ArrayData> {
       default:
         return LeftAnti$.MODULE$;
     }
-  }
-
-  private Search search(JsonNode how, List<Expression> probes, IndexJoin join) {
-    List<Expression> residual = Collections.emptyList();
-    switch (how.path("kind").asText()) {
-      case "":
-        return new Search(new KeyFinder(join), probes, residual);
-      case "band":
-        return new Search(new BandFinder(join, how), point(probes), residual, probes);
-      case "asof":
-        return new Search(new NearestFinder(join, how), point(probes), residual, probes);
-      default:
-        Finder finder = new IntervalFinder(join, CodeLimits.NONE, CodeLimits.NONE, false);
-        DataType codes = join.manifest.rangeTypes.get(0);
-        List<Expression> limits = limits(how.path("closed").asText(), probes, codes);
-        return new Search(finder, limits, residual, probes);
-    }
-  }
-
-  /** The code of the point, in units of its last digit. */
-  private static List<Expression> point(List<Expression> probes) {
-    Expression point = probes.get(0);
-    return Collections.singletonList(
-        bound(point, true, false, 0, MovedColumn.scale(point.dataType()), true, false));
-  }
-
-  /**
-   * The least start, the greatest start and the least last point of the intervals that have a point
-   * in common with the stream's point, or interval; null where none has.
-   *
-   * <p>The index has the end of an interval as its last point, or the code before if the end does
-   * not belong to it.
-   */
-  private static List<Expression> limits(String closed, List<Expression> probes, DataType codes) {
-    boolean isPoint = probes.size() == 1;
-    boolean touching = closed.equals("both");
-    boolean closedRight = touching || closed.equals("right");
-    Expression start = probes.get(0);
-    Expression end = probes.get(probes.size() - 1);
-    int scale = MovedColumn.scale(codes);
-    boolean atEnd = touching || isPoint && closed.equals("left");
-    Expression greatest = bound(end, false, !atEnd, 0, scale, false, !isPoint);
-    boolean atStart = touching || isPoint && closedRight;
-    Expression least = bound(start, true, !atStart, closedRight ? 0 : -1, scale, false, false);
-    if (!isPoint) {
-      // An interval of the stream that is empty has no point in common with any.
-      Expression empty =
-          touching ? new GreaterThan(start, end) : new GreaterThanOrEqual(start, end);
-      if (!touching && !closed.equals("left")) {
-        Expression first = bound(start, false, false, 0, scale, true, false);
-        empty = new Or(empty, new EqualTo(first, whole(Long.MAX_VALUE)));
-      }
-      greatest = new If(empty, new Literal(null, DataTypes.LongType), greatest);
-    }
-    List<Expression> all = new ArrayList<>();
-    all.add(whole(Long.MIN_VALUE));
-    all.add(greatest);
-    all.add(least);
-    return all;
-  }
-
-  private static Literal whole(long value) {
-    return new Literal(value, DataTypes.LongType);
-  }
-
-  private static Expression bound(
-      Expression value, boolean lower, boolean strict, long offset, int scale, boolean open,
-      boolean orNull) {
-    CodeBound rule =
-        new CodeBound(lower, strict, BigDecimal.ZERO, scale, offset, true, open, orNull);
-    return new Bound(value, rule, true);
   }
 
   // Spark plans equal calls of equal tables once.

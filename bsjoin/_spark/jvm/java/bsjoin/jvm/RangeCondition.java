@@ -14,16 +14,14 @@ import org.apache.spark.sql.catalyst.expressions.LessThan;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
 
 /** A comparison of a range column of the table with a value of the stream's row. */
 final class RangeCondition {
   final Expression whole;
-  final MovedColumn column;
+  final RangeColumn column;
   final int place; // among the table's range columns
+  final DataType codes; // the type that these are searched in
   final Expression value; // of the stream
   final boolean lower; // the column is above the value; else below it
   final boolean strict;
@@ -31,11 +29,12 @@ final class RangeCondition {
   final boolean isApproximate; // the index finds more rows than match
 
   private RangeCondition(
-      Expression whole, MovedColumn column, int place, Expression value, boolean lower,
-      boolean strict, boolean orNull, boolean isApproximate) {
+      Expression whole, RangeColumn column, int place, DataType codes, Expression value,
+      boolean lower, boolean strict, boolean orNull, boolean isApproximate) {
     this.whole = whole;
     this.column = column;
     this.place = place;
+    this.codes = codes;
     this.value = value;
     this.lower = lower;
     this.strict = strict;
@@ -59,19 +58,13 @@ final class RangeCondition {
     boolean less = compared instanceof LessThan || compared instanceof LessThanOrEqual;
     boolean more = compared instanceof GreaterThan || compared instanceof GreaterThanOrEqual;
     boolean equal = compared instanceof EqualTo && isNull == null;
-    if (!less && !more && !equal) {
-      return Collections.emptyList();
-    }
-    boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;
-    Expression left = compared.children().head();
-    Expression right = compared.children().apply(1);
     List<RangeCondition> found = new ArrayList<>();
-    for (boolean isLeft : new boolean[] {true, false}) {
-      Expression own = isLeft ? left : right;
-      Expression value = isLeft ? right : left;
+    for (int own = 0; own < 2 && (less || more || equal); own++) {
       for (boolean lower : new boolean[] {true, false}) {
-        boolean wanted = equal || lower == (more == isLeft);
-        RangeCondition one = wanted ? of(condition, own, value, lower, strict, isNull, join) : null;
+        RangeCondition one =
+            equal || lower == (more == (own == 0))
+                ? of(condition, compared, own, lower, isNull, join)
+                : null;
         if (one != null) {
           found.add(one);
         }
@@ -81,10 +74,12 @@ final class RangeCondition {
   }
 
   private static RangeCondition of(
-      Expression whole, Expression own, Expression value, boolean lower, boolean strict,
-      Expression isNull, IndexJoin join) {
+      Expression whole, Expression compared, int side, boolean lower, Expression isNull,
+      IndexJoin join) {
+    Expression own = compared.children().apply(side);
+    Expression value = compared.children().apply(1 - side);
     boolean isValue = value.references().isEmpty() || join.isOfStream(value);
-    if (!isValue || !value.deterministic() || SubqueryExpression.hasSubquery(value)) {
+    if (!isValue || !IndexJoin.isPlain(value)) {
       return null;
     }
     // Where the column is null, another value decides: the index has such rows as those that end
@@ -92,45 +87,37 @@ final class RangeCondition {
     boolean coalesced =
         own instanceof Coalesce && own.children().size() == 2
             && own.children().apply(1) instanceof Literal;
-    MovedColumn column = MovedColumn.of(coalesced ? own.children().head() : own);
+    RangeColumn column = RangeColumn.of(coalesced ? own.children().head() : own);
     String name = column == null ? null : join.column(column.column);
     int place = name == null ? -1 : join.manifest.rangeNames.indexOf(name);
-    if (place < 0 || !isExact(column, value.dataType(), join.manifest.rangeTypes.get(place))) {
-      return null;
-    }
-    boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
-    if (isNull != null && !orNull) {
-      return null;
-    }
-    return new RangeCondition(
-        whole, column, place, value, lower, strict, orNull || coalesced, coalesced);
-  }
-
-  /** Whether a comparison is one of the column's codes. */
-  private static boolean isExact(MovedColumn column, DataType value, DataType codes) {
-    boolean floating = codes instanceof DoubleType;
-    if (floating != (value instanceof DoubleType || value instanceof FloatType)) {
-      return false;
-    }
     // Some casts and sums need a decimal's digits; times and dates have no type but their own.
-    return value.equals(column.type) && (floating ? column.moved.signum() == 0 : isMovable(column));
+    if (place < 0 || !value.dataType().equals(column.type)) {
+      return null;
+    }
+    DataType codes = join.manifest.rangeTypes.get(place);
+    boolean floating = Types.isFloating(codes);
+    boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
+    if (floating != Types.isFloating(column.type) || floating && column.moved.signum() != 0
+        || isNull != null && !orNull) {
+      return null;
+    }
+    boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;
+    return new RangeCondition(
+        whole, column, place, codes, value, lower, strict, orNull || coalesced, coalesced);
   }
 
-  private static boolean isMovable(MovedColumn column) {
-    BigDecimal step = column.moved.abs();
-    return step.compareTo(BigDecimal.valueOf(Long.MAX_VALUE / 2)) < 0;
-  }
-
-  /** The value's code as a bound of those of the rows. */
-  CodeBound bound(DataType codes, long offset, boolean open) {
-    return new CodeBound(
-        lower,
-        strict,
-        column.moved.negate(),
-        MovedColumn.scale(codes),
-        offset,
-        MovedColumn.isFull(codes),
-        open,
-        orNull && !isApproximate);
+  /**
+   * The value as a bound of the codes.
+   *
+   * @param offset what is added to a code
+   * @param open where no code is great or small enough, the bound is the end of 64 bits
+   */
+  Bound bound(long offset, boolean open) {
+    BigDecimal moved = column.moved.negate();
+    RangeBound rule =
+        new RangeBound(
+            lower, !strict, moved, Types.scale(value.dataType()), Types.scale(codes), offset);
+    return new Bound(
+        value, rule.open(open).orNull(orNull && !isApproximate), Bound.isSafe(value));
   }
 }

@@ -1,20 +1,17 @@
 package bsjoin.jvm;
 
 import java.math.BigDecimal;
-import java.math.BigInteger;
-import java.math.RoundingMode;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
-import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
-import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 
 /**
  * Conditions on the range columns of a table, which its range index answers.
@@ -29,7 +26,10 @@ final class Ranges {
   private RangeCondition lower;
   private RangeCondition upper;
   private RangeCondition last; // a bound below the ends
-  private Expression limits; // under which no sum of the column of the others overflows; or null
+  private Expression isWithin; // no sum of the column of points or starts overflows; null: never
+  private final List<Alias> computed = new ArrayList<>();
+  private final Map<RangeCondition, Expression> hasValue = new HashMap<>(); // if it may have none
+  private final long[] limits = RangeLookup.noLimits();
 
   private Ranges(IndexJoin join) {
     this.join = join;
@@ -61,32 +61,23 @@ final class Ranges {
     if (lower == null && upper == null) {
       return null; // rows without a point are not in the index
     }
-    limits = and(within(lower), within(upper));
+    Expression[] bounds = {argument(lower), argument(upper), argument(last)};
     List<Expression> residual = new ArrayList<>();
     for (Expression one : join.residual) {
-      Expression rest = rest(one);
-      if (rest != null) {
-        residual.add(rest);
+      if (!join.isPointKnown(one)) {
+        addRest(one, residual);
       }
     }
-    List<Expression> arguments = new ArrayList<>();
-    arguments.add(argument(lower, Long.MIN_VALUE));
-    arguments.add(argument(upper, Long.MAX_VALUE));
-    if (last != null) {
-      arguments.add(argument(last, Long.MIN_VALUE));
-    }
-    CodeLimits points = codeLimits(lower).and(codeLimits(upper));
-    Finder finder =
-        last == null
-            ? new PointFinder(join, points)
-            : new IntervalFinder(join, points, codeLimits(last), !areNotEmpty());
     List<Expression> answered = new ArrayList<>();
     for (RangeCondition bound : new RangeCondition[] {lower, upper, last}) {
       if (bound != null && !answered.contains(bound.whole)) {
         answered.add(bound.whole);
       }
     }
-    return new Search(finder, arguments, residual, answered);
+    boolean withEmpty = last != null && !areNotEmpty();
+    Finder finder = new RangeFinder(join, last != null, limits, withEmpty);
+    List<Expression> arguments = RangeLookup.bounds(bounds[0], bounds[1], bounds[2]);
+    return new Search(finder, arguments, residual, answered, computed);
   }
 
   /** Of two bounds in the same direction one that the stream's row decides. */
@@ -94,85 +85,73 @@ final class Ranges {
     return one == null || one.value.references().isEmpty() ? other : one;
   }
 
-  /** What is left to check of a condition; null if nothing is. */
-  private Expression rest(Expression condition) {
-    boolean isKnown =
-        condition instanceof IsNotNull
-            && manifest.rangeNames.get(0).equals(join.column(((IsNotNull) condition).child()));
-    if (isKnown) {
-      return null; // in the index every row has a point
+  /** The bound as the finder gets it. */
+  private Expression argument(RangeCondition condition) {
+    if (condition == null) {
+      return null;
     }
-    Expression guard = null;
-    boolean answered = false;
-    boolean isLimited = false;
-    boolean isBoth = isOf(lower, condition) && isOf(upper, condition);
-    for (RangeCondition bound : new RangeCondition[] {lower, upper, last}) {
-      if (!isOf(bound, condition)) {
-        continue;
-      }
-      boolean isExact =
-          bound == last ? isExactEnd() : last == null || limits == null; // see IntervalFinder
-      if (bound.isApproximate || condition instanceof EqualTo && !isBoth || !isExact) {
-        return condition;
-      }
-      answered = true;
-      isLimited |= bound != last;
-      if (!StreamValue.isSafe(bound.value)) {
-        Expression one = StreamValue.guard(bound.value);
-        if (one == null) {
-          return condition;
-        }
-        guard = and(guard, one);
-      }
+    // The index has the last code of an interval, which is before an end that is not part of it.
+    long ahead = condition == last && !isClosedRight() ? 1 : 0;
+    RangeColumn column = condition.column;
+    if (column.isLimited) {
+      limit(condition == last ? 2 : 0, column, Types.scale(condition.codes), ahead);
+      isWithin = condition == last ? isWithin : and(isWithin, column.isWithin());
     }
-    if (!answered) {
-      return condition;
+    boolean open = condition == last && condition.orNull || column.isLimited;
+    Bound bound = condition.bound(-ahead, open);
+    if (Bound.isSafe(condition.value)) {
+      return bound;
     }
-    if (isOf(last, condition) && !last.orNull && mayBeNull(last)) {
-      return new IsNotNull(last.column.column);
-    }
-    guard = isLimited ? and(guard, limits) : guard;
-    return guard == null ? null : new Or(guard, condition);
+    Expression code = Search.column(bound, computed);
+    long limit = condition.lower ? Long.MIN_VALUE : Long.MAX_VALUE;
+    hasValue.put(condition, new Not(new EqualTo(code, RangeLookup.literal(limit))));
+    return code;
   }
 
-  private static boolean isOf(RangeCondition bound, Expression condition) {
-    return bound != null && bound.whole == condition;
+  /** Note of which codes a bound may be used: those of the values whose sum does not overflow. */
+  private void limit(int at, RangeColumn column, int scale, long ahead) {
+    BigDecimal least = column.least.scaleByPowerOfTen(scale);
+    BigDecimal greatest = column.greatest.scaleByPowerOfTen(scale);
+    limits[at] = Math.max(limits[at], least.longValueExact() - ahead);
+    limits[at + 1] = Math.min(limits[at + 1], greatest.longValueExact() - ahead);
+  }
+
+  /** Add what is left to check of a condition. */
+  private void addRest(Expression condition, List<Expression> residual) {
+    Expression exact = null; // where it holds the index has found exactly the rows that match
+    int used = 0;
+    boolean isChecked = false;
+    for (RangeCondition bound : new RangeCondition[] {lower, upper, last}) {
+      if (bound != null && bound.whole == condition) {
+        used++;
+        isChecked |= bound.isApproximate || bound == last && !isExactEnd();
+        exact = and(exact, hasValue.get(bound));
+        exact = bound == last ? exact : and(exact, isWithin);
+      }
+    }
+    if (used < (condition instanceof EqualTo ? 2 : 1) || isChecked) {
+      residual.add(condition);
+      return;
+    }
+    if (last != null && last.whole == condition && !last.orNull && mayBeNull(last)) {
+      residual.add(new IsNotNull(last.column.column));
+    }
+    if (exact != null) {
+      residual.add(new Or(exact, condition));
+    }
   }
 
   private static Expression and(Expression one, Expression other) {
     return one == null ? other : other == null ? one : new And(one, other);
   }
 
-  /** The condition that a column's value is one whose sum does not overflow; null if all are. */
-  private static Expression within(RangeCondition bound) {
-    if (bound == null) {
-      return null;
-    }
-    MovedColumn column = bound.column;
-    Expression found = null;
-    if (column.least != null) {
-      found = new GreaterThanOrEqual(column.column, literal(column, column.least));
-    }
-    if (column.greatest != null) {
-      found = and(found, new LessThanOrEqual(column.column, literal(column, column.greatest)));
-    }
-    return found;
-  }
-
-  private static Literal literal(MovedColumn column, BigDecimal value) {
-    return StreamValue.literal(value.longValueExact(), column.column.dataType());
-  }
-
   /** Whether the index finds exactly the rows whose ends meet the condition. */
   private boolean isExactEnd() {
     // The greatest code may be that of an end, too, where it is looked for as that of a missing one.
     boolean isAmbiguous =
-        last.orNull && isClosedRight() && MovedColumn.isFull(codes(last))
+        last.orNull && isClosedRight() && Types.isFull(last.codes)
             && (last.strict || last.value.nullable());
-    boolean isGuarded =
-        last.column.isLimited()
-            || !StreamValue.isSafe(last.value) && !last.orNull && mayBeNull(last);
-    return areNotEmpty() && !isAmbiguous && !isGuarded;
+    return areNotEmpty() && !isAmbiguous && !last.column.isLimited;
   }
 
   /** Whether intervals that are empty, to the index, do not meet the conditions. */
@@ -186,7 +165,7 @@ final class Ranges {
     boolean hasLength = upper.strict || last.strict || manifest.closed.equals("both");
     boolean startsAtEnd = manifest.closed.equals("right") || manifest.closed.equals("neither");
     return hasLength
-        && (!startsAtEnd || upper.strict || !last.orNull || !MovedColumn.isFull(codes(upper)));
+        && (!startsAtEnd || upper.strict || !last.orNull || !Types.isFull(upper.codes));
   }
 
   private boolean mayBeNull(RangeCondition bound) {
@@ -196,41 +175,5 @@ final class Ranges {
 
   private boolean isClosedRight() {
     return manifest.closed.equals("both") || manifest.closed.equals("right");
-  }
-
-  private DataType codes(RangeCondition bound) {
-    return manifest.rangeTypes.get(bound.place);
-  }
-
-  private Expression argument(RangeCondition bound, long none) {
-    if (bound == null) {
-      return new Literal(none, DataTypes.LongType);
-    }
-    // The index has the last code of an interval, which is before an end that is not part of it.
-    long offset = bound == last && !isClosedRight() ? -1 : 0;
-    boolean open = bound == last && bound.orNull || bound.column.isLimited();
-    CodeBound rule = bound.bound(codes(bound), offset, open);
-    return new Bound(bound.value, rule, StreamValue.isSafe(bound.value));
-  }
-
-  /** The codes of the table's rows for which a bound may be used. */
-  private CodeLimits codeLimits(RangeCondition bound) {
-    if (bound == null || !bound.column.isLimited()) {
-      return CodeLimits.NONE;
-    }
-    int scale = MovedColumn.scale(codes(bound));
-    long ahead = bound == last && !isClosedRight() ? 1 : 0;
-    return new CodeLimits(
-        code(bound.column.least, scale, RoundingMode.CEILING, Long.MIN_VALUE, ahead),
-        code(bound.column.greatest, scale, RoundingMode.FLOOR, Long.MAX_VALUE, ahead));
-  }
-
-  private static long code(
-      BigDecimal value, int scale, RoundingMode mode, long otherwise, long ahead) {
-    if (value == null) {
-      return otherwise;
-    }
-    BigInteger code = value.scaleByPowerOfTen(scale).setScale(0, mode).toBigInteger();
-    return code.bitLength() < Long.SIZE ? code.longValue() - ahead : otherwise;
   }
 }
