@@ -257,7 +257,7 @@ MUTANTS = (
            "if before is not None and known.same_as(draft) and", "if before is not None and",
            "refresh stored"),
     Mutant("a fraction of a width is lost", "_spark/jvm/joins.py",
-           '"further": units != size}', '"further": False}',
+           'return f"{10 * units + 5}e-1"', "return str(units)",
            "Band point-exact"),
     Mutant("a left join loses long runs without rows", "_spark/python/keys_only.py",
            'explode = F.explode_outer if plan.how == "left" else F.explode', "explode = F.explode",
