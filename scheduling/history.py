@@ -35,12 +35,13 @@ class LoadEstimate:
         return bool(self._mean)
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take the usage of the tasks into account."""
+        """Take the usage of the tasks into account; what is no usage is left out."""
         for name, used in snapshot.usage.items():
-            mean = self._mean.setdefault(name, used.cpu_cores)
-            off, variance = used.cpu_cores - mean, self._variance.get(name, 0.0)
-            self._mean[name] = mean + (1 - _KEEP) * off
-            self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
+            if 0 <= used.cpu_cores < math.inf:
+                mean = self._mean.setdefault(name, used.cpu_cores)
+                off, variance = used.cpu_cores - mean, self._variance.get(name, 0.0)
+                self._mean[name] = mean + (1 - _KEEP) * off
+                self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
         """The CPU cores of each task: as estimated, as demanded, as its operator's mean, or one."""
