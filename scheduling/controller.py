@@ -21,7 +21,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from scheduling.decision import Action, Decision, idle_workers, observed, percent
+from scheduling.decision import Action, Decision, observed, percent
 from scheduling.errors import ActuatorError
 from scheduling.history import History, LoadEstimate
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
@@ -299,7 +299,10 @@ class Controller:
     def _noted(self, decision: Decision, case: Case) -> Decision:
         """The decision with the idle workers, added to the history."""
         if self.plan is not None:
-            idle = idle_workers(self.plan, case.snapshot, released=case.release)
+            few = len(self.plan.assignments) < len(case.snapshot.workers)
+            why = "there are fewer tasks than workers" if few else "no task has to run there"
+            names = sorted(case.snapshot.by_id.keys() - self.plan.by_worker.keys())
+            idle = dict.fromkeys(names, "released" if case.release else f"kept, {why}")
             decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision

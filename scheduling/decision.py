@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scheduling.model import Assignment, Move, Plan, Receipt, Snapshot, Unplaced
+from scheduling.model import Assignment, Move, Plan, Receipt, Unplaced
 from scheduling.objective import PlacementCost
 
-__all__ = ["Action", "Decision", "idle_workers", "observed", "percent"]
+__all__ = ["Action", "Decision", "observed", "percent"]
 
 Action = Literal["place", "repair", "move", "none", "failed"]
 
@@ -39,14 +39,6 @@ class Decision:
     cost: PlacementCost | None = None
     idle: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Move, ...] = ()
-
-
-def idle_workers(plan: Plan, snapshot: Snapshot, *, released: bool) -> dict[str, str]:
-    """The workers without a task, with what becomes of them."""
-    few = len(plan.assignments) < len(snapshot.workers)
-    fate = f"kept, {'there are fewer tasks than workers' if few else 'no task has to run there'}"
-    idle = sorted(snapshot.by_id.keys() - plan.by_worker.keys())
-    return dict.fromkeys(idle, "released" if released else fate)
 
 
 def observed(plan: Plan, receipt: Receipt) -> Plan:

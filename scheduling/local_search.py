@@ -4,9 +4,8 @@ Tasks without a worker are inserted. Then, while it pays, workers are emptied, t
 read move nearer, and the highest loads are lowered by moves and exchanges. Small jobs are shaken:
 tasks are taken out and put back in another way (ruin and recreate). The effort is counted in steps,
 never in time, and what is random has a seed: the same arguments give the same placement anywhere.
-
-A worker that is above its limit of CPU, as one with hot partitions is, may give a task away, or
-exchange it for a lighter one, to whoever stays less above its own limit.
+A worker above its limit of CPU, as one with hot partitions is, may give a task away, or exchange it
+for a lighter one, to whoever stays less above its own limit.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ _TALKING = 128  # tasks that move nearer to others in one round
 _SETS = 2
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are looked at
-_MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
-_DEARER = 0.1  # than the best is what is kept at first, as a share
 
 
 def improve(
@@ -162,7 +159,7 @@ class _Search(SearchState):
         for _ in range(4 * self.workers + self.tasks):
             counted = self.compared(self.count)
             load = np.where(counted, self.load, -np.inf)
-            limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
+            limit = self.placed / max(self.paid_for()[0], LEAST_CORES) * (1 + self.even)
             highest = np.argsort(-load)[: max(_HIGHEST, (self.workers - _ALONE) // _OF)]
             if not self._relieve(highest[load[highest] > limit], load):
                 break
@@ -274,15 +271,10 @@ class _Search(SearchState):
         self.restore(best[1])
 
     def shake(self, draw: random.Random, times: int) -> None:
-        """Ruin and recreate: take tasks out, put them back at other prices in another order.
-
-        What is a little dearer than the best is kept for a while (record-to-record travel; G.
-        Dueck, 1993), ever less of it.
-        """
+        """Ruin and recreate: take tasks out, put them back at other prices in another order."""
         best = self.better()
-        dearer = _DEARER if times >= _MANY else 0.0
         for k in range(times):
-            mark, used = self.at.copy(), np.flatnonzero(self.count).tolist()
+            used = np.flatnonzero(self.count).tolist()
             if k % 3 == 2 or len(used) < 2:  # a few tasks, else those of one or two workers
                 out = draw.sample(range(self.tasks), min(self.tasks, 1 + draw.randrange(4)))
             else:
@@ -295,9 +287,7 @@ class _Search(SearchState):
             self.enter()
             self.level()
             best = self.better(best)
-            if self.total() > best[0] + abs(best[0]) * dearer * (1 - k / times):
-                self.restore(mark)
-        self.restore(best[1])
+            self.restore(best[1])
 
 
 def _of(table: Any, rows: Indices, columns: Indices) -> Any:

@@ -88,7 +88,7 @@ class StStream(Checked):
         """
         book = _Book(self, graph, snapshot)
         groups = [*grouped((one.host, one.id) for one in snapshot.workers).values()]
-        for group in (*groups, tuple(snapshot.by_id)) if len(groups) > 1 else groups:
+        for group in (*groups, tuple(snapshot.by_id)) if groups[1:] else groups:
             book.level(group)
         return book.moves
 
