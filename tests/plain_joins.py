@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from oracle import together
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from sessions import configured
 
 from bsjoin import BatchTable
@@ -58,37 +61,44 @@ def executed_plan(df: DataFrame) -> str:
 
 def check_same(
     spark: SparkSession,
-    query: Callable[[], DataFrame],
+    *queries: Callable[[], DataFrame],
     lookups: int | None = 1,
     codes: Iterable[str] = ("stage",),
-) -> list[str]:
-    """Check that a query has the same rows with the index as without.
+) -> None:
+    """Check that queries have the same rows with the index as without.
+
+    Several are one action: their columns begin with the same types.
 
     Args:
         spark: the session.
-        query: makes it.
-        lookups: how many joins the index answers; None for any number.
-        codes: how its rows are computed, one after the other: names of `CODE`.
-
-    Returns:
-        The rows as texts.
+        queries: make them.
+        lookups: how many joins of each the index answers; None for any number.
+        codes: how the rows are computed, one after the other: names of `CODE`.
     """
     # Spark's own join is interpreted: that compiles nothing, and has the same rows.
     with configured(spark, {**CODE["stage"], **CODE["interpreted"], PLANNER: "off"}):
-        expected = query()
+        schemas, expected = _united(queries)
         assert "BsjoinLookup" not in executed_plan(expected)
         wanted = _rows(expected)
+    assert len(queries) == 1 or wanted
     for code in codes:
         with configured(spark, {**CODE[code], PLANNER: "on"}):
-            df = query()
+            own, df = _united(queries)
             plan = f"{code}:\n{executed_plan(df)}"
             if lookups is not None:
-                assert plan.count("BsjoinLookup") == lookups, plan
-            assert _rows(df) == wanted, plan
-        assert df.schema == expected.schema, code
-    return wanted
+                assert plan.count("BsjoinLookup") == lookups * len(queries), plan
+            found = _rows(df)
+            assert found == wanted, f"too many {found - wanted}, lacking {wanted - found}\n{plan}"
+        assert own == schemas, code
 
 
-def _rows(df: DataFrame) -> list[str]:
-    """The rows as sorted texts: NaN has no order, and is not equal to itself."""
-    return sorted(repr(tuple(row)) for row in df.collect())
+def _united(queries: Sequence[Callable[[], DataFrame]]) -> tuple[list[StructType], DataFrame]:
+    """The schemas of queries, and all their rows: those of several under their numbers."""
+    made = [query() for query in queries]
+    united = made[0] if len(made) == 1 else together(dict(enumerate(made)))
+    return [df.schema for df in made], united
+
+
+def _rows(df: DataFrame) -> Counter[str]:
+    """The rows as texts: NaN is not equal to itself."""
+    return Counter(repr(tuple(row)) for row in df.collect())
