@@ -81,16 +81,6 @@ def test_any_number_of_rows_per_key(spark: SparkSession, code: str, sizes: list[
     check_plain(probes_of_groups(spark, 9), groups(spark, sizes), "k")
 
 
-def test_several_segments_answer_as_one(spark: SparkSession) -> None:
-    batch = spark.range(60_000).selectExpr(
-        "string(id % 20000) AS a", "double(id % 3) AS b", "repeat(string(id), 8) AS text"
-    )
-    table = BatchTable.build(batch, on=["a", "b"], segment_bytes=1 << 20)
-    assert table.stats().segments >= 4
-    stream = spark.range(0, 21_000, 100).selectExpr("double(id % 4) AS b", "string(id) AS a")
-    check_plain(stream, batch, {"b": "b", "a": "a"}, table=table)
-
-
 def test_rows_of_small_segments_are_one_table(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,9 +252,6 @@ def test_a_type_comes_and_is_looked_up_and_that_of_a_query_is_the_same(
     source.close()
 
 
-POSTGRES_CASES = [case for case in CASES["postgresql"] if case[0] != "a_domain"]
-
-
 @pytest.mark.parametrize("case", CASES["postgresql"], ids=lambda case: case[0])
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_drivers_that_tell_no_types_make_no_difference(
