@@ -35,6 +35,7 @@ __all__ = [
     "expected",
     "numbered",
     "one_part",
+    "right_rows",
     "rows_of_all",
     "rows_of_spark",
     "settings",
@@ -164,6 +165,12 @@ def by_join_type(joined: pa.Table, carried: int) -> dict[str, pa.Table]:
 def rows_of_all(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
     """The rows of several results whose columns begin with the same types, from one action."""
     return apart(together(results), results)
+
+
+def right_rows(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
+    """The same of what Spark answers, interpreted: its rows do not depend on it."""
+    with configured(next(iter(results.values())).sparkSession, CODE["python"]):
+        return rows_of_all(results)
 
 
 def together(results: Mapping[Any, DataFrame]) -> DataFrame:
