@@ -10,6 +10,7 @@ from typing import Any
 
 from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
+from sessions import CODE, configured
 
 __all__ = ["KINDS", "Kind", "Ranges", "answers", "looked_up", "rows_of"]
 
@@ -284,7 +285,8 @@ def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any
         how many joins the index has answered.
     """
     with settings(spark, **more):
-        with settings(spark, spark__bsjoin__planner="off"):
+        # Spark's own joins are interpreted: that compiles nothing, and has the same rows.
+        with configured(spark, {**CODE["python"], "spark.bsjoin.planner": "off"}):
             plain = spark.sql(own or query)
             assert looked_up(plain) == 0, query
             wanted = rows_of(plain)

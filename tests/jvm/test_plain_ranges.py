@@ -59,6 +59,7 @@ def _checked(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_points(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """All types of the stream; with a key and without one where both sides have the same."""
     when = Band("a", "p", 0, 0)
     for given in range(len(KINDS[kind].given)):
         for keyed in (True, False) if given == 0 else (given % 2 == 1,):
@@ -66,10 +67,12 @@ def test_points(spark: SparkSession, tmp_path: Path, kind: str) -> None:
             _checked(spark, path, kind, when, given, keyed=keyed, seed=2 * given + keyed)
 
 
-@pytest.mark.parametrize("closed", CLOSED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_intervals(spark: SparkSession, tmp_path: Path, kind: str, closed: Any) -> None:
-    when = Overlaps(("a", "b"), ("p", "q"), closed=closed)
-    number = CLOSED.index(closed) + len(kind)
-    _checked(spark, tmp_path, kind, when, 0, keyed=number % 2 == 0, seed=number)
-    _checked(spark, tmp_path / "other", kind, when, number, keyed=number % 3 > 0, seed=number + 1)
+def test_intervals(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """All types of the stream, and all ends; two by two all of kinds, ends, keys and code."""
+    first, types = list(KINDS).index(kind), len(KINDS[kind].given)
+    for given in range(max(types, len(CLOSED))):
+        closed: Any = CLOSED[(first + given) % len(CLOSED)]
+        when = Overlaps(("a", "b"), ("p", "q"), closed=closed)
+        path, keyed = tmp_path / str(given), (first + given // 2) % 2 == 0
+        _checked(spark, path, kind, when, given % types, keyed=keyed, seed=first + given)
