@@ -26,6 +26,7 @@ public final class Column {
   private final long offsets;
   private final long data;
   private final long dataLength;
+  private final long width; // of a value in bytes; 0: it has another one
 
   /**
    * Open a column.
@@ -49,6 +50,7 @@ public final class Column {
       throw TableError.damaged(file.name, "it has nulls, which the table's schema refuses");
     }
     valid = arrow.has(0) ? arrow.offset(0, (rows + 7L) / 8) : 0;
+    width = Math.max(0, type.width);
     if (type.width == 0) {
       offsets = arrow.offset(1, 4L * (rows + 1));
       data = arrow.offset(2, 0);
@@ -72,8 +74,20 @@ public final class Column {
     this.rows = rows;
     this.data = data;
     dataLength = 8L * rows;
+    width = 8;
     valid = 0;
     offsets = 0;
+  }
+
+  /** Read where a row's value is, or its offset: see {@link ReadAhead}. */
+  long near(long row) {
+    return file.getByte(offsets == 0 ? data + width * row : offsets + 4 * row);
+  }
+
+  /** Read the first byte of a text. */
+  long far(long row) {
+    long begin = offsets == 0 ? 0 : begin(row);
+    return begin > 0 && begin < dataLength ? file.getByte(data + begin) : 0;
   }
 
   /** Whether there may be nulls. */

@@ -66,6 +66,11 @@ public abstract class Finder implements Serializable, Cloneable {
     return longestRun <= 1;
   }
 
+  /** Whether it finds rows by one integer alone, in one version. */
+  final boolean isByInteger() {
+    return this instanceof KeyFinder && isInteger && compared.length == 0 && !follows();
+  }
+
   /** How many rows may be found for a row of the stream. */
   long most() {
     return isUnique() ? 1 : longestRun;

@@ -9,8 +9,15 @@ public final class KeyFinder extends Finder {
     super(join);
   }
 
+  private transient KeysAhead.Keys ahead; // null: keys are found when they are asked for
+
+  /** Let these find the keys of the next iterator, which is opened in this task. */
+  void find(KeysAhead.Keys keys) {
+    ahead = keys;
+  }
+
   public long first(long search) {
-    long found = firstOfKey(search);
+    long found = ahead == null ? firstOfKey(search) : ahead.first(search, version());
     return isUnique() || found < 0
         ? found
         : rows(found, version().segment(found).count(Version.row(found)));

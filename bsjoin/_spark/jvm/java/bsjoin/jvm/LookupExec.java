@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -20,6 +21,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.execution.CodegenSupport;
+import org.apache.spark.sql.execution.ColumnarToRowExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.DataTypes;
@@ -239,7 +243,42 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public Seq<RDD<InternalRow>> inputRDDs() {
-    return ((CodegenSupport) child).inputRDDs();
+    Seq<RDD<InternalRow>> input = ((CodegenSupport) child).inputRDDs();
+    KeysAhead ahead = keysAhead();
+    return ahead == null ? input : Scala.seq(ahead.of(input.head()));
+  }
+
+  /** What finds the keys of columnar batches that the stage begins with; null without such. */
+  private KeysAhead keysAhead() {
+    SparkPlan first = child;
+    while (first instanceof FilterExec
+        || first instanceof ProjectExec
+        || first instanceof LookupExec) {
+      first = first.children().head();
+    }
+    Expression key = arguments.head();
+    key = key instanceof Cast ? ((Cast) key).child() : key;
+    boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
+    if (!(first instanceof ColumnarToRowExec) || !isColumn || !lookup.finder.isByInteger()) {
+      return null;
+    }
+    List<Read> reads = new ArrayList<>();
+    values().forEach(value -> addReads(value, reads));
+    int place = 0;
+    for (Attribute column : Scala.list(first.output())) {
+      if (column.exprId().equals(((AttributeReference) key).exprId())) {
+        return new KeysAhead((KeyFinder) lookup.finder, place, key.dataType(), reads);
+      }
+      place++;
+    }
+    return null;
+  }
+
+  private static void addReads(Expression value, List<Read> reads) {
+    if (value instanceof Read) {
+      reads.add((Read) value);
+    }
+    Scala.list(value.children()).forEach(child -> addReads(child, reads));
   }
 
   @Override

@@ -64,6 +64,11 @@ public final class Read extends OwnExpression {
     return code.copy(block(text), code.isNull(), code.value());
   }
 
+  /** What reads the column in many rows before. */
+  ReadAhead ahead() {
+    return new ReadAhead(columns, number);
+  }
+
   private static Block block(String text) {
     return CodeBlock$.MODULE$.apply(Scala.seq(text), Scala.seq());
   }

@@ -154,14 +154,34 @@ final class Segment {
 
   /** The first row whose hash this is, or if {@link #isByKey} whose key; -1 if there is none. */
   int find(long hash) {
+    long bucket = bucket(hash);
+    return bucket < 0 ? -1 : find(hash, bucket, begin(bucket));
+  }
+
+  // The same in steps, each of which reads memory at one place at most: see KeysAhead.
+
+  /** The entry of the directory for a hash; -1 if no row has it. */
+  long bucket(long hash) {
     long bucket = ((hash ^ Long.MIN_VALUE) - base) >>> shift;
-    if (bucket < 0 || bucket >= buckets) {
-      return -1;
-    }
+    return bucket < buckets ? bucket : -1;
+  }
+
+  /** The row that an entry of the directory begins with. */
+  int begin(long bucket) {
+    return isFull ? (int) bucket : checked(file.getInt(directory + 4 * bucket));
+  }
+
+  /** What {@link #find(long, long, int)} reads first. */
+  long first(int row) {
+    return isByKey ? 0 : file.getLong(hashes + 8L * row);
+  }
+
+  /** The first row with a hash, from the row on that its entry begins with; -1 for none. */
+  int find(long hash, long bucket, int begin) {
+    int row = begin;
     if (isFull) {
-      return (int) bucket;
+      return row;
     }
-    int row = checked(file.getInt(directory + 4 * bucket));
     if (isByKey) {
       return row < file.getInt(directory + 4 * bucket + 4) && row < rows ? row : -1;
     }

@@ -100,6 +100,54 @@ final class Version {
     return reference(number, segment.find(segment.isByKey ? key : hash));
   }
 
+  /** Where keys were found so far: see {@link #findIntegers}. */
+  static final class Steps {
+    private final long[] searched;
+    private final long[] buckets;
+    private final int[] numbers; // of segments
+    private final int[] rows;
+    private long read;
+
+    Steps(int size) {
+      searched = new long[size];
+      buckets = new long[size];
+      numbers = new int[size];
+      rows = new int[size];
+    }
+  }
+
+  /**
+   * {@link #findInteger} of many keys, in steps that wait for memory together.
+   *
+   * @param keys the keys
+   * @param count how many
+   * @param steps of at least as many
+   * @param found gets the references
+   */
+  void findIntegers(long[] keys, int count, Steps steps, long[] found) {
+    for (int i = 0; i < count; i++) {
+      long hash = Segment.hash(keys[i]);
+      int number = segments.length == 1 ? 0 : segmentOf(hash);
+      steps.numbers[i] = number;
+      steps.searched[i] = number >= 0 && segments[number].isByKey ? keys[i] : hash;
+      steps.buckets[i] = number < 0 ? -1 : segments[number].bucket(steps.searched[i]);
+    }
+    for (int i = 0; i < count; i++) {
+      long bucket = steps.buckets[i];
+      steps.rows[i] = bucket < 0 ? -1 : segments[steps.numbers[i]].begin(bucket);
+    }
+    for (int i = 0; i < count; i++) {
+      int row = steps.rows[i];
+      steps.read += row < 0 ? 0 : segments[steps.numbers[i]].first(row);
+    }
+    for (int i = 0; i < count; i++) {
+      int number = steps.numbers[i];
+      int row = steps.rows[i];
+      row = row < 0 ? -1 : segments[number].find(steps.searched[i], steps.buckets[i], row);
+      found[i] = reference(number, row);
+    }
+  }
+
   private long reference(int segment, int row) {
     return row < 0 ? MISSING : slot << SLOT_SHIFT | (long) segment << ROW_BITS | row;
   }

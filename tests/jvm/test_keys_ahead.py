@@ -1,0 +1,126 @@
+"""Keys of columnar batches, which are found ahead of their rows: as by Spark's own join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from plain_joins import KINDS, check_same, executed_plan, stored
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
+
+STEP = 1_000_003
+_KEY = f"CASE WHEN id % 7 = 0 THEN NULL ELSE abs(hash(id)) % 900 * {STEP} END"
+STREAM = f"""
+SELECT id, {_KEY} AS k, CAST(abs(hash(id, 1)) % 900 AS INT) AS n, concat('s', id) AS s
+FROM range(1500)
+"""
+COLUMNS = """
+id AS v, concat('t', id) AS name, CASE WHEN id % 3 = 0 THEN NULL ELSE id % 5 END AS tier,
+id % 2 = 0 AS even, CAST(id AS DECIMAL(20, 2)) AS price, '' AS empty
+"""
+TABLES = {
+    "far": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(700)",
+    "many": f"SELECT id % 250 * {STEP} AS k, {COLUMNS} FROM range(700)",
+    "dense": f"SELECT CAST(id AS INT) AS n, {COLUMNS} FROM range(100, 800)",
+    "gaps": f"SELECT CAST(id * 2 AS INT) AS n, {COLUMNS} FROM range(400)",
+    "none": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(0)",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+    folder = tmp_path_factory.mktemp("tables")
+    return {
+        name: stored(spark, spark.sql(text), "n" if " AS n" in text else "k", folder / name)
+        for name, text in TABLES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFrame]:
+    """Parquet files, read in batches that are no multiple of the keys found at once."""
+    path = str(tmp_path_factory.mktemp("stream") / "files")
+    spark.sql(STREAM).coalesce(1).write.parquet(path)
+    with configured(spark, {"spark.sql.parquet.columnarReaderBatchSize": "600"}):
+        yield spark.read.parquet(path)
+
+
+def found_ahead(df: DataFrame) -> int:
+    """How many joins of a batch DataFrame find their keys so."""
+    text = df._jdf.queryExecution().toRdd().toDebugString()
+    return str(text).count("KeysAhead.java")
+
+
+@pytest.mark.parametrize("which", TABLES)
+@pytest.mark.parametrize("how", KINDS)
+def test_kinds(
+    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame, how: str, which: str
+) -> None:
+    table = tables[which]
+    key = "n" if "n" in table.columns else "k"
+    check_same(spark, lambda: stream.join(table, key, how), codes=("stage", "adaptive"))
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+        assert found_ahead(stream.join(table, key, how)) == 1
+
+
+QUERIES: dict[str, Callable[[dict[str, DataFrame], DataFrame], DataFrame]] = {
+    "rows are dropped before": lambda t, s: s.where("id % 5 < 3 AND s <> 's9'").join(t["far"], "k"),
+    "all rows are dropped before": lambda t, s: s.where("length(s) > 9").join(t["far"], "k"),
+    "columns are computed before": lambda t, s: s.selectExpr("k", "id * 2 AS i").join(
+        t["far"], "k", "left"
+    ),
+    "the key is computed": lambda t, s: s.withColumn("k", F.col("k") + STEP).join(t["far"], "k"),
+    "a condition": lambda t, s: s.join(
+        t["many"], (s.k == t["many"].k) & (s.id > t["many"].v), "left"
+    ),
+    "columns are computed of the table's": lambda t, s: s.join(
+        t["far"].selectExpr("k", "coalesce(tier, v) AS c", "upper(name) AS u"), "k", "left"
+    ),
+    "a limit": lambda t, s: s.join(t["far"], "k").limit(9).select(F.count("v") > 0),
+    "partitions in one task": lambda t, s: s.union(s).coalesce(1).join(t["many"], "k"),
+    "both sides of a union": lambda t, s: s.join(t["far"], "k").union(s.join(t["far"], "k")),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_queries(
+    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame, name: str
+) -> None:
+    lookups = 2 if "both" in name else 1
+    check_same(spark, lambda: QUERIES[name](tables, stream), lookups)
+
+
+def test_joins_in_a_row(
+    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame
+) -> None:
+    many = tables["many"].selectExpr("k", "v AS w")
+    last = tables["far"].selectExpr("k AS x", "name AS y")
+
+    def query() -> DataFrame:
+        joined = stream.join(many, "k", "left").join(tables["gaps"], "n", "left")
+        return joined.join(last, F.col("w") * STEP == F.col("x"), "left")
+
+    check_same(spark, query, 3)
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+        assert found_ahead(query()) == 2  # the third key comes from the table
+
+
+def test_several_segments(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
+    df = spark.sql(f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(40000)")
+    table = stored(spark, df, "k", tmp_path / "table", segment_bytes=1 << 20)
+    assert len(list((tmp_path / "table").rglob("*"))) > 20
+    found = check_same(spark, lambda: stream.join(table, "k", "left"))
+    assert found
+
+
+def test_rows_that_are_in_no_batches(
+    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame
+) -> None:
+    with configured(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        check_same(spark, lambda: stream.join(tables["far"], "k"))
+    shuffled = stream.repartition(2)
+    assert "Exchange" in executed_plan(shuffled)
+    check_same(spark, lambda: shuffled.join(tables["far"], "k"))
