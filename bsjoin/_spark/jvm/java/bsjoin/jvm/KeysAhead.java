@@ -3,22 +3,15 @@ package bsjoin.jvm;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.collection.AbstractIterator;
-import scala.collection.Iterator;
-import scala.reflect.ClassTag;
-import scala.reflect.ClassTag$;
-import scala.runtime.AbstractFunction2;
 
 /**
- * Passes columnar batches on to a stage whose keys are found many at a time, ahead of the rows that
- * they are of.
+ * Finds the keys of a join many at a time, ahead of the rows that they are of: see {@link InputAhead}.
  *
  * <p>A key and its row are at a place of the index, one of the hashes, and one or two of each
  * column, each some hundred nanoseconds away where the table is larger than the CPU's caches. One row
@@ -28,10 +21,8 @@ import scala.runtime.AbstractFunction2;
  * <p>The stage asks for each key that it needs as before, see {@link Keys#first}. Rows that it drops
  * before are passed over, since keys are compared, so that no answer depends on the order.
  */
-final class KeysAhead
-    extends AbstractFunction2<Object, Iterator<ColumnarBatch>, Iterator<ColumnarBatch>>
-    implements Serializable {
-  private static final int SIZE = 128; // keys at once, and
+final class KeysAhead implements Serializable {
+  static final int SIZE = 128; // keys at once, and
   private static final int MOST = 16; // columns: what is read for them fits into a core's caches
 
   private final KeyFinder finder; // in a task the one of the generated code, which it opens then
@@ -42,7 +33,7 @@ final class KeysAhead
   /**
    * Find keys for a finder.
    *
-   * @param place of the key's column in the batches
+   * @param place of the key's column in the input
    * @param type its type
    * @param reads what is read of the rows
    */
@@ -58,42 +49,23 @@ final class KeysAhead
     return type instanceof LongType || type instanceof IntegerType;
   }
 
-  /** The same batches: Spark calls them rows where a stage begins with them. */
-  @SuppressWarnings("unchecked")
-  RDD<InternalRow> of(RDD<InternalRow> input) {
-    RDD<ColumnarBatch> batches = (RDD<ColumnarBatch>) (RDD<?>) input;
-    ClassTag<ColumnarBatch> type = ClassTag$.MODULE$.apply(ColumnarBatch.class);
-    return (RDD<InternalRow>) (RDD<?>) batches.mapPartitionsWithIndex(this, true, type);
-  }
-
-  @Override
-  public Iterator<ColumnarBatch> apply(Object partition, Iterator<ColumnarBatch> batches) {
+  /** The keys of a partition, for the finder that is opened next. */
+  Keys open() {
     Keys keys = new Keys();
     finder.find(keys);
-    return new AbstractIterator<ColumnarBatch>() {
-      @Override
-      public boolean hasNext() {
-        return batches.hasNext();
-      }
-
-      @Override
-      public ColumnarBatch next() {
-        ColumnarBatch batch = batches.next();
-        keys.begin(batch.column(place), batch.numRows());
-        return batch;
-      }
-    };
+    return keys;
   }
 
-  /** The keys of the batch that a stage takes its rows of. */
+  /** The keys of the rows that a stage takes next. */
   final class Keys {
     private final ReadAhead[] columns = new ReadAhead[reads.size()];
     private final long[] keys = new long[SIZE];
     private final long[] found = new long[SIZE];
     private final Version.Steps steps = new Version.Steps(SIZE);
-    private ColumnVector all;
-    private int end; // of all
-    private int next; // of all, to be found
+    private ColumnVector vector; // null: the rows are these
+    private InternalRow[] rows;
+    private int end; // of the rows
+    private int next; // of the rows, to be found
     private int count; // of those that are found
     private int at; // the one that was asked for last
     private long read; // keeps the compiler from leaving out what is read for nothing else
@@ -104,9 +76,20 @@ final class KeysAhead
       }
     }
 
-    private void begin(ColumnVector vector, int rows) {
-      all = vector;
-      end = rows;
+    /** Take the keys of a columnar batch, whose column is {@code all.column(place)}. */
+    void begin(ColumnarBatch all) {
+      vector = all.column(place);
+      begin(all.numRows());
+    }
+
+    /** Take the keys of some rows. */
+    void begin(InternalRow[] all, int size) {
+      rows = all;
+      begin(size);
+    }
+
+    private void begin(int size) {
+      end = size;
       next = 0;
       count = 0;
       at = 0;
@@ -121,15 +104,20 @@ final class KeysAhead
           }
         }
       } while (advance(version));
-      return version.findInteger(key); // it is not one of the batch
+      return version.findInteger(key); // it is none of these rows'
     }
 
     private boolean advance(Version version) {
       at = 0;
       count = 0;
       while (next < end && count < SIZE) {
-        if (!all.isNullAt(next)) {
-          keys[count++] = isLong ? all.getLong(next) : all.getInt(next);
+        if (vector == null) {
+          InternalRow row = rows[next];
+          if (!row.isNullAt(place)) {
+            keys[count++] = isLong ? row.getLong(place) : row.getInt(place);
+          }
+        } else if (!vector.isNullAt(next)) {
+          keys[count++] = isLong ? vector.getLong(next) : vector.getInt(next);
         }
         next++;
       }

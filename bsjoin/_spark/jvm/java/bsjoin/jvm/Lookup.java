@@ -2,6 +2,7 @@ package bsjoin.jvm;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
@@ -20,6 +21,7 @@ final class Lookup implements Serializable {
   final int compared; // arguments that are keys to compare
   final int extra; // arguments of the finder beside the search value
   final String description;
+  final long indexBytes;
 
   /**
    * What {@code bsjoin.join} calls the join, a JSON object of {@code
@@ -48,6 +50,7 @@ final class Lookup implements Serializable {
     description =
         "[" + join.scan.table.label + " version " + join.manifest.version
             + (join.follows ? " on] " : "] ") + join.type + ", keys " + join.given + ranges + demands;
+    indexBytes = Arrays.stream(join.manifest.segments).mapToLong(one -> one.sizes[0]).sum();
     label = join.label;
     table = join.scan.table.label;
     path = join.scan.table.path;

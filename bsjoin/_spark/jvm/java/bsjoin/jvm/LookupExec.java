@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.metric.SQLMetric;
@@ -40,6 +41,7 @@ import scala.reflect.ClassTag$;
  */
 public final class LookupExec extends SparkPlan implements CodegenSupport {
   private static final int MOST = 1 << 12; // rows of one row that generated code keeps at once
+  private static final long CACHED = 1 << 20; // bytes of an index that a core's caches keep
 
   private final Lookup lookup;
   private final Seq<Expression> arguments;
@@ -243,35 +245,46 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public Seq<RDD<InternalRow>> inputRDDs() {
-    Seq<RDD<InternalRow>> input = ((CodegenSupport) child).inputRDDs();
-    KeysAhead ahead = keysAhead();
-    return ahead == null ? input : Scala.seq(ahead.of(input.head()));
-  }
-
-  /** What finds the keys of columnar batches that the stage begins with; null without such. */
-  private KeysAhead keysAhead() {
-    SparkPlan first = child;
+    List<LookupExec> lookups = new ArrayList<>();
+    SparkPlan first = this;
     while (first instanceof FilterExec
         || first instanceof ProjectExec
         || first instanceof LookupExec) {
+      if (first instanceof LookupExec) {
+        lookups.add((LookupExec) first);
+      }
       first = first.children().head();
     }
+    Seq<RDD<InternalRow>> input = ((CodegenSupport) first).inputRDDs();
+    boolean isColumnar = first instanceof ColumnarToRowExec;
+    List<KeysAhead> joins = new ArrayList<>();
+    if (isColumnar || first instanceof InputAdapter) {
+      for (LookupExec one : lookups) {
+        one.addKeysAhead(first.output(), isColumnar, joins);
+      }
+    }
+    return joins.isEmpty() ? input : Scala.seq(InputAhead.of(input.head(), joins, isColumnar));
+  }
+
+  /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
+  private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
     Expression key = arguments.head();
     key = key instanceof Cast ? ((Cast) key).child() : key;
     boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
-    if (!(first instanceof ColumnarToRowExec) || !isColumn || !lookup.finder.isByInteger()) {
-      return null;
+    boolean pays = isColumnar || lookup.indexBytes > CACHED; // rows are copied first
+    if (!isColumn || !lookup.finder.isByInteger() || !pays) {
+      return;
     }
     List<Read> reads = new ArrayList<>();
     values().forEach(value -> addReads(value, reads));
     int place = 0;
-    for (Attribute column : Scala.list(first.output())) {
+    for (Attribute column : Scala.list(input)) {
       if (column.exprId().equals(((AttributeReference) key).exprId())) {
-        return new KeysAhead((KeyFinder) lookup.finder, place, key.dataType(), reads);
+        joins.add(new KeysAhead((KeyFinder) lookup.finder, place, key.dataType(), reads));
+        return;
       }
       place++;
     }
-    return null;
   }
 
   private static void addReads(Expression value, List<Read> reads) {
