@@ -79,15 +79,20 @@ public final class Column {
     offsets = 0;
   }
 
-  /** Read where a row's value is, or its offset: see {@link ReadAhead}. */
+  /** The address of a row's value, or of its offset: see {@link ReadAhead}. */
   long near(long row) {
-    return file.getByte(offsets == 0 ? data + width * row : offsets + 4 * row);
+    return file.address(offsets == 0 ? data + width * row : offsets + 4 * row);
   }
 
-  /** Read the first byte of a text. */
+  /** Whether its values are behind offsets. */
+  boolean hasOffsets() {
+    return offsets != 0;
+  }
+
+  /** The address of a row's text; of something else if the text is not in the file. */
   long far(long row) {
-    long begin = offsets == 0 ? 0 : begin(row);
-    return begin > 0 && begin < dataLength ? file.getByte(data + begin) : 0;
+    long begin = begin(row);
+    return begin >= 0 && begin < dataLength ? file.address(data + begin) : near(row);
   }
 
   /** Whether there may be nulls. */

@@ -22,7 +22,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * before are passed over, since keys are compared, so that no answer depends on the order.
  */
 final class KeysAhead implements Serializable {
-  static final int SIZE = 128; // keys at once, and
+  static final int SIZE = 64; // keys at once, and
   private static final int MOST = 16; // columns: what is read for them fits into a core's caches
 
   private final KeyFinder finder; // in a task the one of the generated code, which it opens then
