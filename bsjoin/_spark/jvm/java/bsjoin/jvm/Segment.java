@@ -155,10 +155,13 @@ final class Segment {
   /** The first row whose hash this is, or if {@link #isByKey} whose key; -1 if there is none. */
   int find(long hash) {
     long bucket = bucket(hash);
-    return bucket < 0 ? -1 : find(hash, bucket, begin(bucket));
+    if (bucket < 0) {
+      return -1;
+    }
+    return find(hash, bucket, isFull ? (int) bucket : checked(file.getInt(directory + 4 * bucket)));
   }
 
-  // The same in steps, each of which reads memory at one place at most: see KeysAhead.
+  // The same in steps, with one place of memory between two of them: see Version.findIntegers.
 
   /** The entry of the directory for a hash; -1 if no row has it. */
   long bucket(long hash) {
@@ -166,14 +169,19 @@ final class Segment {
     return bucket < buckets ? bucket : -1;
   }
 
-  /** The row that an entry of the directory begins with. */
-  int begin(long bucket) {
-    return isFull ? (int) bucket : checked(file.getInt(directory + 4 * bucket));
+  /** The address of an entry; 0 if there is nothing to read. */
+  long entry(long bucket) {
+    return isFull ? 0 : file.address(directory + 4 * bucket);
   }
 
-  /** What {@link #find(long, long, int)} reads first. */
+  /** The row that an entry begins with, of what is at its address. */
+  int begin(long bucket, int there) {
+    return isFull ? (int) bucket : checked(there);
+  }
+
+  /** The address of what {@link #find(long, long, int)} reads first; 0 if there is nothing. */
   long first(int row) {
-    return isByKey ? 0 : file.getLong(hashes + 8L * row);
+    return isByKey ? 0 : file.address(hashes + 8L * row);
   }
 
   /** The first row with a hash, from the row on that its entry begins with; -1 for none. */

@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * An open version of a table.
@@ -106,18 +107,21 @@ final class Version {
     private final long[] buckets;
     private final int[] numbers; // of segments
     private final int[] rows;
-    private long read;
+    private final long[] addresses; // 0: nothing is read there
+    private long read; // keeps the compiler from leaving out what is read for nothing else
 
     Steps(int size) {
       searched = new long[size];
       buckets = new long[size];
       numbers = new int[size];
       rows = new int[size];
+      addresses = new long[size];
     }
   }
 
   /**
-   * {@link #findInteger} of many keys, in steps that wait for memory together.
+   * {@link #findInteger} of many keys, in steps that wait for memory together. What reads it is a loop
+   * of its own: the shorter, the more of its reads a CPU waits for at once.
    *
    * @param keys the keys
    * @param count how many
@@ -125,20 +129,27 @@ final class Version {
    * @param found gets the references
    */
   void findIntegers(long[] keys, int count, Steps steps, long[] found) {
+    long[] addresses = steps.addresses;
     for (int i = 0; i < count; i++) {
       long hash = Segment.hash(keys[i]);
       int number = segments.length == 1 ? 0 : segmentOf(hash);
       steps.numbers[i] = number;
       steps.searched[i] = number >= 0 && segments[number].isByKey ? keys[i] : hash;
-      steps.buckets[i] = number < 0 ? -1 : segments[number].bucket(steps.searched[i]);
+      long bucket = number < 0 ? -1 : segments[number].bucket(steps.searched[i]);
+      steps.buckets[i] = bucket;
+      addresses[i] = bucket < 0 ? 0 : segments[number].entry(bucket);
+    }
+    for (int i = 0; i < count; i++) {
+      steps.rows[i] = addresses[i] == 0 ? 0 : Platform.getInt(null, addresses[i]);
     }
     for (int i = 0; i < count; i++) {
       long bucket = steps.buckets[i];
-      steps.rows[i] = bucket < 0 ? -1 : segments[steps.numbers[i]].begin(bucket);
+      Segment segment = bucket < 0 ? null : segments[steps.numbers[i]];
+      steps.rows[i] = segment == null ? -1 : segment.begin(bucket, steps.rows[i]);
+      addresses[i] = segment == null ? 0 : segment.first(steps.rows[i]);
     }
     for (int i = 0; i < count; i++) {
-      int row = steps.rows[i];
-      steps.read += row < 0 ? 0 : segments[steps.numbers[i]].first(row);
+      steps.read += addresses[i] == 0 ? 0 : Platform.getLong(null, addresses[i]);
     }
     for (int i = 0; i < count; i++) {
       int number = steps.numbers[i];
