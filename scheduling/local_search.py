@@ -20,7 +20,7 @@ import numpy as np
 from scheduling.model import JobGraph, Snapshot
 from scheduling.objective import LEAST_CORES, Indices, Numbers, Objective
 from scheduling.room import room_of
-from scheduling.search_state import BETTER, CPU, SearchState, less
+from scheduling.search_state import BETTER, CPU, Best, SearchState, less
 
 __all__ = ["improve"]
 
@@ -155,7 +155,7 @@ class _Search(SearchState):
         """
         if not self.objective.imbalance:
             return
-        best, totals = self.better(), deque([float("inf")], maxlen=_PATIENCE)
+        best, totals = self._shed(), deque([float("inf")], maxlen=_PATIENCE)
         for _ in range(4 * self.workers + self.tasks):
             counted = self.compared(self.count)
             load = np.where(counted, self.load, -np.inf)
@@ -168,6 +168,23 @@ class _Search(SearchState):
             if self.workers > _ALONE and abs(totals[0] - totals[-1]) < _LITTLE * abs(totals[-1]):
                 break
         self.restore(best[1])
+
+    def _shed(self) -> Best:
+        """Place anew what many workers have above the mean, where that pays; what is best then."""
+        best, mean, out = self.better(), self.placed / max(self.paid_for()[0], LEAST_CORES), []
+        for i in np.flatnonzero(self.load > mean * (1 + self.even)).tolist():
+            excess = float(self.used[i] - mean * self.speed[i])
+            for t in self.on(i):
+                if self.cpu[t] <= excess:
+                    excess -= float(self.cpu[t])
+                    out.append(t)
+        if len(out) > _TASKS:
+            self.enter(0.0)
+            self.anew(out)
+            self.enter()
+            best = self.better(best)
+            self.restore(best[1])
+        return best
 
     def _relieve(self, givers: Indices, load: Numbers) -> bool:
         """Make of each giver the move, or the exchange for a lighter task, that gains most, if any.
