@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracle import collected, counted
@@ -105,12 +107,10 @@ ANYWAY = {
         "SELECT o.id, p.name FROM orders o JOIN {people} p ON o.k = p.k OR o.i = p.k",
     "<=> on nullable keys":
         "SELECT o.id, p.n FROM orders o LEFT JOIN {items} p ON o.code <=> p.code",
-    "NOT IN": "SELECT o.id FROM orders o WHERE o.k NOT IN (SELECT k FROM {people} WHERE k < 9)",
     "NOT IN of a table with null keys":
         "SELECT o.id FROM orders o WHERE o.code NOT IN (SELECT code FROM {items}) OR o.lim = 2",
     "NOT IN of an empty selection":
         "SELECT o.id FROM orders o WHERE o.code NOT IN (SELECT code FROM {items} WHERE n > 99)",
-    "a full join": "SELECT o.id, p.k FROM orders o FULL JOIN {people} p ON o.k = p.k",
     "a decimal of another scale":
         "SELECT o.id, i.n FROM orders o LEFT JOIN {items} i ON o.p = i.price AND o.code = i.code",
     "a timestamp against a date": "SELECT o.id, d.n FROM orders o JOIN {days} d ON o.at = d.d",
@@ -120,20 +120,9 @@ ANYWAY = {
         "SELECT o.id, c.n FROM orders o LEFT JOIN {padded} c ON rpad(o.code, 4, ' ') = c.code",
     "CHAR keys against a text":
         "SELECT o.id, c.n FROM orders o LEFT JOIN {padded} c ON o.code = c.code",
-    "a limit on the table's side":
-        "SELECT o.id, p.name FROM orders o JOIN (SELECT * FROM {people} ORDER BY k LIMIT 5) p "
-        "ON o.k = p.k",
-    "DISTINCT on the table's side":
-        "SELECT o.id, p.name FROM orders o JOIN (SELECT DISTINCT k, name FROM {people}) p "
-        "ON o.k = p.k",
-    "rand() on the table's side":
-        "SELECT o.id, p.name FROM orders o JOIN (SELECT *, rand() > 2 AS r FROM {people}) p "
-        "ON o.k = p.k AND NOT p.r",
     "a scalar subquery in the condition":
         "SELECT o.id, p.name FROM orders o JOIN {people} p ON o.k = p.k "
         "AND p.tier < (SELECT max(tier) FROM {people})",
-    "a correlated scalar subquery":
-        "SELECT o.id, (SELECT max(p.name) FROM {people} p WHERE p.k = o.k) AS m FROM orders o",
     "the table alone": "SELECT count(*), count(code), max(n) FROM {items}",
     "a selection of the table alone": "SELECT k, name FROM {people} WHERE k IN (1, 2, 19)",
     "a hint for another join":
@@ -144,6 +133,7 @@ ANYWAY = {
 """Answered by Spark's own joins where the index cannot; the rows are the same."""
 
 CODE = {"generated": {}, "interpreted": sessions.CODE["python"]}
+_RIGHT: dict[str, Counter[tuple[Any, ...]]] = {}
 
 
 @pytest.fixture(scope="module")
@@ -172,11 +162,19 @@ def code(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
         yield request.param
 
 
+def right_rows(spark: SparkSession, names: dict[str, str], query: str) -> Counter[tuple[Any, ...]]:
+    """What Spark's own joins answer, interpreted, and asked once: settings change no row."""
+    if query not in _RIGHT:
+        plain = {name: names[f"rows of {name}"] for name in _TABLES}
+        with configured(spark, CODE["interpreted"]):
+            _RIGHT[query] = counted(collected(spark.sql(query.format_map(plain))))
+    return _RIGHT[query]
+
+
 def answered(spark: SparkSession, names: dict[str, str], query: str) -> DataFrame:
     """The query over the stored tables, whose rows are those of the query over their sources."""
-    plain = {name: names[f"rows of {name}"] for name in _TABLES}
-    found, wanted = spark.sql(query.format_map(names)), spark.sql(query.format_map(plain))
-    got, right = counted(collected(found)), counted(collected(wanted))
+    found, right = spark.sql(query.format_map(names)), right_rows(spark, names, query)
+    got = counted(collected(found))
     assert right
     assert got == right, f"too many {got - right}, lacking {right - got}\n{plan_of(found)}"
     return found
@@ -195,12 +193,6 @@ def test_the_rows_are_right_whatever_answers(
     spark: SparkSession, names: dict[str, str], name: str
 ) -> None:
     answered(spark, names, ANYWAY[name])
-
-
-def test_a_hint_for_another_join_is_respected(spark: SparkSession, names: dict[str, str]) -> None:
-    found = answered(spark, names, ANYWAY["a hint for another join"])
-    assert not lookups(found)
-    assert "SortMergeJoin" in plan_of(found)
 
 
 @pytest.mark.parametrize(
@@ -230,12 +222,6 @@ def test_in_real_time_mode(spark: SparkSession, names: dict[str, str], tmp_path:
             assert "MapPartitions BsjoinLookup" in plan_of(found), plan_of(found)
 
 
-def test_the_planner_can_be_switched_off(spark: SparkSession, names: dict[str, str]) -> None:
-    with configured(spark, {"spark.bsjoin.planner": "off"}):
-        assert not lookups(answered(spark, names, BY_INDEX["a narrower key"]))
-    assert lookups(answered(spark, names, BY_INDEX["a narrower key"]))
-
-
 def test_two_tables_with_the_same_rows_are_two(spark: SparkSession, tmp_path: Path) -> None:
     """A scan or a look-up of one is not used again for the other, nor one version for another."""
     one, other = (spark.range(9).selectExpr("id AS k", f"id + {n} AS v") for n in (0, 100))
@@ -250,19 +236,3 @@ def test_two_tables_with_the_same_rows_are_two(spark: SparkSession, tmp_path: Pa
     }
     united = joined[0].union(joined[1]).union(joined[0])
     assert united.agg(F.sum("v")).first()[0] == 36 + 936 + 36
-
-
-def test_a_wide_chain_is_right_beyond_what_one_method_may_hold(spark: SparkSession) -> None:
-    """20 joins with 5 columns each, in one stage or not."""
-    names = [f"c{i}" for i in range(5)]
-    rows = spark.range(30).selectExpr("id AS k", *(f"concat('{n}', id) AS {n}" for n in names))
-    table = BatchTable.build(rows, on="k")
-    stream = spark.range(40).selectExpr("id", *(f"(id * {i + 1}) % 35 AS k{i}" for i in range(20)))
-    ours, theirs = stream, stream
-    for i in range(20):
-        renamed = {"k": f"_k{i}"} | {n: f"{n}_{i}" for n in names}
-        on = F.col(f"k{i}") == F.col(f"_k{i}")
-        ours = ours.join(table.to_df(spark).withColumnsRenamed(renamed), on, "left")
-        theirs = theirs.join(rows.withColumnsRenamed(renamed), on, "left")
-    assert counted(collected(ours)) == counted(collected(theirs))
-    assert lookups(ours) == 20
