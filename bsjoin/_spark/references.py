@@ -18,6 +18,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
@@ -58,8 +59,7 @@ def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()
     below = given.plan if isinstance(given, Derivation) else given._jdf.queryExecution().analyzed()
     known = below.output()
-    catalyst = _sql(rows).catalyst
-    made = catalyst.plans.logical.MapInArrow(
+    made = _made_with(rows).map_in_arrow(
         plan.functionExpr(),
         known.appendedAll(plan.output().drop(known.size())),
         plan.child(),
@@ -91,15 +91,13 @@ def brought(rows: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFra
 
 
 def _brought(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
-    sql, jvm = _sql(rows), _jvm(rows)
+    spark = _made_with(rows)
     plan, given = (df._jdf.queryExecution().analyzed() for df in (rows, table))
     output, first = plan.output(), len(rows.columns) - len(planned.fields)
     # What the stream has already stays the stream's, as in Spark's own join.
     there = given.outputSet().intersect(plan.outputSet())
     taken = None if there.isEmpty() else there
     known, names = _identities(table), planned.given_names
-    no_metadata, no_keys = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
-    alias = sql.catalyst.expressions.Alias  # to find it takes calls of the JVM
     items = []
     for number, field in enumerate(planned.fields, first):
         item, own = output.apply(number), names[field.name]
@@ -108,10 +106,12 @@ def _brought(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFra
             identity = known[own].identity
             if taken is not None and taken.contains(known[own].attribute):
                 identity = item.exprId()
-            item = alias(item, field.name, identity, known[own].qualifier, no_metadata, no_keys)
+            item = spark.alias(
+                item, field.name, identity, known[own].qualifier, spark.none, spark.no_keys
+            )
         items.append(item)
-    projected = output.take(first).appendedAll(jvm.PythonUtils.toSeq(items))
-    return _rows_of(rows, sql.catalyst.plans.logical.Project(projected, plan))
+    projected = output.take(first).appendedAll(spark.to_seq(items))
+    return _rows_of(rows, spark.project(projected, plan))
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,38 @@ def _identities(table: DataFrame) -> dict[str, _Identity]:
 
 def _rows_of(rows: DataFrame, plan: Any) -> DataFrame:
     spark = rows.sparkSession
-    made = _sql(rows).classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return type(rows)(made, spark)
+    return type(rows)(_made_with(rows).rows_of(spark._jsparkSession, plan), spark)
 
 
-def _sql(rows: DataFrame) -> Any:
-    return _jvm(rows).org.apache.spark.sql
+@dataclass(frozen=True)
+class _Classes:
+    """What plans are made with; to find one takes a call of the JVM for each part of its name."""
+
+    alias: Any
+    project: Any
+    map_in_arrow: Any
+    rows_of: Any
+    to_seq: Any
+    none: Any
+    no_keys: Any
 
 
-def _jvm(rows: DataFrame) -> Any:
-    return rows.sparkSession._jvm
+_classes: WeakKeyDictionary[Any, _Classes] = WeakKeyDictionary()
+
+
+def _made_with(rows: DataFrame) -> _Classes:
+    """The classes as the JVM of a session has them, found once."""
+    jvm: Any = rows.sparkSession._jvm
+    if jvm not in _classes:
+        sql, to_seq = jvm.org.apache.spark.sql, jvm.PythonUtils.toSeq
+        logical = sql.catalyst.plans.logical
+        _classes[jvm] = _Classes(
+            alias=sql.catalyst.expressions.Alias,
+            project=logical.Project,
+            map_in_arrow=logical.MapInArrow,
+            rows_of=sql.classic.Dataset.ofRows,
+            to_seq=to_seq,
+            none=jvm.scala.Option.empty(),
+            no_keys=to_seq([]),
+        )
+    return _classes[jvm]
