@@ -51,6 +51,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   private Seq<Attribute> output; // rules ask for it often, and each join for that of the one below
   private CodegenSupport parent;
   private Counts counts;
+  private long made; // 0: not asked for yet; each join asks for that of the one below, more than once
 
   /**
    * A join.
@@ -215,7 +216,10 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
   private long made() {
-    return Math.min(lookup.finder.most(), MOST + 1) * kept(child);
+    if (made == 0) {
+      made = Math.min(lookup.finder.most(), MOST + 1) * kept(child);
+    }
+    return made;
   }
 
   /** How many rows the look-ups of a stage may make of one row: all are kept until it is done. */

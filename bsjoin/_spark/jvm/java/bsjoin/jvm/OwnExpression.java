@@ -44,13 +44,20 @@ abstract class OwnExpression extends Expression implements Serializable {
     return areEqual(this, other);
   }
 
-  /** Whether two nodes of plans are of one class, and have equal parts. */
+  /**
+   * Whether two nodes of plans are of one class, and have equal parts.
+   *
+   * <p>Each rule of Spark asks it of what it was given and has made, which share most of their parts:
+   * hashes, which new nodes do not have yet, would be made of all that is below.
+   */
   static boolean areEqual(TreeNode<?> one, Object other) {
     boolean same = one == other;
     if (!same && other != null && other.getClass() == one.getClass()) {
-      same = one.hashCode() == other.hashCode();
+      same = true;
       for (int i = 0; same && i < one.productArity(); i++) {
-        same = one.productElement(i).equals(((Product) other).productElement(i));
+        Object part = one.productElement(i);
+        Object theirs = ((Product) other).productElement(i);
+        same = part == theirs || part.equals(theirs);
       }
     }
     return same;

@@ -15,6 +15,7 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -24,6 +25,7 @@ import java.util.stream.Stream;
  */
 abstract class Storage {
   private static final long LARGEST = 32L << 20;
+  private static final Pattern MANIFEST = Pattern.compile("[0-9]{8,9}\\.json");
 
   /** Folder or URL, for errors. */
   final String name;
@@ -90,7 +92,7 @@ abstract class Storage {
       try (Stream<Path> entries = Files.list(folder.resolve(Manifest.FOLDER))) {
         return entries
             .map(entry -> entry.getFileName().toString())
-            .filter(name -> name.matches("[0-9]{8,9}\\.json"))
+            .filter(name -> MANIFEST.matcher(name).matches())
             .mapToInt(name -> Integer.parseInt(name.substring(0, name.length() - 5)))
             .sorted()
             .toArray();
