@@ -20,9 +20,9 @@ package is pure: clocks and seeds are parameters, and only :mod:`scheduling.spar
 from scheduling import errors
 from scheduling.controller import Controller
 from scheduling.cost import CostModel, Costs, Price, priced
-from scheduling.decision import Decision
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import SchedulingError
+from scheduling.history import Decision
 from scheduling.load import busyness
 from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced

@@ -21,17 +21,14 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from scheduling.decision import Action, Decision, observed, percent
 from scheduling.errors import ActuatorError
-from scheduling.history import History, LoadEstimate
+from scheduling.history import Action, Decision, History, LoadEstimate, observed, percent
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.model.checks import number, share
 from scheduling.objective import Objective, PlacementCost
 from scheduling.proposals import Asked, Case, Proposal
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.splits import split_names, take_parts
-
-__all__ = ["Controller"]
 
 Counts = Mapping[str, int]  # by operator, the number of its instances
 _KEPT = 100  # decisions in the history

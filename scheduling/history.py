@@ -1,4 +1,4 @@
-"""What a controller remembers: the loads of tasks, their workers, and what is missing now.
+"""What a controller remembers: decisions, loads and workers of tasks, and what is missing now.
 
 A change of a plan must gain more than what the measurements vary by. A partition that is missing
 for some cycles, as AQE's are, keeps its load and its worker: plans are made for the largest of the
@@ -11,15 +11,43 @@ import dataclasses
 import math
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from scheduling.model import JobGraph, Snapshot
-
-__all__ = ["History", "LoadEstimate"]
+from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
+from scheduling.objective import PlacementCost
 
 _KEEP = 0.5  # the weight of the past in a load: half of a step is seen after one cycle
 _RECENT = 20  # adopted numbers of instances
 _OF_WORKERS = ("utilisation", "tuples", "cost", "busyness", "reserved")
+
+Action = Literal["place", "repair", "move", "none", "failed"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The action of one step, and its reason.
+
+    Args:
+        time_s: when, on the controller's clock.
+        action: ``"place"`` (the first or another plan), ``"repair"`` (workers are lost),
+            ``"move"`` (the rebalancer's moves), ``"none"``, or ``"failed"`` (of the actuator).
+        reason: why, in words; of ``"none"`` why the policy's answer was not taken.
+        plan: the requested plan; None (default) for no request.
+        receipt: where the tasks run, as observed; None (default) for no request.
+        cost: what the placement costs over the horizon; None (default) if it was not computed.
+        idle: the workers without a task, and whether they are released or kept, and why.
+        dropped: the moves of parts of tasks that would pay, and that the actuator cannot make.
+    """
+
+    time_s: float
+    action: Action
+    reason: str
+    plan: Plan | None = None
+    receipt: Receipt | None = None
+    cost: PlacementCost | None = None
+    idle: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[Move, ...] = ()
 
 
 class LoadEstimate:
@@ -122,3 +150,25 @@ def _with(snapshot: Snapshot, before: Snapshot, names: frozenset[str]) -> Snapsh
         was = {name: one for name, one in getattr(before, what).items() if name in names}
         metrics[what] = {**getattr(snapshot, what), **was}
     return dataclasses.replace(snapshot, workers=(*ordered, *there.values()), **metrics)
+
+
+def observed(plan: Plan, receipt: Receipt) -> Plan:
+    """A plan with its tasks on their actual workers; those that run nowhere are unplaced."""
+    placed, left = [], list(plan.unplaced)
+    for one in plan.assignments:
+        at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
+        if at is None:
+            left.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
+        elif at == one.worker:
+            placed.append(one)
+        else:
+            placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
+    listed = {*plan.placement, *(one.task for one in plan.unplaced)}
+    new = [name for name in receipt.landed if name not in listed] if plan.moves else []
+    placed += [Assignment(name, receipt.landed[name], "a part of another task") for name in new]
+    return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
+
+
+def percent(share: float) -> str:
+    """A share in words."""
+    return f"{100 * share:.2g} %"

@@ -17,12 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.model import JobGraph, Snapshot
-from scheduling.objective import LEAST_CORES, Indices, Numbers, Objective
-from scheduling.room import room_of
+from scheduling.objective import LEAST_CORES, Indices, Numbers, Pricing
 from scheduling.search_state import BETTER, CPU, Best, SearchState, less
-
-__all__ = ["improve"]
 
 _EVEN = 1e-3  # a load so little above the mean is level, as a share
 _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
@@ -41,31 +37,24 @@ _FEW = 12  # workers of which all sets are looked at
 
 def improve(
     start: Mapping[str, str],
-    graph: JobGraph,
-    snapshot: Snapshot,
-    objective: Objective,
-    present: Mapping[str, str] | None = None,
+    pricing: Pricing,
     *,
-    release: bool = False,
-    loads: Mapping[str, float] | None = None,
     forbidden: Collection[tuple[str, str]] = (),
     tolerance: float = 0.0,
     shakes: int = 0,
     seed: int = 0,
-    byte_costs: Numbers | None = None,
 ) -> dict[str, str]:
     """A placement that costs no more than the ``start``, and leaves no more tasks out.
 
     Tasks that the start lacks are inserted; ``forbidden`` pairs of task and worker are not tried. A
     load is level up to ``tolerance`` (a share) above the mean. ``shakes`` are rounds of ruin and
-    recreate, ``seed`` is of what is random in them; the others are arguments of :class:`Pricing`.
+    recreate, ``seed`` is of what is random in them.
 
     Complexity: O(steps x (workers + tasks of a worker)), some steps for each task that moves.
     """
-    if not snapshot.workers or not graph.tasks:
+    if not pricing.workers or not pricing.tasks:
         return {}
-    search = _Search(objective, graph, snapshot, present, release, loads, byte_costs)
-    search.begin(start, forbidden, room_of(snapshot), graph.needs, max(_EVEN, tolerance))
+    search = _Search(pricing, start, forbidden, max(_EVEN, tolerance))
     begun, before = search.at.copy(), search.total()
     search.descend()
     draw = random.Random(seed)
@@ -74,8 +63,8 @@ def improve(
         search.shake(draw, shakes)
     if search.total() > before:
         search.restore(begun)
-    names = list(snapshot.by_id)
-    return {t.id: names[i] for t, i in zip(graph.tasks, search.at.tolist(), strict=True) if i >= 0}
+    names, at = list(pricing.position), zip(pricing.number, search.at.tolist(), strict=True)
+    return {task: names[i] for task, i in at if i >= 0}
 
 
 class _Search(SearchState):

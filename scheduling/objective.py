@@ -174,6 +174,7 @@ class Pricing:
     ) -> None:
         tasks, workers, used = graph.tasks, snapshot.workers, snapshot.usage
         self.objective, self.release = objective, release
+        self.graph, self.snapshot = graph, snapshot
         self.number = {name: t for t, name in enumerate(graph.by_id)}
         self.position: dict[str | None, int] = {name: i for i, name in enumerate(snapshot.by_id)}
         shape = self.tasks, self.workers = len(tasks), len(workers)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.decision import percent
-from scheduling.history import LoadEstimate
+from scheduling.history import LoadEstimate, percent
 from scheduling.local_search import improve
 from scheduling.model import Assignment, JobGraph, Move, Plan, Resources, Snapshot, Unplaced
 from scheduling.model.checks import grouped, unchecked
@@ -22,8 +21,6 @@ from scheduling.objective import Indices, Numbers, Objective, PlacementCost, Pri
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.room import room_of
 from scheduling.splits import makeable, split_names
-
-__all__ = ["Asked", "Case", "Proposal"]
 
 _LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
 _SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
@@ -131,11 +128,10 @@ class Case:
         if self.present and allowed != self.present:
             found[f"{self._answers} with fewer moves"] = self._with_fewer_moves(allowed)
         if self.asked.search and self.present:
+            tolerance = _LEVEL * self.noise
             found["the search"] = improve(
-                self.present, self.graph, self.snapshot, self.asked.objective, self.present,
-                release=self.release, loads=self.loads, forbidden=self.failed,
-                tolerance=_LEVEL * self.noise,
-            )  # fmt: skip
+                self.present, self.pricing, forbidden=self.failed, tolerance=tolerance
+            )
         priced = [self._priced(by, at, answer) for by, at in found.items()]
         made = self.moved(moves, answer)
         return [*priced, made] if made else priced

@@ -22,8 +22,6 @@ from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Resources, Snapshot, Worker
 from scheduling.model.checks import Checked, Share, grouped, share
 
-__all__ = ["Balance", "StStream", "sizes"]
-
 _LEAST = 1e-9
 _ROUNDS = 10_000  # moves of one clock
 

@@ -13,8 +13,6 @@ from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced
 from scheduling.model.checks import unchecked
 
-__all__ = ["Room", "room_of"]
-
 _SLACK = 5e-10  # sums in another order still fit
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.objective import LEAST_CORES, Indices, Numbers, Pricing
-
-__all__ = ["BETTER", "CPU", "Best", "SearchState", "less"]
+from scheduling.objective import LEAST_CORES, Indices, Pricing
+from scheduling.room import room_of
 
 BETTER = 1e-9  # less is no gain, as a share
 CPU = 1  # the column of what may be exceeded; 0, 2 and 3 are slots, memory and disk
@@ -24,16 +23,14 @@ class SearchState(Pricing):
     Some arrays by task have one row more, for nothing: what a task that moves is exchanged for.
     """
 
-    def begin(
-        self,
-        start: Mapping[str, str],
-        forbidden: Collection[tuple[str, str]],
-        room: Numbers,
-        needs: Numbers,
+    def __init__(
+        self, of: Pricing, start: Mapping[str, str], forbidden: Collection[tuple[str, str]],
         even: float,
-    ) -> None:
-        """Place the tasks that have room, or that run there already; note what is not tried."""
-        self.even, self.free, self.need = even, room, np.vstack([needs, np.zeros(4)])
+    ) -> None:  # fmt: skip
+        self.__dict__.update(of.__dict__)
+        # Tasks of the start that have room, or run there already, are placed.
+        self.even, self.free, needs = even, room_of(of.snapshot), of.graph.needs
+        self.need = np.vstack([needs, np.zeros(4)])
         by_size = np.lexsort((*-needs.T[::-1], -self.cpu))
         self.rank = np.argsort(by_size).tolist()  # of each task, the largest first
         self.cpu = np.append(self.cpu, 0.0)

@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from scheduling.history import LoadEstimate
 from scheduling.model import JobGraph, Move, Plan, Receipt
 
-__all__ = ["dropped_shares", "indices", "makeable", "split_names", "take_parts"]
-
 
 def _operators(graph: JobGraph) -> dict[str, str]:
     return {task.id: task.operator for task in graph.tasks}

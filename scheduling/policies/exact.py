@@ -21,8 +21,6 @@ from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.model.checks import Checked, whole
 from scheduling.room import Room
 
-__all__ = ["Exact"]
-
 _DEAREST = 1e4  # of all that is paid for, as HiGHS sees it: it takes 1e-6 for nothing
 
 

@@ -17,12 +17,10 @@ from scheduling.cost import CostModel, rent_per_s
 from scheduling.local_search import improve
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
 from scheduling.model.checks import Checked
-from scheduling.objective import Objective
+from scheduling.objective import Objective, Pricing
 from scheduling.policies.cost_efficient import CETSA
 from scheduling.policies.greedy import GSBFD, FirstFit
 from scheduling.protocols import Policy
-
-__all__ = ["LocalSearch", "objective"]
 
 _SMALL = 64  # tasks up to which GS-BFD packs each by itself
 _WORK = 20_000  # of a try: tasks times workers from which there are fewer tries
@@ -90,7 +88,5 @@ class LocalSearch(Checked):
         far = np.array([[byte * self.cost.far(one, other) for other in hosts] for one in hosts])
         tries = self.tries * _WORK // max(1, len(graph.tasks) * len(hosts)) // 10
         by = Objective(horizon_s=1.0, rent=rent, imbalance=0.0, communication=float(byte > 0))
-        shakes = min(self.tries, tries)
-        return improve(
-            start, graph, snapshot, by, release=True, shakes=shakes, seed=self.seed, byte_costs=far
-        )
+        pricing = Pricing(by, graph, snapshot, release=True, byte_costs=far)
+        return improve(start, pricing, shakes=min(self.tries, tries), seed=self.seed)

@@ -19,8 +19,6 @@ from scheduling.model import Resources, Task, Worker
 from scheduling.model.checks import unchecked
 from scheduling.spark.seen import TaskSeen
 
-__all__ = ["Caches", "CachesSeen", "Demand"]
-
 _COUNTS = 16  # numbers of partitions of which something is kept
 _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
 

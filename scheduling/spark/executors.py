@@ -16,8 +16,6 @@ from scheduling.model import Resources, Worker
 from scheduling.spark import internals
 from scheduling.spark.seen import Executor, executors_of
 
-__all__ = ["Executors"]
-
 _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -22,11 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from scheduling.errors import ActuatorError, ArgumentError
+from scheduling.spark.once import log
 
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark on which these members were found and worked."""
-
-_log = logging.getLogger("scheduling")
 
 _MOST_TASKS = 1_000_000
 _MISSING = (AttributeError, TypeError, Py4JError)
@@ -289,7 +287,7 @@ def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
     try:
         lines = str(_run(spark, _HOSTS, rdd)).split("\n")
     except Exception as error:  # what a source says of its data is a hint
-        _log.info("scheduling: where the data is stored is not known: %s", error)
+        log.info("scheduling: where the data is stored is not known: %s", error)
         return []
     return [tuple(_host(one) for one in line.split("\t") if one) for line in lines]
 

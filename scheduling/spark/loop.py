@@ -11,7 +11,6 @@ Failures of the loop are logged, each cause once, and Spark places the job.
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 import uuid
 from collections import Counter
@@ -24,8 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.controller import Controller
-from scheduling.decision import Decision
 from scheduling.errors import ActuatorError
+from scheduling.history import Decision
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy
@@ -33,17 +32,13 @@ from scheduling.scalers import Scaler
 from scheduling.spark import internals, pins
 from scheduling.spark.demand import CachesSeen
 from scheduling.spark.monitor import SparkMonitor
-from scheduling.spark.once import Once
+from scheduling.spark.once import Once, log
 from scheduling.spark.placement import Placement, PlacementResult
 from scheduling.spark.probe import Prober
 from scheduling.spark.scaling import Sizes
 from scheduling.spark.seen import Executor, TaskSeen, executors_of, tasks_of
 from scheduling.spark.tiers import Tiers
 from scheduling.splits import dropped_shares, indices
-
-__all__ = ["CycleContext", "Loop"]
-
-_log = logging.getLogger("scheduling")
 
 _HOW = (
     "its rows have to be spread by key, which this job does not do. In bsjoin.cycles give "
@@ -220,7 +215,7 @@ class Loop:
                 return self._tiers.apply(plan)
             left = tuple(one.task for one in plan.unplaced)
             return Receipt(plan.placement, plan.placement, left)
-        _log.info("scheduling: dry run, this would be requested: %s", plan.summary)
+        log.info("scheduling: dry run, this would be requested: %s", plan.summary)
         return Receipt({}, {})
 
     @contextlib.contextmanager
@@ -366,7 +361,7 @@ class Loop:
             self._sizes.reason,
         )
         if pinned is not None:
-            _log.info("scheduling: %s", self.last.summary)
+            log.info("scheduling: %s", self.last.summary)
 
     def _named_and_told(
         self, ran: Mapping[str, str], requested: Mapping[str, str]

@@ -23,8 +23,6 @@ from scheduling.spark.demand import Caches, CachesSeen, Demand
 from scheduling.spark.probe import Reading
 from scheduling.spark.seen import Executor, TaskSeen, executors_of, sound
 
-__all__ = ["SparkMonitor"]
-
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
 _KEEP = 1 - 1 / _PERIODS  # of rows and cost in a cycle
 _KEPT = 3  # looks for which a value is kept that is not measured again

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 
-__all__ = ["LeverWarning", "Once"]
-
-_log = logging.getLogger("scheduling")
+log = logging.getLogger("scheduling")
 
 
 class LeverWarning(UserWarning):
@@ -31,4 +29,4 @@ class Once:
         cause = what, type(why).__name__ if isinstance(why, Exception) else str(why)
         level = logging.DEBUG if cause in self._known else logging.WARNING
         self._known.add(cause)
-        _log.log(level, "scheduling: %s: %s", what, why)
+        log.log(level, "scheduling: %s: %s", what, why)

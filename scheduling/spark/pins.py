@@ -9,7 +9,6 @@ sets the wait of the pinned stage only, and frees the tasks of lost executors.
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ArgumentError
 from scheduling.spark import internals
+from scheduling.spark.once import log
 from scheduling.spark.seen import Executor
-
-__all__ = ["Pinned", "pin", "waiting"]
-
-_log = logging.getLogger("scheduling")
 
 _EVERY_S = 0.2
 
@@ -94,7 +90,7 @@ def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[Non
             while not over.wait(_EVERY_S):
                 internals.wait_for_executors(spark, pinned.rdd, seconds)
         except Exception as error:  # Spark's own wait applies: tasks are late, but never stuck
-            _log.warning("scheduling: tasks may leave their executors: %s", error)
+            log.warning("scheduling: tasks may leave their executors: %s", error)
 
     watcher = threading.Thread(target=watch, name="scheduling-pins", daemon=True)
     with internals.least_wait(spark):

@@ -9,15 +9,13 @@ from functools import partial
 from typing import Annotated, Any
 
 from scheduling.cost import Price
-from scheduling.decision import Decision
 from scheduling.errors import ArgumentError
+from scheduling.history import Decision
 from scheduling.model import Receipt
 from scheduling.model.checks import Checked, SomeShare, every, instance, is_number, share
 from scheduling.objective import Objective
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.spark.tiers import Tier
-
-__all__ = ["Placement", "PlacementResult", "bounds"]
 
 
 def bounds(name: str, value: Any, of: str = "") -> tuple[int, int]:

@@ -23,8 +23,6 @@ from scheduling.spark import pins
 from scheduling.spark.once import Once
 from scheduling.spark.seen import Executor
 
-__all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
-
 SCHEMA = "executor string, time_s double, cpu_s double, memory_mb double"
 # Standalone's; YARN's ends with the same; that of Kubernetes.
 _BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")

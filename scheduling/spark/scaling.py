@@ -7,7 +7,6 @@ plan leaves idle are released, and one more is requested for tasks without room.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -27,14 +26,10 @@ from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler, Static
 from scheduling.spark import internals
 from scheduling.spark.executors import Executors
-from scheduling.spark.once import Once
+from scheduling.spark.once import Once, log
 from scheduling.spark.placement import Placement
 from scheduling.spark.placement import bounds as pair
 from scheduling.spark.seen import Executor, TaskSeen
-
-__all__ = ["Scaling", "Sizes"]
-
-_log = logging.getLogger("scheduling")
 
 _RECENT = 50  # micro-batches to look at in a step
 _CYCLES = 20  # of a loop that are known to the meter
@@ -85,7 +80,7 @@ class _Follower:
                 if self.executors is not None:
                     gone = self.executors.resize(step.target, self._prices)
                     told = f"{step.target} executors requested, {len(gone)} leave: {step.reason}"
-                    _log.info("scheduling: %s", told)
+                    log.info("scheduling: %s", told)
             except Exception:
                 self._elastic.failed()  # so the last request stands
                 raise

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from scheduling.spark.internals import StatusStore
     from scheduling.spark.pins import Pinned
 
-__all__ = ["Executor", "TaskSeen", "executors_of", "sound", "tasks_of"]
 
 _METRICS = ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes")
 _PATIENCE_S = 1.0  # Spark's metrics of a task arrive shortly after its result

@@ -23,8 +23,6 @@ from scheduling.spark import internals
 from scheduling.spark.once import Once
 from scheduling.spark.seen import Executor
 
-__all__ = ["Tier", "Tiers"]
-
 _Some = Annotated[int, partial(whole, least=1)]
 _SHARE = 0.0001  # of the resource, a task: it marks the worker, it is not used up
 _STATIC = "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"

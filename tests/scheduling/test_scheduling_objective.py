@@ -22,6 +22,7 @@ from scheduling import (
     errors,
 )
 from scheduling.local_search import improve
+from scheduling.objective import Pricing
 
 HOUR = Objective(horizon_s=3600.0)
 
@@ -119,12 +120,9 @@ def test_a_search_ends_no_dearer_than_it_began(
     present = before if moving else None
     pairs = [(draw.choice(graph.tasks).id, name) for name in names if graph.tasks]
     forbidden = [(task, name) for task, name in pairs if before.get(task) != name]
-    found = improve(
-        before, graph, snapshot, objective, present, release=release, forbidden=forbidden, shakes=3
-    )
-    again = improve(
-        before, graph, snapshot, objective, present, release=release, forbidden=forbidden, shakes=3
-    )
+    pricing = Pricing(objective, graph, snapshot, present, release)
+    found = improve(before, pricing, forbidden=forbidden, shakes=3)
+    again = improve(before, pricing, forbidden=forbidden, shakes=3)
     assert found == again
     assert not set(forbidden) & set(found.items())
 
@@ -152,7 +150,7 @@ def test_a_hot_partition_leaves_an_overfull_worker_by_an_exchange() -> None:
     loads = [1.0] * 4 + [0.45] * 8
     graph, present = tasks(*loads), {f"t{i}": f"w{i // 4}" for i in range(12)}
     snapshot = Snapshot(0.0, every)
-    found = improve(present, graph, snapshot, Objective(), present)
+    found = improve(present, Pricing(Objective(), graph, snapshot, present))
     assert all([*found.values()].count(worker.id) == 4 for worker in every)
     cost = Objective().cost(found, graph, snapshot, present)
     assert cost.imbalance < 0.3 * Objective().cost(present, graph, snapshot, present).imbalance
@@ -162,7 +160,7 @@ def test_of_overfull_workers_the_fullest_is_relieved_first() -> None:
     every = tuple(Worker(f"w{i}", Resources(4, 4096), 4, 1.0, delta=0.8) for i in range(3))
     graph = tasks(*[1.5] * 4, *[0.9] * 8)
     present = {f"t{i}": f"w{i // 4}" for i in range(12)}
-    found = improve(present, graph, Snapshot(0.0, every), Objective(), present)
+    found = improve(present, Pricing(Objective(), graph, Snapshot(0.0, every), present))
     hot = [found[f"t{i}"] for i in range(4)]
     assert max(map(hot.count, hot)) == 2
 
@@ -203,7 +201,7 @@ def test_a_search_ends_near_the_optimum(seed: int, release: bool) -> None:
     )
     snapshot = Snapshot(0.0, machines)
     present = {task.id: draw.choice(machines).id for task in graph.tasks}
-    found = improve(present, graph, snapshot, Objective(), present, release=release, shakes=60)
+    found = improve(present, Pricing(Objective(), graph, snapshot, present, release), shakes=60)
     value = Objective().cost(found, graph, snapshot, present, release=release).total
     best = least_total(Objective(), graph, snapshot, present, release)
     assert value <= best * 1.05 + 1e-6
