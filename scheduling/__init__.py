@@ -28,10 +28,9 @@ from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Ut
 from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced
 from scheduling.objective import Objective, PlacementCost
 from scheduling.policies import POLICIES, policy
+from scheduling.policies.cheapest import Exact, LocalSearch
 from scheduling.policies.cost_efficient import CETSA, LBACE
-from scheduling.policies.exact import Exact
 from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
-from scheduling.policies.local_search import LocalSearch
 from scheduling.policies.nearest import DataLocality, ResourceAware
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
 from scheduling.rebalance import StStream

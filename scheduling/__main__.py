@@ -20,6 +20,7 @@ from scheduling.policies import POLICIES, policy
 from scheduling.simulate import Arrivals, Simulation
 
 _ALL = [name for name in POLICIES if name != "exact"]
+# Delay is the mean of rows; over 5 s: the rows in micro-batches with such a mean; S of the loads.
 _MEASURES = ("rows/s", "delay, s", "over 5 s, %", "S")
 _LATE_S = 5.0
 _RATE_PER_TASK = 1000.0  # rows a second where the file says none
@@ -159,11 +160,7 @@ def _offered(graph: JobGraph) -> float:
 def _simulated(
     cluster: Cluster, plan: Plan, rate: float, seconds: float, seed: int
 ) -> tuple[float, ...]:
-    """The measures of the job under a plan that places all tasks, without the first fifth.
-
-    They are rows a second, the mean seconds that a row waits, the share of rows in micro-batches
-    whose mean wait is over 5 s, and S of the loads.
-    """
+    """``_MEASURES`` of the job under a plan that places all tasks, without the first fifth."""
     width = max(task.demand.cpu_cores for task in cluster.graph.tasks)
     arrived = Arrivals(rate, noise=0.2, seed=seed, horizon_s=math.ceil(seconds))
     query = Simulation(

@@ -18,7 +18,7 @@ MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Compu
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
 
 from scheduling.errors import ActuatorError
@@ -32,6 +32,7 @@ from scheduling.splits import split_names, take_parts
 
 Counts = Mapping[str, int]  # by operator, the number of its instances
 _KEPT = 100  # decisions in the history
+_RECENT = 20  # adopted numbers of instances
 _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
 _DOUBLED = 6  # how often the cooldown is doubled at most
@@ -111,6 +112,8 @@ class Controller:
         self.plan: Plan | None = None
         """The last observed placement; None before the first step."""
         self._estimate, self._history = LoadEstimate(), History()
+        self._workers: dict[str, str] = {}  # the last one of each task; empty: it ran nowhere
+        self._counts = defaultdict[str, deque[int]](lambda: deque(maxlen=_RECENT))
         self._failed: dict[tuple[str, str], float] = {}
         self._changed_s = 0.0
         self._moved: Collection[str] = ()  # tasks of the last change
@@ -181,7 +184,8 @@ class Controller:
         """
         changed_s, first = self._changed_s, self.plan is None
         snapshot = self._history.completed(snapshot or self._monitor.snapshot())
-        self._history.counts(parallelism)
+        for name, count in parallelism.items():
+            self._counts[name].append(count)
         wanted = self.parallelism | dict(parallelism)
         case = self._case(self._clock(), snapshot, wanted)
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
@@ -204,8 +208,6 @@ class Controller:
         self._failed |= dict.fromkeys(receipt.missed.items(), now)
         if self.plan is not None and receipt.missed:
             self._settle(self.plan, receipt)
-
-    # What is decided
 
     def _decide(self, case: Case) -> Decision:
         if case.previous is None:
@@ -250,8 +252,6 @@ class Controller:
             return _none(case, f"kept: nothing to gain but {named}", before, parts)
         return _none(case, case.why_kept(found), before)
 
-    # What is done
-
     def _request(
         self, action: Action, reason: str, one: Proposal, case: Case, counts: Counts | None = None
     ) -> Decision:
@@ -268,7 +268,7 @@ class Controller:
         self.parallelism = dict(counts or self.parallelism)
         for operator, count in take_parts(plan, receipt, case.current, self._estimate).items():
             self.parallelism[operator] = self.parallelism.get(operator, 0) + count
-        self._history.ran(one.placement)
+        self._workers |= one.placement
         self._moved, self._missed = changed.keys(), False
         self._settle(plan, receipt)
         return Decision(case.now, action, reason, plan, receipt, one.cost)
@@ -279,13 +279,16 @@ class Controller:
         if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
         self.plan = observed(plan, receipt)
-        self._history.ran(self.plan.placement, (one.task for one in self.plan.unplaced))
+        self._workers |= self.plan.placement | {one.task: "" for one in self.plan.unplaced}
 
     def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
-        largest = self._history.largest(counts) if self._hysteresis else counts
+        largest = counts
+        if self._hysteresis:  # plans are made for the largest of the last numbers
+            largest = {name: max([count, *self._counts[name]]) for name, count in counts.items()}
         current = self._graph_of(counts)
         graph = current if largest == counts else self._graph_of(largest)
-        present = self._history.present(graph, snapshot)
+        last = {task: self._workers.get(task, "") for task in graph.by_id}
+        present = {task: worker for task, worker in last.items() if worker in snapshot.by_id}
         least = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
         if self._settling:
             least = min(least, (_SMALL, percent(_SMALL)))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.objective import PlacementCost
 
 _KEEP = 0.5  # the weight of the past in a load: half of a step is seen after one cycle
-_RECENT = 20  # adopted numbers of instances
 _OF_WORKERS = ("utilisation", "tuples", "cost", "busyness", "reserved")
 
 Action = Literal["place", "repair", "move", "none", "failed"]
@@ -99,11 +98,9 @@ class LoadEstimate:
 
 
 class History:
-    """The last workers of tasks, the last numbers of instances, the workers missed once."""
+    """The last look at the workers, and those in use that it missed for the first time."""
 
     def __init__(self) -> None:
-        self._workers: dict[str, str] = {}
-        self._counts = defaultdict[str, deque[int]](lambda: deque(maxlen=_RECENT))
         self._seen: Snapshot | None = None
         self.missing: frozenset[str] = frozenset()  # workers with tasks, by the last look
 
@@ -118,24 +115,6 @@ class History:
         """A snapshot between two looks, with the workers that the last look has kept."""
         self._seen = self._seen or snapshot
         return _with(snapshot, self._seen, self.missing)
-
-    def ran(self, placement: Mapping[str, str], nowhere: Iterable[str] = ()) -> None:
-        """Keep the workers of tasks; others run nowhere."""
-        self._workers |= {**placement, **dict.fromkeys(nowhere, "")}
-
-    def present(self, graph: JobGraph, snapshot: Snapshot) -> dict[str, str]:
-        """The worker of each task: the last one if it is there still."""
-        last = {task: self._workers.get(task, "") for task in graph.by_id}
-        return {task: worker for task, worker in last.items() if worker in snapshot.by_id}
-
-    def counts(self, parallelism: Mapping[str, int]) -> None:
-        """Keep numbers of instances that were adopted."""
-        for name, count in parallelism.items():
-            self._counts[name].append(count)
-
-    def largest(self, parallelism: Mapping[str, int]) -> dict[str, int]:
-        """The numbers of instances that plans are made for."""
-        return {n: max([count, *self._counts[n]]) for n, count in parallelism.items()}
 
 
 def _with(snapshot: Snapshot, before: Snapshot, names: frozenset[str]) -> Snapshot:

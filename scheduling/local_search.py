@@ -239,8 +239,6 @@ class _Search(SearchState):
                 busy[[giver, to[column]]] = True
         return bool(busy.any())
 
-    # For small jobs
-
     def choose(self, draw: random.Random, times: int) -> None:
         """Pack sets of workers, the cheapest first, as long as their rent alone is less."""
         if not self.objective.rent:

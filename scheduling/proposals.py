@@ -98,8 +98,6 @@ class Case:
         """The policy's plan for all tasks; :class:`InfeasibleError` if one fits no worker."""
         return self.asked.policy.plan(self.as_measured, self.snapshot, self.previous)
 
-    # Proposals
-
     def literal(self) -> Proposal:
         """The policy's answer as it is, after the rebalancer's moves from it."""
         answer = self.answer()
@@ -192,8 +190,6 @@ class Case:
         cost = self.pricing.cost(at, [one for one in moves if one.part < 1])
         return Proposal(by, at, cost, answer, moves)
 
-    # What pays
-
     def saves(self, one: Proposal) -> float:
         """What a proposal saves, after its moves, as a share."""
         return (self.before.running - one.cost.total) / self.base if self.base else 0.0
@@ -224,8 +220,6 @@ class Case:
         best = min(found, key=lambda one: one.cost.rank)
         shown = found[:1] if best is found[0] else [found[0], best]
         return f"kept: {'; '.join(map(why_not, shown))}"
-
-    # Near to what is wanted
 
     def _allowed(self, placement: Mapping[str, str]) -> Mapping[str, str]:
         """A placement without those that have failed recently: such tasks stay, or go elsewhere."""

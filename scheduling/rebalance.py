@@ -92,14 +92,12 @@ class StStream(Checked):
 
 
 class _Book:
-    """Loads while moves are made.
-
-    ``units`` has of each node the load of its tasks in units of the mean node: share x size.
-    """
+    """Loads while moves are made."""
 
     def __init__(self, of: StStream, graph: JobGraph, snapshot: Snapshot) -> None:
         self.of, self.tasks, self.slots = of, graph.by_id, snapshot.free_slots
         self.size = sizes(snapshot.workers, cpu_weight=of.cpu_weight)
+        # Of each node the load of its tasks in units of the mean node: share x size.
         self.units: dict[str, dict[str, float]] = {node: {} for node in self.size}
         for name, at in snapshot.placement.items():
             if name in self.tasks and at in self.units:

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError, did_you_mean
+from scheduling.policies.cheapest import Exact, LocalSearch
 from scheduling.policies.cost_efficient import CETSA, LBACE
-from scheduling.policies.exact import Exact
 from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
-from scheduling.policies.local_search import LocalSearch
 from scheduling.policies.nearest import DataLocality, ResourceAware
 from scheduling.protocols import Policy
 

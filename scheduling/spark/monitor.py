@@ -97,10 +97,7 @@ class SparkMonitor:
         self._caches.record(count, hosts, seen)
 
     def tasks(self, count: int, preferred: Sequence[tuple[str, ...]] = ()) -> tuple[Task, ...]:
-        """The partitions of a cycle as tasks: CPU time per cycle time (Eq. 20), memory, data.
-
-        ``preferred``: the hosts that store the data of each.
-        """
+        """The partitions as tasks (Eq. 20); ``preferred``: the hosts that store each one's data."""
         workers = self.seen.workers if self.seen else ()
         cached = self._caches.of(count)
         return self._demand.tasks(self.operator, count, workers, cached, preferred)

@@ -273,8 +273,7 @@ class Scaling(_Follower):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
-    def __enter__(self) -> Scaling:
-        return self.start()
+    __enter__ = start
 
     def __exit__(self, *error: object) -> None:
         self.stop()
