@@ -55,11 +55,8 @@ class LoadEstimate:
     def __init__(self) -> None:
         self._mean: dict[str, float] = {}
         self._variance: dict[str, float] = {}
-
-    @property
-    def measured(self) -> bool:
+        self.measured = False
         """Whether the usage of any task is known."""
-        return bool(self._mean)
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take the usage of the tasks into account; what is no usage is left out."""
@@ -68,6 +65,7 @@ class LoadEstimate:
                 mean = self._mean.setdefault(name, used.cpu_cores)
                 off, variance = used.cpu_cores - mean, self._variance.get(name, 0.0)
                 self._mean[name] = mean + (1 - _KEEP) * off
+                self.measured = True
                 self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
