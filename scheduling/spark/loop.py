@@ -336,7 +336,7 @@ class Loop:
             wanted = [tier or (one.name if one else "") for one in pinned.requested]
             requested = {name: at for name, at in zip(names, wanted, strict=True) if at}
             try:
-                self._tasks = tasks_of(self._status, pinned.rdd, len(names), tag)
+                self._tasks = tasks_of(self._status, pinned, tag)
                 # A task that a copy overtook ran as requested.
                 ran = {names[one.index]: one.requested_at or one.executor for one in self._tasks}
                 landed = {task: f"executor {one}" for task, one in ran.items()}

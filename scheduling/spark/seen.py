@@ -10,9 +10,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scheduling.spark.internals import StatusStore
+if TYPE_CHECKING:
+    from scheduling.spark.internals import StatusStore
+    from scheduling.spark.pins import Pinned
 
 _METRICS = ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes")
 _PATIENCE_S = 1.0  # Spark's metrics of a task arrive shortly after its result
@@ -111,13 +113,13 @@ class TaskSeen:
         return next((f"{name}={one!r}" for name, one in found if not sound(one) >= 0), "")
 
 
-def tasks_of(status: StatusStore, rdd: int, count: int, tag: str) -> tuple[TaskSeen, ...]:
-    """The tasks that ran an RDD of ``count`` partitions in jobs with a tag: their last success."""
-    until = time.monotonic() + _PATIENCE_S
+def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
+    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition."""
+    count, until = len(pinned.requested), time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
         attempts, ended = status.attempts(tag)
-        attempts = [one for one in attempts if rdd in one["rddIds"]]
+        attempts = [one for one in attempts if pinned.rdd in one["rddIds"]]
         attempts.sort(key=lambda one: one["attemptId"])  # of a stage; a later one counts
         for attempt in attempts:
             tasks = finished(status.tasks(attempt["stageId"], attempt["attemptId"]))
