@@ -198,7 +198,7 @@ class TestTheJar:
             assert "bsjoin/jvm/Functions.class" in file.namelist()
             assert file.read(jars.BUILD_ENTRY).decode() == jars.build_of_sources()
             head = file.read("bsjoin/jvm/Functions.class")[:8]
-        assert int.from_bytes(head[6:8]) == 52, "Java 8 byte code"
+        assert int.from_bytes(head[6:8]) == 61, "Java 17 byte code"
 
 
 class TestASessionThatRefusesIt:

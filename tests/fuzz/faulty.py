@@ -29,8 +29,7 @@ __all__ = ["FaultySession", "HarnessError", "is_of_the_engine"]
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _PACKAGES = ("bsjoin", "scheduling", "tests")
 _AGENT = Path(__file__).with_name("Faults.java")
-_JAVAC = ["-source", "8", "-target", "8", "-nowarn", "-Xlint:-options", "-proc:none", "-encoding",
-          "UTF-8"]  # fmt: skip
+_JAVAC = ["--release", "17", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
 _MOST_CASES = 15
 _LEAST_CASES = 4
 """Rounds with fewer cases that can show a fault are left out while there are others."""

@@ -34,17 +34,20 @@ _OPENS = [
     for package in ("java.lang", "java.nio", "sun.nio.ch", "jdk.internal.misc")
 ]
 _PROGRAM = """
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Method;
-import java.util.List;
 
 public class Program {
   public static void main(String[] arguments) throws Exception {
     Class<?> table = Class.forName("bsjoin.jvm.StoredTable");
-    Class<?>[] types = {String.class, long.class, long.class, List.class, int.class};
-    Method planned = table.getDeclaredMethod("planned", types);
+    Method planned = table.getDeclaredMethod("planned", JsonNode.class);
     planned.setAccessible(true);
-    long created = Long.parseLong(arguments[2]);
-    planned.invoke(null, arguments[0], created, 0L, List.of(arguments[1]), 1); // reads version 1
+    ObjectNode spec = new ObjectMapper().createObjectNode().put("path", arguments[0]);
+    spec.put("epoch", Long.parseLong(arguments[2])).put("version", 1);
+    spec.putArray("python").add(arguments[1]);
+    planned.invoke(null, spec); // reads version 1
     System.out.println("read");
     Thread.sleep(600_000);
   }

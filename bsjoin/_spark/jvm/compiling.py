@@ -99,8 +99,8 @@ def _classes() -> Mapping[str, bytes]:
         )
     with tempfile.TemporaryDirectory() as out:
         command = [
-            compiler, "-source", "8", "-target", "8", "-XDignore.symbol.file", "-Xlint:-options",
-            "-nowarn", "-proc:none", "-encoding", "UTF-8", "-cp", f"{jars}/*", "-d", out,
+            compiler, "--release", "17", "-nowarn", "-proc:none", "-encoding", "UTF-8",
+            "-cp", f"{jars}/*", "-d", out,
             *map(str, sorted(_SOURCES.rglob("*.java"))),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True)

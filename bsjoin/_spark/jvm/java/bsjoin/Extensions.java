@@ -2,9 +2,7 @@ package bsjoin;
 
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
-import scala.Function1;
 import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractFunction2;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -22,17 +20,9 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     // Checks are made when a session analyses its first query: before it asks for a catalog.
     extensions.injectCheckRule(
-        new AbstractFunction1() {
-          @Override
-          public Object apply(Object session) {
-            nameCatalog((SparkSession) session);
-            return new AbstractFunction1<Object, BoxedUnit>() {
-              @Override
-              public BoxedUnit apply(Object plan) {
-                return BoxedUnit.UNIT;
-              }
-            };
-          }
+        session -> {
+          nameCatalog(session);
+          return plan -> BoxedUnit.UNIT;
         });
     return BoxedUnit.UNIT;
   }

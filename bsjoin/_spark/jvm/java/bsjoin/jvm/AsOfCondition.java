@@ -187,7 +187,7 @@ final class AsOfCondition {
 
   private IllegalArgumentException unfit(String reason) {
     return new IllegalArgumentException(
-        "bsjoin.errors.ArgumentError: bsjoin.as_of(...) with the table in '" + join.stored.path
+        "bsjoin.errors.ArgumentError: bsjoin.as_of(...) with the table in '" + join.scan.table.path
             + "': " + reason);
   }
 }

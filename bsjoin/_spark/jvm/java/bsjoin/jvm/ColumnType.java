@@ -1,23 +1,20 @@
 package bsjoin.jvm;
 
-import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
+import java.util.Map;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DayTimeIntervalType;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
 
-/** How values of a Spark type are stored: Arrow's type and the bytes of a value. */
-final class ColumnType {
+/**
+ * How values of a Spark type are stored.
+ *
+ * @param width the bytes of a value; -1: a bit; 0: variable
+ * @param arrow Arrow's type as one number, see {@link #arrow(int, int, int)}
+ */
+record ColumnType(int width, int arrow) {
   // The numbers in the Type union of Schema.fbs.
   static final int DECIMAL = 7;
   static final int DATE = 8;
@@ -30,19 +27,19 @@ final class ColumnType {
   private static final int DURATION = 18;
   private static final int MICROSECONDS = 2; // a TimeUnit
 
-  final String name;
-  final int arrow; // see arrow()
-  final int width; // bytes of a value; -1: a bit; 0: variable
-
-  private ColumnType(DataType type, int width, int kind, int first, int second) {
-    this.name = type.simpleString();
-    this.width = width;
-    this.arrow = arrow(kind, first, second);
-  }
-
-  private ColumnType(DataType type, int width, int kind, int first) {
-    this(type, width, kind, first, 0);
-  }
+  private static final Map<DataType, ColumnType> SIMPLE =
+      Map.ofEntries(
+          Map.entry(DataTypes.BooleanType, new ColumnType(-1, arrow(BOOLEAN, 0, 0))),
+          Map.entry(DataTypes.ByteType, new ColumnType(1, arrow(INT, 8, 0))),
+          Map.entry(DataTypes.ShortType, new ColumnType(2, arrow(INT, 16, 0))),
+          Map.entry(DataTypes.IntegerType, new ColumnType(4, arrow(INT, 32, 0))),
+          Map.entry(DataTypes.LongType, new ColumnType(8, arrow(INT, 64, 0))),
+          Map.entry(DataTypes.FloatType, new ColumnType(4, arrow(FLOATING, 1, 0))),
+          Map.entry(DataTypes.DoubleType, new ColumnType(8, arrow(FLOATING, 2, 0))),
+          Map.entry(DataTypes.DateType, new ColumnType(4, arrow(DATE, 0, 0))),
+          Map.entry(DataTypes.TimestampType, new ColumnType(8, arrow(TIMESTAMP, MICROSECONDS, 0))),
+          Map.entry(DataTypes.TimestampNTZType, new ColumnType(8, arrow(TIMESTAMP, MICROSECONDS, 0))),
+          Map.entry(DataTypes.BinaryType, new ColumnType(0, arrow(BINARY, 0, 0))));
 
   /**
    * An Arrow type as one number.
@@ -57,25 +54,21 @@ final class ColumnType {
 
   /** How a type is stored; null for one that the JVM does not read. */
   static ColumnType of(DataType type) {
-    if (type instanceof BooleanType) return new ColumnType(type, -1, BOOLEAN, 0);
-    if (type instanceof ByteType) return new ColumnType(type, 1, INT, 8);
-    if (type instanceof ShortType) return new ColumnType(type, 2, INT, 16);
-    if (type instanceof IntegerType) return new ColumnType(type, 4, INT, 32);
-    if (type instanceof LongType) return new ColumnType(type, 8, INT, 64);
-    if (type instanceof FloatType) return new ColumnType(type, 4, FLOATING, 1);
-    if (type instanceof DoubleType) return new ColumnType(type, 8, FLOATING, 2);
-    if (type instanceof DateType) return new ColumnType(type, 4, DATE, 0);
-    if (type instanceof TimestampType) return new ColumnType(type, 8, TIMESTAMP, MICROSECONDS);
-    if (type instanceof TimestampNTZType) return new ColumnType(type, 8, TIMESTAMP, MICROSECONDS);
+    if (type instanceof DecimalType decimal) {
+      return new ColumnType(16, arrow(DECIMAL, decimal.precision(), decimal.scale()));
+    }
     if (type instanceof DayTimeIntervalType) {
-      return new ColumnType(type, 8, DURATION, MICROSECONDS);
+      return new ColumnType(8, arrow(DURATION, MICROSECONDS, 0));
     }
-    if (type instanceof BinaryType) return new ColumnType(type, 0, BINARY, 0);
-    if (type instanceof StringType) return new ColumnType(type, 0, TEXT, 0);
-    if (type instanceof DecimalType) {
-      DecimalType decimal = (DecimalType) type;
-      return new ColumnType(type, 16, DECIMAL, decimal.precision(), decimal.scale());
+    return type instanceof StringType ? new ColumnType(0, arrow(TEXT, 0, 0)) : SIMPLE.get(type);
+  }
+
+  /** Whether values are numbers or times of at most 8 bytes, with decimals of up to 18 digits. */
+  static boolean fits8Bytes(DataType type) {
+    if (type instanceof DecimalType decimal) {
+      return decimal.precision() <= Decimal.MAX_LONG_DIGITS();
     }
-    return null;
+    ColumnType stored = of(type);
+    return stored != null && stored.width != 0;
   }
 }

@@ -78,9 +78,9 @@ public final class Columns implements Serializable {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof Columns
-        && ((Columns) other).stored.equals(stored)
-        && Arrays.equals(((Columns) other).places, places);
+    return other instanceof Columns that
+        && that.stored.equals(stored)
+        && Arrays.equals(that.places, places);
   }
 
   @Override

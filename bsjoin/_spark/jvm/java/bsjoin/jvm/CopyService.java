@@ -2,12 +2,9 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.OutputStreamWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Paths;
 import java.util.HashMap;
@@ -30,8 +27,6 @@ final class CopyService {
 
   private final List<String> commands;
   private Process process;
-  private BufferedWriter requests;
-  private BufferedReader answers;
 
   private CopyService(List<String> commands) {
     this.commands = commands;
@@ -86,10 +81,10 @@ final class CopyService {
     if (process == null) {
       start();
     }
-    requests.write(JSON.writeValueAsString(request));
-    requests.newLine();
+    BufferedWriter requests = process.outputWriter(StandardCharsets.UTF_8);
+    requests.write(request + "\n");
     requests.flush();
-    String answer = answers.readLine();
+    String answer = process.inputReader(StandardCharsets.UTF_8).readLine();
     if (answer == null) {
       throw new IOException("it has ended");
     }
@@ -104,17 +99,10 @@ final class CopyService {
       addEnvironment(builder.environment());
       try {
         process = builder.start();
+        return;
       } catch (IOException e) {
         failure = e;
-        continue;
       }
-      requests =
-          new BufferedWriter(
-              new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
-      answers =
-          new BufferedReader(
-              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-      return;
     }
     throw failure;
   }

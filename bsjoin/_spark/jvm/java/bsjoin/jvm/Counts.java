@@ -18,13 +18,12 @@ import scala.Option;
  * and reports them when its task ends.
  */
 public final class Counts implements Serializable {
+  private static final String[] NAMES = {"rowsIn", "matchedRows", "rowsOut", "openTime"};
+
   /** What makes metrics that can tell what was counted last, since Spark 4.2; null before. */
   private static final Object LAST_ATTEMPTS = lastAttempts();
 
-  private final SQLMetric in;
-  private final SQLMetric matched;
-  private final SQLMetric out;
-  private final SQLMetric opening;
+  private final SQLMetric[] counted; // by the names
   private final transient SQLMetric version;
   private final CollectionAccumulator<Integer> followed; // the last version of each task; or null
   private transient Finder finder;
@@ -35,12 +34,21 @@ public final class Counts implements Serializable {
 
   /** The metrics of one operator, which may follow the versions of its table. */
   Counts(SparkContext context, boolean follows) {
-    in = metric(context, "rows in");
-    matched = metric(context, "rows with a match");
-    out = metric(context, "rows out");
-    opening = SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1);
+    counted =
+        new SQLMetric[] {
+          metric(context, "rows in"),
+          metric(context, "rows with a match"),
+          metric(context, "rows out"),
+          SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1)
+        };
     version = SQLMetrics.createMetric(context, "version of the table");
     followed = follows ? context.collectionAccumulator() : null;
+  }
+
+  private Counts(Counts of) {
+    counted = of.counted;
+    version = null;
+    followed = of.followed;
   }
 
   private static Object lastAttempts() {
@@ -53,17 +61,24 @@ public final class Counts implements Serializable {
   }
 
   private static SQLMetric metric(SparkContext context, String name) {
-    try {
-      if (LAST_ATTEMPTS != null) {
-        return (SQLMetric)
-            LAST_ATTEMPTS.getClass()
-                .getMethod("createMetric", SparkContext.class, String.class)
-                .invoke(LAST_ATTEMPTS, context, name);
-      }
-    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
-      // It is another Spark's.
+    Class<?>[] types = {SparkContext.class, String.class};
+    return called(LAST_ATTEMPTS, "createMetric", types, context, name) instanceof SQLMetric found
+        ? found
+        : SQLMetrics.createMetric(context, name);
+  }
+
+  /** What a method gives that this Spark may not have, or what its option has; null for none. */
+  private static Object called(
+      Object object, String name, Class<?>[] types, Object... arguments) {
+    if (LAST_ATTEMPTS == null) {
+      return null;
     }
-    return SQLMetrics.createMetric(context, name);
+    try {
+      Object found = object.getClass().getMethod(name, types).invoke(object, arguments);
+      return found instanceof Option<?> option ? option.getOrElse(() -> null) : found;
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null;
+    }
   }
 
   /**
@@ -73,52 +88,23 @@ public final class Counts implements Serializable {
    * as for Spark's {@code observe}: all counts are of one RDD. Before Spark 4.2 each time counts.
    */
   Map<String, Long> values() {
-    Object rdd = LAST_ATTEMPTS == null ? null : called(in, "getHighestRDDId");
+    Object rdd = called(counted[0], "getHighestRDDId", new Class<?>[0]);
     Map<String, Long> all = new LinkedHashMap<>();
-    metrics().forEach(
-        (name, metric) -> {
-          if (metric != version) {
-            all.put(name, value(metric, metric == opening ? null : rdd));
-          }
-        });
+    for (int i = 0; i < NAMES.length; i++) {
+      Object value = counted[i].value();
+      if (rdd != null && !NAMES[i].equals("openTime")) {
+        value = called(counted[i], "lastAttemptValueForRDDId", new Class<?>[] {int.class}, rdd);
+      }
+      all.put(NAMES[i], value == null ? 0 : (Long) value);
+    }
     return all;
-  }
-
-  /** What a metric has counted of an RDD; null for all. */
-  private static long value(SQLMetric metric, Object rdd) {
-    if (rdd == null) {
-      return metric.value();
-    }
-    Object last = called(metric, "lastAttemptValueForRDDId", rdd);
-    return last == null ? 0 : (Long) last;
-  }
-
-  /** What a method of a metric gives, an option; null for none. */
-  private static Object called(SQLMetric metric, String name, Object... arguments) {
-    try {
-      Class<?>[] types = arguments.length == 0 ? new Class<?>[0] : new Class<?>[] {int.class};
-      Option<?> found = (Option<?>) metric.getClass().getMethod(name, types).invoke(metric, arguments);
-      return found.isDefined() ? found.get() : null;
-    } catch (ReflectiveOperationException | LinkageError | ClassCastException e) {
-      return null;
-    }
-  }
-
-  private Counts(Counts of) {
-    in = of.in;
-    matched = of.matched;
-    out = of.out;
-    opening = of.opening;
-    version = null;
-    followed = of.followed;
   }
 
   Map<String, SQLMetric> metrics() {
     Map<String, SQLMetric> all = new LinkedHashMap<>();
-    all.put("rowsIn", in);
-    all.put("matchedRows", matched);
-    all.put("rowsOut", out);
-    all.put("openTime", opening);
+    for (int i = 0; i < NAMES.length; i++) {
+      all.put(NAMES[i], counted[i]);
+    }
     all.put("version", version);
     return all;
   }
@@ -146,7 +132,8 @@ public final class Counts implements Serializable {
     Counts opened = new Counts(this);
     TaskContext task = TaskContext.get();
     if (task != null) {
-      task.addTaskCompletionListener((TaskCompletionListener) ended -> opened.report());
+      TaskCompletionListener end = ended -> opened.report();
+      task.addTaskCompletionListener(end);
     }
     return opened;
   }
@@ -171,10 +158,10 @@ public final class Counts implements Serializable {
   }
 
   private void report() {
-    in.add(rows);
-    matched.add(matches);
-    out.add(results);
-    opening.add(openingNs);
+    long[] own = {rows, matches, results, openingNs};
+    for (int i = 0; i < own.length; i++) {
+      counted[i].add(own[i]);
+    }
     if (followed != null && finder != null) {
       followed.add(finder.version().manifest.version);
     }

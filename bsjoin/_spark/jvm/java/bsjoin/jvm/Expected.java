@@ -44,17 +44,18 @@ final class Expected implements Serializable {
           "has the range columns " + found.ranged + ", and this query was planned for " + ranged);
     }
     for (StructField field : columns.fields()) {
-      String reason = reason(found, field);
+      String reason = reason(found, field, isOlder(found));
       if (!reason.isEmpty()) {
         throw unfit("OtherKeysError", found, reason);
       }
     }
   }
 
-  private String reason(Manifest found, StructField field) {
+  /** Why a version does not have a column; empty if it has, or an older one need not. */
+  static String reason(Manifest found, StructField field, boolean isOlder) {
     int place = found.place(field.name());
     if (place < 0) {
-      return field.nullable() && isOlder(found) // then it was added later
+      return field.nullable() && isOlder // then it was added later
           ? ""
           : "has no column '" + field.name() + "', which this query selects";
     }

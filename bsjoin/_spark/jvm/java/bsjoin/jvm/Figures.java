@@ -69,15 +69,11 @@ public final class Figures extends Function<UTF8String> {
     List<Supplier<String>> found = new ArrayList<>();
     Map<String, Map<Long, List<Supplier<String>>>> runs = runs();
     synchronized (runs) {
-      Map<Long, List<Supplier<String>>> batches = runs.get(run);
-      if (batches != null) {
-        batches.forEach((batch, joins) -> found.addAll(
-            first <= batch && batch <= last ? joins : new ArrayList<>()));
-      }
+      runs.getOrDefault(run, Map.of())
+          .forEach(
+              (batch, joins) -> found.addAll(first <= batch && batch <= last ? joins : List.of()));
     }
-    List<String> texts = new ArrayList<>();
-    found.forEach(one -> texts.add(one.get()));
-    return texts.toString();
+    return found.stream().map(Supplier::get).toList().toString();
   }
 
   @SuppressWarnings("unchecked")
@@ -97,7 +93,19 @@ public final class Figures extends Function<UTF8String> {
     String root = context.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY());
     boolean isInner = root != null && !root.equals(execution); // of a function for foreachBatch
     long number = Long.parseLong(batch[1]);
-    Supplier<String> figures = new Join(lookup, counts, number, execution, isInner);
+    ObjectNode described = JSON.createObjectNode();
+    described.put("batch", number).put("execution", execution).put("inner", isInner);
+    described.set("label", lookup.label == null ? null : label(lookup.label));
+    described.put("kind", lookup.kind.name()).put("table", lookup.table).put("path", lookup.path);
+    lookup.on.forEach(described.putArray("on")::add);
+    int version = lookup.version;
+    Supplier<String> figures = // of names and numbers only: the plan holds the table's files
+        () -> {
+          synchronized (described) {
+            counts.values().forEach(described::put);
+            return described.put("version", counts.newest(version)).toString();
+          }
+        };
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
     Map<String, Map<Long, List<Supplier<String>>>> runs = runs();
     synchronized (runs) {
@@ -161,32 +169,6 @@ public final class Figures extends Function<UTF8String> {
       return JSON.readTree(label);
     } catch (IOException e) {
       throw new IllegalArgumentException("the label of a join is no JSON: " + label, e);
-    }
-  }
-
-  /** Those of one join: no more than names and numbers, for the plan holds the table's files. */
-  private static final class Join implements Supplier<String> {
-    private final ObjectNode described = JSON.createObjectNode();
-    private final Counts counts;
-
-    Join(Lookup lookup, Counts counts, long batch, String execution, boolean isInner) {
-      this.counts = counts;
-      described.put("batch", batch);
-      described.put("execution", execution);
-      described.put("inner", isInner);
-      described.set("label", lookup.label == null ? null : label(lookup.label));
-      described.put("kind", lookup.kind.name());
-      described.put("table", lookup.table);
-      described.put("path", lookup.path);
-      described.put("version", lookup.version);
-      lookup.on.forEach(described.putArray("on")::add);
-    }
-
-    @Override
-    public synchronized String get() {
-      counts.values().forEach(described::put);
-      described.put("version", counts.newest(described.path("version").asInt()));
-      return described.toString();
     }
   }
 }

@@ -4,7 +4,6 @@ import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
@@ -154,18 +153,16 @@ public abstract class Finder implements Serializable, Cloneable {
     int row = Version.row(reference);
     for (int i = 0; i < compared.length; i++) {
       Column stored = segment.column(i);
-      DataType type = compared[i];
       boolean same;
-      if (type instanceof LongType) {
+      if (compared[i] instanceof LongType) {
         same = stored.getLong(row) == numbers[i];
-      } else if (type instanceof StringType) {
+      } else if (compared[i] instanceof StringType) {
         same = stored.equalsText(row, (UTF8String) objects[i]);
-      } else if (type instanceof BinaryType) {
+      } else if (compared[i] instanceof BinaryType) {
         same = stored.equalsBinary(row, (byte[]) objects[i]);
       } else {
-        DecimalType decimal = (DecimalType) type;
-        Decimal value = stored.getDecimal(row, decimal.precision(), decimal.scale());
-        same = value.equals(objects[i]);
+        DecimalType type = (DecimalType) compared[i];
+        same = stored.getDecimal(row, type.precision(), type.scale()).equals(objects[i]);
       }
       if (!same) {
         return false;
@@ -178,10 +175,10 @@ public abstract class Finder implements Serializable, Cloneable {
 
   @Override
   public boolean equals(Object other) {
-    return other != null
-        && other.getClass() == getClass()
-        && ((Finder) other).stored.equals(stored)
-        && ((Finder) other).how.equals(how);
+    return other instanceof Finder that
+        && that.getClass() == getClass()
+        && that.stored.equals(stored)
+        && that.how.equals(how);
   }
 
   @Override

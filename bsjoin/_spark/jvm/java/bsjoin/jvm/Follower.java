@@ -1,9 +1,9 @@
 package bsjoin.jvm;
 
 import java.lang.ref.WeakReference;
-import java.util.concurrent.ScheduledFuture;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -12,14 +12,12 @@ import java.util.concurrent.TimeUnit;
  * more.
  */
 final class Follower {
-  private static final long PERIOD_MS = 100;
-  private static final long REMOTE_PERIOD_MS = 1000;
   private static final int FAILURES = 3; // in a row: one may be a folder that is being written
   // A download keeps no table in a folder of this host waiting.
-  private static final ScheduledThreadPoolExecutor LOCAL = thread();
-  private static final ScheduledThreadPoolExecutor REMOTE = thread();
+  private static final ScheduledExecutorService LOCAL = thread();
+  private static final ScheduledExecutorService REMOTE = thread();
 
-  private final Table table;
+  final Table table;
   private volatile RuntimeException failure;
   private volatile Version current;
   private int failures;
@@ -29,16 +27,24 @@ final class Follower {
   }
 
   /** Follow a table. */
-  static Follower of(Table table) {
+  static Follower of(Table table, boolean isRemote) {
     Follower created = new Follower(table);
     created.look();
     if (created.failure != null) {
       throw created.failure;
     }
-    Task task = new Task(created);
-    ScheduledThreadPoolExecutor thread = table.isRemote() ? REMOTE : LOCAL;
-    long period = table.isRemote() ? REMOTE_PERIOD_MS : PERIOD_MS;
-    task.scheduled = thread.scheduleWithFixedDelay(task, period, period, TimeUnit.MILLISECONDS);
+    WeakReference<Follower> follower = new WeakReference<>(created);
+    Runnable look =
+        () -> {
+          Follower found = follower.get();
+          if (found == null) {
+            throw new CancellationException("no task has it any more"); // no more looks
+          }
+          found.look();
+        };
+    long periodMs = isRemote ? 1000 : 100;
+    (isRemote ? REMOTE : LOCAL)
+        .scheduleWithFixedDelay(look, periodMs, periodMs, TimeUnit.MILLISECONDS);
     return created;
   }
 
@@ -48,11 +54,6 @@ final class Follower {
       throw failure;
     }
     return current;
-  }
-
-  /** The version that a reference belongs to. */
-  Version of(long reference) {
-    return table.of(reference);
   }
 
   private void look() {
@@ -65,50 +66,18 @@ final class Follower {
       current = found;
       failures = 0;
       failure = null;
-    } catch (RuntimeException e) {
-      failed(e);
-    } catch (Error e) { // which would end the looking without a word
-      failed(new IllegalStateException(e));
+    } catch (RuntimeException | Error e) { // which would end the looks without a word
+      failures++;
+      failure = e instanceof RuntimeException known ? known : new IllegalStateException(e);
     }
   }
 
-  private void failed(RuntimeException error) {
-    failures++;
-    failure = error;
-  }
-
-  private static ScheduledThreadPoolExecutor thread() {
-    ScheduledThreadPoolExecutor executor =
-        new ScheduledThreadPoolExecutor(
-            1,
-            new ThreadFactory() {
-              @Override
-              public Thread newThread(Runnable work) {
-                Thread thread = new Thread(work, "bsjoin-versions");
-                thread.setDaemon(true);
-                return thread;
-              }
-            });
-    executor.setRemoveOnCancelPolicy(true);
-    return executor;
-  }
-
-  private static final class Task implements Runnable {
-    private final WeakReference<Follower> follower;
-    private volatile ScheduledFuture<?> scheduled;
-
-    Task(Follower follower) {
-      this.follower = new WeakReference<>(follower);
-    }
-
-    @Override
-    public void run() {
-      Follower found = follower.get();
-      if (found != null) {
-        found.look();
-      } else if (scheduled != null) {
-        scheduled.cancel(false);
-      }
-    }
+  private static ScheduledExecutorService thread() {
+    return Executors.newSingleThreadScheduledExecutor(
+        work -> {
+          Thread thread = new Thread(work, "bsjoin-versions");
+          thread.setDaemon(true);
+          return thread;
+        });
   }
 }

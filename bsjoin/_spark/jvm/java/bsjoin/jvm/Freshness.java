@@ -1,7 +1,6 @@
 package bsjoin.jvm;
 
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -15,39 +14,23 @@ final class Freshness {
   /** The folder of the marks in that of the table. */
   static final String FOLDER = "fresh";
 
+  /** The name of a mark: version, when the reading began, when the mark was made. */
   private static final Pattern NAME =
       Pattern.compile("([0-9]{8,9})-([0-9]{1,18})-([0-9]{1,18})");
 
   private Freshness() {}
-
-  /** The marks of these names: version, when the reading began, when the mark was made. */
-  static List<long[]> marks(List<String> names) {
-    List<long[]> found = new ArrayList<>();
-    for (String name : names) {
-      Matcher matcher = NAME.matcher(name);
-      if (matcher.matches()) {
-        found.add(
-            new long[] {
-              Long.parseLong(matcher.group(1)),
-              Long.parseLong(matcher.group(2)),
-              Long.parseLong(matcher.group(3))
-            });
-      }
-    }
-    return found;
-  }
 
   /**
    * The first version that is fresh enough for a micro-batch.
    *
    * @param name the table's, for an error
    * @param later the version that is active at its timestamp, and those behind
-   * @param marks of the table
+   * @param marks the names in the table's folder of marks
    * @param timeUs the timestamp, in microseconds since the epoch
    * @param maxStalenessUs how long before it the source must have been read at the latest
    */
   static Manifest chosen(
-      String name, Iterable<Manifest> later, List<long[]> marks, long timeUs, long maxStalenessUs) {
+      String name, Iterable<Manifest> later, List<String> marks, long timeUs, long maxStalenessUs) {
     Iterator<Manifest> entries = later.iterator();
     Manifest manifest = entries.next();
     while (true) {
@@ -70,12 +53,14 @@ final class Freshness {
     }
   }
 
-  private static long readAtUs(Manifest manifest, Manifest successor, List<long[]> marks) {
+  private static long readAtUs(Manifest manifest, Manifest successor, List<String> marks) {
     long read = manifest.readAtUs;
-    for (long[] mark : marks) {
+    for (String mark : marks) {
+      Matcher parts = NAME.matcher(mark);
       // Marks that were made after the next version was published say nothing.
-      if (mark[0] == manifest.version && (successor == null || mark[2] < successor.createdAtUs)) {
-        read = Math.max(read, mark[1]);
+      if (parts.matches() && Long.parseLong(parts.group(1)) == manifest.version
+          && (successor == null || Long.parseLong(parts.group(3)) < successor.createdAtUs)) {
+        read = Math.max(read, Long.parseLong(parts.group(2)));
       }
     }
     return read;

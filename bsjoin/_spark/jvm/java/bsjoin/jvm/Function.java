@@ -2,7 +2,6 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
-import java.util.ArrayList;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -25,13 +24,9 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final DataType[] inputs;
   private final DataType result;
   private final boolean once;
-  private final String path;
-  private final long epoch;
-  private final long maxStalenessUs; // 0: rows of any age
-  private final ArrayList<String> python = new ArrayList<>(); // for a table behind a URL
 
   /**
-   * A function of a table.
+   * A function.
    *
    * @param spec its name in the catalog, a JSON object
    * @param node the same, parsed
@@ -43,19 +38,6 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     this.inputs = inputs;
     this.result = result;
     once = node.path("once").asBoolean(false);
-    path = node.path("path").asText();
-    epoch = node.path("epoch").asLong();
-    maxStalenessUs = node.path("staleness").asLong(0);
-    node.path("python").forEach(command -> python.add(command.asText()));
-  }
-
-  /**
-   * The table that a plan is made with.
-   *
-   * @param version the number of the version that it is bound to; 0 for none
-   */
-  final StoredTable table(int version) {
-    return StoredTable.planned(path, epoch, maxStalenessUs, python, version);
   }
 
   @Override

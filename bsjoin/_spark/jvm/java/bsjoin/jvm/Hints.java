@@ -28,8 +28,7 @@ final class Hints {
   }
 
   private static Object strategy(Option<HintInfo> hint) {
-    Option<JoinStrategyHint> found =
-        hint.isDefined() ? hint.get().strategy() : Option.<JoinStrategyHint>empty();
-    return found.isDefined() ? found.get() : null;
+    Option<JoinStrategyHint> found = hint.flatMap(HintInfo::strategy);
+    return found.getOrElse(() -> null);
   }
 }

@@ -36,17 +36,12 @@ enum JoinKind {
    * @param isFirst whether it had none before
    */
   boolean keeps(boolean matches, boolean isFirst) {
-    switch (this) {
-      case INNER:
-      case SEMI:
-        return matches;
-      case OUTER:
-        return matches || isFirst;
-      case EXISTENCE:
-        return true;
-      default:
-        return !matches;
-    }
+    return switch (this) {
+      case INNER, SEMI -> matches;
+      case OUTER -> matches || isFirst;
+      case EXISTENCE -> true;
+      case ANTI, NULL_AWARE_ANTI -> !matches;
+    };
   }
 
   /** The kind of a join whose table is on one side; null where the table's rows stay, too. */

@@ -5,7 +5,6 @@ package bsjoin.jvm;
  * whose batches run for minutes, a row is answered from the version that is active then.
  */
 final class LiveVersion extends StoredVersion {
-  private final long maxStalenessUs;
   private final boolean unique;
   private final Expected expected;
   private transient Follower follower;
@@ -17,16 +16,17 @@ final class LiveVersion extends StoredVersion {
    */
   LiveVersion(StoredScan scan, boolean unique) {
     super(scan.table, scan.manifest);
-    maxStalenessUs = scan.table.table().maxStalenessUs();
     this.unique = unique;
     expected =
-        new Expected(path, epoch, scan.manifest.keys, scan.manifest.ranged, scan.columns);
+        new Expected(
+            scan.table.path, scan.table.epoch, scan.manifest.keys, scan.manifest.ranged,
+            scan.columns);
   }
 
   @Override
   Version open() {
     if (follower == null) {
-      follower = Table.of(path, epoch, maxStalenessUs, python).follower();
+      follower = Table.of(identity).follower();
     }
     return next(null);
   }
@@ -42,7 +42,7 @@ final class LiveVersion extends StoredVersion {
 
   @Override
   Version of(long reference) {
-    return follower.of(reference);
+    return follower.table.of(reference);
   }
 
   private void check(Manifest found) {

@@ -50,7 +50,7 @@ final class Lookup implements Serializable {
     description =
         "[" + join.scan.table.label + " version " + join.manifest.version
             + (join.follows ? " on] " : "] ") + join.type + ", keys " + join.given + ranges + demands;
-    indexBytes = Arrays.stream(join.manifest.segments).mapToLong(one -> one.sizes[0]).sum();
+    indexBytes = Arrays.stream(join.manifest.segments).mapToLong(one -> one.file(-1).size()).sum();
     label = join.label;
     table = join.scan.table.label;
     path = join.scan.table.path;

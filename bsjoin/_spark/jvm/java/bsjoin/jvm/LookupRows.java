@@ -2,9 +2,11 @@ package bsjoin.jvm;
 
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Predicate;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -48,7 +50,11 @@ final class LookupRows
     private final UnsafeProjection argumentsOf = UnsafeProjection.create(arguments);
     private final DataType[] types =
         Scala.list(arguments).stream().map(Expression::dataType).toArray(DataType[]::new);
-    private final BasePredicate[] conditions = new BasePredicate[condition.size()];
+    private final BasePredicate whole = // of the condition
+        Predicate.create(
+            Scala.list(condition).stream()
+                .reduce((one, other) -> new And(one, other))
+                .orElse(Literal.TrueLiteral()));
     private final UnsafeProjection outputOf =
         output == null ? null : UnsafeProjection.create(output);
     private final UnsafeRow reference = new UnsafeRow(1);
@@ -62,10 +68,7 @@ final class LookupRows
     Results(int partition, Iterator<InternalRow> rows) {
       this.rows = rows;
       argumentsOf.initialize(partition);
-      for (int i = 0; i < conditions.length; i++) {
-        conditions[i] = Predicate.create(condition.apply(i));
-        conditions[i].initialize(partition);
-      }
+      whole.initialize(partition);
       if (outputOf != null) {
         outputOf.initialize(partition);
       }
@@ -141,12 +144,7 @@ final class LookupRows
 
     private boolean matches() {
       reference.setLong(0, found);
-      for (BasePredicate one : conditions) {
-        if (!one.eval(pair)) {
-          return false;
-        }
-      }
-      return true;
+      return whole.eval(pair);
     }
   }
 }

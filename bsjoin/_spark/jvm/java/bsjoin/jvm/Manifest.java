@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -15,10 +16,10 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import scala.Option;
 
 /**
  * The metadata of one version of a table; see {@code bsjoin/store/format.md}.
@@ -53,10 +54,7 @@ final class Manifest {
   final String ranged; // their names and types and which ends belong to them, as JSON
   final String closed; // the last of these; empty for points
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
-  final SegmentInfo[] segments;
-
-  /** What tells its file from another of the same name, see {@link Storage#stamp}. */
-  private Object stamp;
+  final Rows[] segments;
 
   /**
    * The segments of the rows that match nothing, as a key is null, or in a table for range joins the
@@ -64,90 +62,84 @@ final class Manifest {
    */
   final Rows[] unindexed;
 
-  /** Rows in files: the beginning of the files' names, their sizes and checksums. */
-  static class Rows {
-    final String name;
-    final long rows;
-    final long[] sizes;
-    final String[] checksums;
-    private final int before; // files before those of the columns that can be selected
+  private final String where; // what an error calls its file
+  private final Object stamp; // what tells that from another of the same name: Storage.stamp
+  private final long[] firstHashes; // of the segments
 
-    Rows(JsonNode node, int before, int columns, String where) {
-      name = node.path("name").asText();
-      rows = whole(node, "rows");
-      this.before = before;
-      sizes = new long[node.path("sizes").size()];
-      checksums = new String[sizes.length];
-      boolean sized = sizes.length == before + columns && rows >= 1 && rows <= MOST_ROWS;
-      sized &= node.path("checksums").size() == sizes.length;
-      for (int i = 0; i < sizes.length; i++) {
-        sizes[i] = node.path("sizes").get(i).asLong();
-        checksums[i] = node.path("checksums").path(i).asText();
-        sized &= sizes[i] > 0;
-      }
-      if (!name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}")) {
-        throw TableError.damaged(
-            where, "the segment name '" + name + "' is not in a folder below 'data/'");
-      }
-      if (!sized) {
-        throw hasOtherSizes(where);
-      }
-    }
-
-    final IllegalStateException hasOtherSizes(String where) {
-      return TableError.damaged(
-          where, "the segment '" + name + "' has other sizes or rows than bsjoin writes");
-    }
-
-    /** The number of the file of a column that can be selected. */
-    final int fileOf(int column) {
-      return before + column;
-    }
-
-    /** The name of a file: the index, if there is one, then compared keys, then the columns. */
-    final String file(int number) {
-      int column = before == 0 ? number : number - 1;
-      return name + "." + (column < 0 ? "index" : String.valueOf(column)) + ".arrow";
-    }
-  }
-
-  /** A segment, whose first file is its index. */
-  static final class SegmentInfo extends Rows {
+  /** Rows in files. */
+  final class Rows {
+    final String name; // what those of the files begin with
+    final int rows;
     final long firstHash;
     final Long firstKey; // if the rows are in the order of an integer key; else null
     final int longestRun;
+    private final boolean isIndexed; // a segment, whose first file is its index
+    private final long[] sizes;
+    private final String[] checksums;
 
-    SegmentInfo(JsonNode node, int compared, int columns, boolean isByInteger, String where) {
-      super(node, 1 + compared, columns, where);
-      firstHash = whole(node, "first_hash");
-      firstKey = node.hasNonNull("first_key") ? whole(node, "first_key") : null;
-      if (firstKey != null && !isByInteger) {
-        throw TableError.damaged(where, "the segment '" + name + "' has a first_key of no integer");
-      }
-      longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
-      if (longestRun < 1 || longestRun > rows) {
-        throw hasOtherSizes(where);
-      }
+    private Rows(JsonNode node, boolean isIndexed) {
+      this.isIndexed = isIndexed;
+      name = node.path("name").asText();
+      sizes = new long[node.path("sizes").size()];
+      checksums = new String[sizes.length];
+      Arrays.setAll(sizes, i -> node.path("sizes").path(i).asLong());
+      Arrays.setAll(checksums, i -> node.path("checksums").path(i).asText());
+      long count = whole(node, "rows");
+      long longest = isIndexed ? whole(node, "longest_run") : 1;
+      firstHash = isIndexed ? whole(node, "first_hash") : 0;
+      firstKey = node.hasNonNull("first_key") ? (Long) whole(node, "first_key") : null;
+      check(
+          name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}"),
+          "the segment name '" + name + "' is not in a folder below 'data/'");
+      check(
+          sizes.length == columns.length() + (isIndexed ? 1 + compared.length : 0)
+              && node.path("checksums").size() == sizes.length
+              && Arrays.stream(sizes).allMatch(size -> size > 0)
+              && count >= 1 && count <= MOST_ROWS && longest >= 1 && longest <= count,
+          "the segment '" + name + "' has other sizes or rows than bsjoin writes");
+      check(
+          firstKey == null || isByInteger() && rangeColumns == 0,
+          "the segment '" + name + "' has a first_key of no integer");
+      rows = (int) count;
+      longestRun = (int) longest;
+    }
+
+    /** The file of a stored column, see {@link Manifest#place}; -1: of the index. */
+    StoredFile file(int place) {
+      int number = isIndexed ? place : place - compared.length;
+      int at = isIndexed ? place + 1 : number;
+      String file = name + "." + (place < 0 ? "index" : String.valueOf(number)) + ".arrow";
+      return new StoredFile(file, sizes[at], checksums[at]);
+    }
+
+    private Stream<String> files() {
+      int first = isIndexed ? -1 : compared.length;
+      return IntStream.range(first, first + sizes.length).mapToObj(place -> file(place).name());
     }
   }
 
-  private Manifest(JsonNode node, String where) throws IOException {
+  private Manifest(JsonNode node, String where, Object stamp) throws IOException {
+    this.where = where;
+    this.stamp = stamp;
     checkFormat(node, where);
-    version = (int) whole(node, "version", 1, LARGEST_NUMBER);
+    long number = whole(node, "version");
+    check(number >= 1 && number <= LARGEST_NUMBER, "its version is " + number);
+    version = (int) number;
     activatesAtUs = whole(node, "activates_at_us");
     createdAtUs = whole(node, "created_at_us");
     readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
     JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
-    if (!schema.path("type").asText().equals("struct") || isUserDefined(schema)) {
-      throw TableError.damaged(where, "its schema has other types than bsjoin writes");
-    }
-    // From the tree that was checked: another reader may read the text in another way.
-    columns = (StructType) DataType.fromJson(schema.toString());
-    if (!node.path("unique").isBoolean()
-        || !node.path("build_s").isNumber()
-        || !node.path("keys").isArray()) {
-      throw TableError.damaged(where, "its fields 'unique', 'build_s' and 'keys' are not all there");
-    }
+    // Written again: another reader may read the text in another way than was checked. A type of a
+    // user names a class, which Spark would load to run its constructor.
+    String written = schema.toString();
+    check(
+        schema.path("type").asText().equals("struct") && !written.contains("\"type\":\"udt\""),
+        "its schema has other types than bsjoin writes");
+    columns = (StructType) DataType.fromJson(written);
+    check(
+        node.path("unique").isBoolean() && node.path("build_s").isNumber()
+            && node.path("keys").isArray(),
+        "its fields 'unique', 'build_s' and 'keys' are not all there");
     unique = node.path("unique").asBoolean();
     condition = condition(node.path("condition"));
     for (JsonNode key : node.path("keys")) {
@@ -156,72 +148,45 @@ final class Manifest {
     }
     keys = node.path("keys").toString();
     long count = whole(node, "compared");
-    if (count != 0 && count != keyTypes.size()) {
-      throw TableError.damaged(where, "its keys are not those that are compared");
-    }
+    check(count == 0 || count == keyTypes.size(), "its keys are not those that are compared");
     compared = new DataType[(int) count];
-    for (int i = 0; i < compared.length; i++) {
-      ColumnType type = ColumnType.of(keyTypes.get(i));
-      boolean hashed = type != null && type.width != 0 && !isLongDecimal(keyTypes.get(i));
-      compared[i] = hashed ? DataTypes.LongType : keyTypes.get(i);
-    }
+    Arrays.setAll(
+        compared,
+        i -> ColumnType.fits8Bytes(keyTypes.get(i)) ? DataTypes.LongType : keyTypes.get(i));
     JsonNode range = node.path("ranged");
-    rangeColumns = range.isMissingNode() || range.isNull() ? 0 : range.path("closed").isNull() ? 1 : 2;
-    boolean isClosed = rangeColumns < 2 || range.path("closed").isTextual();
-    if (range.path("names").size() != rangeColumns || !isClosed) {
-      throw TableError.damaged(where, "its field 'ranged' is neither of points nor of intervals");
-    }
+    JsonNode ends = range.path("closed");
+    rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;
+    check(
+        range.path("names").size() == rangeColumns && (rangeColumns < 2 || ends.isTextual()),
+        "its field 'ranged' is neither of points nor of intervals");
     for (int i = 0; i < rangeColumns; i++) {
-      rangeNames.add(range.path("names").get(i).asText());
+      rangeNames.add(range.path("names").path(i).asText());
       JsonNode type = range.path("types").path(i);
-      if (!type.isTextual()) { // a user-defined type names a class, which Spark would load
-        throw TableError.damaged(where, "its field 'ranged' has other types than bsjoin writes");
-      }
+      check(type.isTextual(), "its field 'ranged' has other types than bsjoin writes"); // as above
       rangeTypes.add(DataType.fromJson(type.toString()));
     }
-    ranged = rangeColumns == 0 ? "" : ranged(range);
-    closed = range.path("closed").asText("");
-    pointColumn = pointColumn(range);
-    boolean isByInteger =
-        keyTypes.size() == 1
-            && keyTypes.get(0) instanceof IntegralType
-            && rangeColumns == 0;
-    JsonNode listed = node.path("segments");
-    if (!listed.isArray()) {
-      throw TableError.damaged(where, "it has no list of segments");
-    }
-    segments = new SegmentInfo[listed.size()];
-    int longest = 0;
-    for (int i = 0; i < segments.length; i++) {
-      segments[i] =
-          new SegmentInfo(
-              listed.get(i), compared.length, columns.length(), isByInteger, where);
-      if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
-        throw TableError.damaged(where, "its segments are not in order");
-      }
-      longest = Math.max(longest, segments[i].longestRun);
-    }
-    longestRun = longest;
-    unindexed = node.hasNonNull("unindexed") ? unindexed(node.path("unindexed"), where) : null;
-  }
-
-  private Rows[] unindexed(JsonNode listed, String where) {
-    if (!listed.isArray()) {
-      throw TableError.damaged(where, "its field 'unindexed' is not a list");
-    }
-    Rows[] found = new Rows[listed.size()];
-    for (int i = 0; i < found.length; i++) {
-      found[i] = new Rows(listed.get(i), 0, columns.length(), where);
+    closed = ends.asText("");
+    ranged =
+        rangeColumns == 0
+            ? ""
+            : "[" + range.path("names") + "," + range.path("types") + "," + ends + "]";
+    pointColumn = pointColumn();
+    segments = rows(node.path("segments"), true);
+    unindexed = node.hasNonNull("unindexed") ? rows(node.path("unindexed"), false) : null;
+    firstHashes = Arrays.stream(segments).mapToLong(segment -> segment.firstHash).toArray();
+    for (int i = 1; i < segments.length; i++) {
+      check(firstHashes[i - 1] < firstHashes[i], "its segments are not in order");
     }
     Set<String> names = new HashSet<>();
-    for (SegmentInfo segment : segments) {
-      names.add(segment.name);
-    }
-    for (Rows segment : found) {
-      if (!names.add(segment.name)) {
-        throw TableError.damaged(where, "it lists the segment '" + segment.name + "' twice");
-      }
-    }
+    parts().forEach(
+        part -> check(names.add(part.name), "it lists the segment '" + part.name + "' twice"));
+    longestRun = Arrays.stream(segments).mapToInt(segment -> segment.longestRun).max().orElse(0);
+  }
+
+  private Rows[] rows(JsonNode listed, boolean isIndexed) {
+    check(listed.isArray(), "its segments are not a list");
+    Rows[] found = new Rows[listed.size()];
+    Arrays.setAll(found, i -> new Rows(listed.get(i), isIndexed));
     return found;
   }
 
@@ -237,19 +202,13 @@ final class Manifest {
   }
 
   /** The place of the first range column, if its values are their own codes; -1 if not. */
-  private int pointColumn(JsonNode range) {
-    int found = place(range.path("names").path(0).asText());
+  private int pointColumn() {
+    int found = rangeColumns == 0 ? -1 : place(rangeNames.get(0));
     DataType type = found < 0 ? null : storedType(found);
-    boolean plain =
-        type instanceof LongType
-            || type instanceof TimestampType
-            || type instanceof TimestampNTZType
-            || type instanceof DayTimeIntervalType;
-    return plain && type.json().equals(range.path("types").path(0).toString()) ? found : -1;
-  }
-
-  private static String ranged(JsonNode range) {
-    return "[" + range.path("names") + "," + range.path("types") + "," + range.path("closed") + "]";
+    boolean isPlain =
+        type instanceof LongType || type instanceof TimestampType
+            || type instanceof TimestampNTZType || type instanceof DayTimeIntervalType;
+    return isPlain && type.equals(rangeTypes.get(0)) ? found : -1;
   }
 
   /** Refuse another format by its number, before anything else is looked at. */
@@ -266,21 +225,19 @@ final class Manifest {
     }
   }
 
-  private static long whole(JsonNode node, String field, long least, long most) {
-    long found = whole(node, field);
-    if (found < least || found > most) {
-      throw new IllegalArgumentException(
-          "its field '" + field + "' is " + found + ", not from " + least + " to " + most);
-    }
-    return found;
-  }
-
   private static long whole(JsonNode node, String field) {
     JsonNode value = node.path(field);
     if (!value.isIntegralNumber() || !value.canConvertToLong()) {
       throw new IllegalArgumentException("its field '" + field + "' is not a whole number");
     }
     return value.asLong();
+  }
+
+  /** Refuse it as damaged if what a reader relies on does not hold. */
+  void check(boolean holds, String otherwise) {
+    if (!holds) {
+      throw TableError.damaged(where, otherwise);
+    }
   }
 
   /** Whether its file is known to be the one that was read. */
@@ -314,11 +271,8 @@ final class Manifest {
       return null;
     }
     try {
-      Manifest found = new Manifest(JSON.readTree(content), where);
-      if (found.version != version) {
-        throw TableError.damaged(where, "it is that of version " + found.version);
-      }
-      found.stamp = stamp;
+      Manifest found = new Manifest(JSON.readTree(content), where, stamp);
+      found.check(found.version == version, "it is that of version " + found.version);
       return found;
     } catch (Exception e) { // Spark's reader of types throws checked ones that it does not declare
       if (TableError.is(e)) {
@@ -332,17 +286,8 @@ final class Manifest {
 
   /** The number of the segment that has the rows with a hash, if there are any; -1 if none can. */
   int segmentOf(long hash) {
-    int low = 0;
-    int high = segments.length;
-    while (low < high) {
-      int middle = (low + high) >>> 1;
-      if (segments[middle].firstHash <= hash) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low - 1;
+    int found = Arrays.binarySearch(firstHashes, hash);
+    return found < 0 ? -found - 2 : found;
   }
 
   /** All that has rows. */
@@ -357,18 +302,12 @@ final class Manifest {
 
   /** Whether the range columns have codes of 64 bits; others are stored by their ranks. */
   boolean hasRangeCodes() {
-    for (DataType type : rangeTypes) {
-      ColumnType stored = ColumnType.of(type);
-      if (stored == null || stored.width == 0 || isLongDecimal(type)) {
-        return false;
-      }
-    }
-    return rangeColumns > 0;
+    return rangeColumns > 0 && rangeTypes.stream().allMatch(ColumnType::fits8Bytes);
   }
 
   /** The names of all files. */
   Stream<String> files() {
-    return parts().flatMap(part -> IntStream.range(0, part.sizes.length).mapToObj(part::file));
+    return parts().flatMap(Rows::files);
   }
 
   /**
@@ -384,15 +323,15 @@ final class Manifest {
     return !isWhole() || unindexed.length > 0;
   }
 
+  /** Whether the key is one integer. */
+  boolean isByInteger() {
+    return keyTypes.size() == 1 && keyTypes.get(0) instanceof IntegralType;
+  }
+
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
   int place(String column) {
-    StructField[] fields = columns.fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (fields[i].name().equals(column)) {
-        return compared.length + i;
-      }
-    }
-    return -1;
+    Option<Object> found = columns.getFieldIndex(column);
+    return found.isEmpty() ? -1 : compared.length + (Integer) found.get();
   }
 
   /** Whether a stored column may have nulls. */
@@ -405,24 +344,6 @@ final class Manifest {
     return place < compared.length
         ? compared[place]
         : columns.fields()[place - compared.length].dataType();
-  }
-
-  /** Whether a schema names a class somewhere: Spark would load it and run its constructor. */
-  private static boolean isUserDefined(JsonNode type) {
-    if (type.path("type").asText().equals("udt")) {
-      return true;
-    }
-    for (JsonNode part : type) {
-      if (isUserDefined(part)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  private static boolean isLongDecimal(DataType type) {
-    return type instanceof org.apache.spark.sql.types.DecimalType
-        && ((org.apache.spark.sql.types.DecimalType) type).precision() > 18;
   }
 
   /** The name of a version's file in the table's folder. */

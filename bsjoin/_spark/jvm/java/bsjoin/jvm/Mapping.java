@@ -48,12 +48,14 @@ final class Mapping {
     this.base = bases[0];
   }
 
-  /**
-   * Check what a reader relies on.
-   *
-   * @throws RuntimeException it does not hold: the file is damaged, as {@code otherwise} and the
-   *     number say
-   */
+  /** Check what a reader relies on: if it does not hold, the file is damaged. */
+  void check(boolean holds, String otherwise) {
+    if (!holds) {
+      throw TableError.damaged(name, otherwise);
+    }
+  }
+
+  /** The same; a number follows the text, which so costs nothing where it holds. */
   void check(boolean holds, String otherwise, int number) {
     if (!holds) {
       throw TableError.damaged(name, otherwise + number);

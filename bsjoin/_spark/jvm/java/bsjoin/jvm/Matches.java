@@ -105,7 +105,7 @@ public final class Matches extends Function<ArrayData> {
       String column = node.path("columns").path(i).asText();
       columns = columns.add(column, field.dataType(), field.nullable());
     }
-    StoredTable table = table(node.path("version").asInt());
+    StoredTable table = StoredTable.planned(node);
     IndexJoin join = IndexJoin.of(generate, type(), StoredScan.unchecked(table, columns));
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)

@@ -1,5 +1,7 @@
 package bsjoin.jvm;
 
+import org.apache.spark.sql.types.DataType;
+
 /**
  * The points of a segment's rows, ascending inside each key, with a directory: {@code SortedRows} of
  * {@code bsjoin/index/sorted_rows.py}.
@@ -80,8 +82,8 @@ final class Points {
   }
 
   /** The points as a column, if they are the values of one. */
-  Column column() {
-    return new Column(file, rows, values);
+  Column column(DataType type) {
+    return Column.within(file, rows, type, values);
   }
 
   /** The point of a row. */

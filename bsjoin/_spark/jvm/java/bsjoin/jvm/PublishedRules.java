@@ -3,14 +3,12 @@ package bsjoin.jvm;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -43,7 +41,18 @@ public final class PublishedRules extends Function<UTF8String> {
   }
 
   public synchronized UTF8String invoke(UTF8String time) {
-    read();
+    TreeMap<Integer, JsonNode> there = new TreeMap<>();
+    for (String file : Storage.list(Paths.get(folder), "the rules", folder)) {
+      if (file.matches("[0-9]{8,9}\\.rule")) {
+        int number = Integer.parseInt(file.substring(0, file.indexOf('.')));
+        JsonNode rule = known == null ? null : known.get(number);
+        rule = rule == null ? load(Paths.get(folder, file), number) : rule;
+        if (rule != null) {
+          there.put(number, rule);
+        }
+      }
+    }
+    known = there;
     long timeUs = Long.parseLong(time.toString());
     UTF8String found = first;
     for (JsonNode rule : known.values()) {
@@ -54,55 +63,31 @@ public final class PublishedRules extends Function<UTF8String> {
     return found;
   }
 
-  private void read() {
-    TreeMap<Integer, JsonNode> there = new TreeMap<>();
-    try (Stream<Path> entries = Files.list(Paths.get(folder))) {
-      entries
-          .filter(file -> file.getFileName().toString().matches("[0-9]{8,9}\\.rule"))
-          .forEach(file -> add(there, file));
+  /** A rule; null if it is damaged or gone: the rows go by an older one. */
+  private JsonNode load(Path file, int number) {
+    String text;
+    try {
+      if (Files.size(file) > LARGEST) {
+        return null;
+      }
+      text = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
     } catch (NoSuchFileException e) {
-      // No rule was published yet.
+      return null;
     } catch (IOException e) {
-      throw TableError.inaccessible("list the rules", folder, e);
-    } catch (UncheckedIOException e) {
-      throw TableError.inaccessible("read a rule", folder, e.getCause());
+      throw TableError.inaccessible("read a rule", folder, e);
     }
-    known = there;
-  }
-
-  /** Add a rule; one that is damaged or gone is passed over: the rows go by an older one. */
-  private void add(TreeMap<Integer, JsonNode> there, Path file) {
-    String name = file.getFileName().toString();
-    int number = Integer.parseInt(name.substring(0, name.indexOf('.')));
-    JsonNode before = known == null ? null : known.get(number);
     try {
-      there.put(number, before == null ? load(file, number) : before);
-    } catch (NoSuchFileException | IllegalArgumentException e) {
-      there.remove(number);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      ObjectMapper json = new ObjectMapper();
+      JsonNode read = json.readTree(text);
+      JsonNode rule = json.readTree(read.path("rule").asText());
+      Router.of(read.path("rule").asText());
+      boolean right =
+          rule.path("version").asInt() == number
+              && read.path("capacity").asInt() > 0
+              && rule.path("partitions").asInt() == partitions;
+      return right ? read : null;
+    } catch (IOException | IllegalArgumentException e) {
+      return null;
     }
-  }
-
-  private JsonNode load(Path file, int number) throws IOException {
-    if (Files.size(file) > LARGEST) {
-      throw new IllegalArgumentException("it is too large");
-    }
-    String text = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
-    ObjectMapper json = new ObjectMapper();
-    JsonNode read;
-    JsonNode rule;
-    try {
-      read = json.readTree(text);
-      rule = json.readTree(read.path("rule").asText());
-    } catch (IOException e) {
-      throw new IllegalArgumentException(e);
-    }
-    Router.of(read.path("rule").asText());
-    boolean right = rule.path("version").asInt() == number && read.path("capacity").asInt() > 0;
-    if (!right || rule.path("partitions").asInt() != partitions) {
-      throw new IllegalArgumentException("it is the rule of others");
-    }
-    return read;
   }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.vectorized.ColumnarArray;
 import scala.collection.immutable.IndexedSeq;
 
 /**
@@ -58,7 +58,7 @@ public final class Read extends OwnExpression {
       return new ExprCode(block(text), FalseLiteral$.MODULE$, code.value());
     }
     text += "boolean " + code.isNull() + " = " + column + " == null"
-        + (hasNulls ? " || " + column + ".isNull(" + at + ")" : "") + ";\n";
+        + (hasNulls ? " || " + column + ".isNullAt(" + at + ")" : "") + ";\n";
     String none = CodeGenerator.defaultValue(type, false);
     text += java + " " + code.value() + " = " + code.isNull() + " ? " + none + " : " + get + ";\n";
     return code.copy(block(text), code.isNull(), code.value());
@@ -90,19 +90,11 @@ public final class Read extends OwnExpression {
   }
 
   private String getter(String row) {
-    if (type instanceof StringType) {
-      return "getText(" + row + ")";
-    }
-    if (type instanceof BinaryType) {
-      return "getBinary(" + row + ")";
-    }
-    if (type instanceof DecimalType) {
-      DecimalType decimal = (DecimalType) type;
+    if (type instanceof DecimalType decimal) {
       return "getDecimal(" + row + ", " + decimal.precision() + ", " + decimal.scale() + ")";
     }
-    String primitive = CodeGenerator.javaType(type);
-    return "get" + Character.toUpperCase(primitive.charAt(0)) + primitive.substring(1) + "(" + row
-        + ")";
+    String java = type instanceof BinaryType ? "binary" : CodeGenerator.javaType(type);
+    return "get" + Character.toUpperCase(java.charAt(0)) + java.substring(1) + "(" + row + ")";
   }
 
   private transient Columns open;
@@ -114,8 +106,7 @@ public final class Read extends OwnExpression {
     }
     long found = (Long) reference.eval(input);
     Column column = open.column(number, found);
-    int row = Version.row(found);
-    return column == null || column.isNull(row) ? null : column.get(type, row);
+    return column == null ? null : new ColumnarArray(column, Version.row(found), 1).get(0, type);
   }
 
   @Override

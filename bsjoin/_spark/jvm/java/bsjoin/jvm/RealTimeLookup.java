@@ -4,7 +4,6 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.TaskContext;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -16,7 +15,6 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.execution.MapPartitionsExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -44,11 +42,13 @@ final class RealTimeLookup extends AbstractFunction1<Iterator<Object>, Iterator<
     for (Attribute column : output) {
       type = type.add(column.name(), column.dataType(), column.nullable());
     }
-    Attribute result = attribute("bsjoin_result", type);
+    Attribute result =
+        new AttributeReference(
+            "bsjoin_result", type, false, Metadata.empty(), NamedExpression.newExprId(),
+            Scala.seq());
     List<NamedExpression> columns = new ArrayList<>();
-    for (int i = 0; i < output.size(); i++) {
-      Attribute column = output.get(i);
-      Expression value = new GetStructField(result, i, Option.empty());
+    for (Attribute column : output) {
+      Expression value = new GetStructField(result, columns.size(), Option.empty());
       columns.add(alias(value, column.name(), column.exprId(), column.metadata()));
     }
     NamedExpression row =
@@ -61,22 +61,14 @@ final class RealTimeLookup extends AbstractFunction1<Iterator<Object>, Iterator<
         Scala.seq(columns), new MapPartitionsExec(new RealTimeLookup(planned), result, packed));
   }
 
-  private static Attribute attribute(String name, DataType type) {
-    return new AttributeReference(
-        name, type, false, Metadata.empty(), NamedExpression.newExprId(), Scala.seq());
-  }
-
   private static Alias alias(Expression value, String name, ExprId id, Metadata metadata) {
     return new Alias(value, name, id, Scala.seq(), Option.apply(metadata), Scala.seq());
   }
 
   @Override
-  @SuppressWarnings("unchecked")
+  @SuppressWarnings({"rawtypes", "unchecked"})
   public Iterator<Object> apply(Iterator<Object> structs) {
-    Iterator<?> stream = structs;
-    Iterator<?> results =
-        rows.apply(TaskContext.getPartitionId(), (Iterator<InternalRow>) stream);
-    return (Iterator<Object>) results;
+    return (Iterator) rows.apply(TaskContext.getPartitionId(), (Iterator) structs);
   }
 
   @Override

@@ -11,24 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 abstract class Route<R> extends Function<R> {
   private transient Opened opened;
 
-  private static final class Opened {
-    final UTF8String given; // the object, which is the same for all rows: a constant
-    final UTF8String text;
-    final int capacity;
-    final Router router;
-
-    Opened(UTF8String given) {
-      this.given = given;
-      text = given.clone();
-      try {
-        JsonNode read = new ObjectMapper().readTree(given.toString());
-        capacity = read.path("capacity").asInt(1);
-        router = Router.of(read.path("rule").asText());
-      } catch (IOException e) {
-        throw new IllegalArgumentException(e);
-      }
-    }
-  }
+  /** A rule; {@code given} is the object that is the same for all rows, as it is a constant. */
+  private record Opened(UTF8String given, UTF8String text, int capacity, Router router) {}
 
   Route(String spec, JsonNode node, DataType result, DataType... inputs) {
     super(spec, node, result, inputs);
@@ -39,7 +23,13 @@ abstract class Route<R> extends Function<R> {
     if (last != null && (last.given == rule || last.text.equals(rule))) {
       return last;
     }
-    return opened = new Opened(rule);
+    try {
+      JsonNode read = new ObjectMapper().readTree(rule.toString());
+      Router router = Router.of(read.path("rule").asText());
+      return opened = new Opened(rule, rule.clone(), read.path("capacity").asInt(1), router);
+    } catch (IOException e) {
+      throw new IllegalArgumentException(e);
+    }
   }
 
   final Router router(UTF8String rule) {
@@ -74,11 +64,7 @@ abstract class Route<R> extends Function<R> {
   public static final class Place extends Route<Long> {
     Place(String spec, JsonNode node) {
       super(
-          spec,
-          node,
-          DataTypes.LongType,
-          DataTypes.StringType,
-          DataTypes.LongType,
+          spec, node, DataTypes.LongType, DataTypes.StringType, DataTypes.LongType,
           DataTypes.LongType);
     }
 

@@ -2,14 +2,13 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.math.BigInteger;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Base64;
-import java.util.zip.DataFormatException;
-import java.util.zip.Inflater;
+import java.util.zip.InflaterInputStream;
 
 /**
  * A partition rule, made ready to route: {@code bsjoin/hotspot/routing.py}, which says what cells
@@ -29,7 +28,7 @@ final class Router {
   private final double[][] stops; // of each hot key, where the share of each partition ends
   private final int[] firsts; // of each hot key, the first of its partitions
 
-  private Router(JsonNode rule) throws DataFormatException {
+  private Router(JsonNode rule) throws IOException {
     partitions = rule.path("partitions").asInt();
     long[] boundaries = unpacked(rule.path("boundaries").asText());
     int hot = rule.path("hot").size();
@@ -50,15 +49,19 @@ final class Router {
     }
     lasts = cells(boundaries, codes);
     owners = new int[lasts.length];
+    int partition = 0;
     for (int i = 0; i < lasts.length; i++) {
       int key = Arrays.binarySearch(codes, lasts[i]);
-      owners[i] = key >= 0 ? -1 - key : notBelow(boundaries, lasts[i], 0);
+      while (partition < boundaries.length && boundaries[partition] < lasts[i]) {
+        partition++;
+      }
+      owners[i] = key >= 0 ? -1 - key : partition;
     }
-    directory = new int[1 << SLOT_BITS];
-    for (int slot = 1; slot < directory.length; slot++) {
-      long begin = (long) slot << Long.SIZE - SLOT_BITS ^ Long.MIN_VALUE;
-      directory[slot] = notBelow(lasts, begin, directory[slot - 1]);
+    directory = new int[(1 << SLOT_BITS) + 1];
+    for (int slot = 0; slot < directory.length - 1; slot++) {
+      directory[slot] = cell((long) slot << Long.SIZE - SLOT_BITS ^ Long.MIN_VALUE, 0, lasts.length);
     }
+    directory[directory.length - 1] = lasts.length - 1;
   }
 
   /**
@@ -70,7 +73,7 @@ final class Router {
   static Router of(String rule) {
     try {
       return new Router(new ObjectMapper().readTree(rule));
-    } catch (IOException | DataFormatException | RuntimeException e) {
+    } catch (IOException | RuntimeException e) {
       throw new IllegalArgumentException("this is not a partition rule: " + rule, e);
     }
   }
@@ -89,7 +92,7 @@ final class Router {
    */
   long place(long code, long content) {
     int slot = (int) ((code ^ Long.MIN_VALUE) >>> Long.SIZE - SLOT_BITS);
-    int cell = notBelow(lasts, code, directory[slot]);
+    int cell = cell(code, directory[slot], directory[slot + 1] + 1);
     int owner = owners[cell];
     return (long) cell * partitions + (owner >= 0 ? owner : drawn(-1 - owner, content));
   }
@@ -144,49 +147,25 @@ final class Router {
     return Arrays.stream(cuts, 0, size).sorted().distinct().toArray();
   }
 
-  /** The first entry from a place on that is not below a code. */
-  private static int notBelow(long[] entries, long code, int from) {
-    int low = from;
-    int high = from;
-    for (int step = 1; high < entries.length && entries[high] < code; step <<= 1) {
-      low = high + 1;
-      high = Math.min(low + step, entries.length);
-    }
-    while (low < high) {
-      int middle = (low + high) >>> 1;
-      if (entries[middle] < code) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+  /** The cell of a code, which is the first whose last code is not below it. */
+  private int cell(long code, int from, int to) {
+    int found = Arrays.binarySearch(lasts, from, to, code);
+    return found < 0 ? -found - 1 : found;
   }
 
   /** Ascending numbers, as {@code bsjoin/hotspot/packing.py} writes them. */
-  private static long[] unpacked(String text) throws DataFormatException {
-    Inflater inflater = new Inflater();
-    byte[] bytes = new byte[1 << 10];
-    int size = 0;
-    try {
-      inflater.setInput(Base64.getDecoder().decode(text));
-      while (!inflater.finished()) {
-        int more = inflater.inflate(bytes, size, bytes.length - size);
-        size += more;
-        require(size < LARGEST && (more > 0 || inflater.finished()));
-        bytes = size == bytes.length ? Arrays.copyOf(bytes, 2 * size) : bytes;
-      }
-    } finally {
-      inflater.end();
+  private static long[] unpacked(String text) throws IOException {
+    byte[] bytes;
+    byte[] packed = Base64.getDecoder().decode(text);
+    try (InputStream inflated = new InflaterInputStream(new ByteArrayInputStream(packed))) {
+      bytes = inflated.readNBytes(LARGEST);
     }
-    require(size % Long.BYTES == 0);
-    long[] found = new long[size / Long.BYTES];
-    byte[] number = new byte[Long.BYTES];
+    require(bytes.length < LARGEST && bytes.length % Long.BYTES == 0);
+    long[] found = new long[bytes.length / Long.BYTES];
     for (int i = 0; i < found.length; i++) {
-      for (int place = 0; place < Long.BYTES; place++) {
-        number[place] = bytes[place * found.length + i];
+      for (int place = Long.BYTES - 1; place >= 0; place--) {
+        found[i] = found[i] << Byte.SIZE | bytes[place * found.length + i] & 0xff;
       }
-      found[i] = ByteBuffer.wrap(number).order(ByteOrder.LITTLE_ENDIAN).getLong();
       found[i] += i == 0 ? 0 : found[i - 1];
     }
     return found;

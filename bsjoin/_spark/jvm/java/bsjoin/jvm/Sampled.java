@@ -1,9 +1,10 @@
 package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.Arrays;
-import java.util.LinkedHashMap;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.SplittableRandom;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -23,12 +24,7 @@ public final class Sampled extends Route<UTF8String> {
   private static final int KEPT = 1 << 8;
   private static final int OFTEN = 3;
   private static final Map<String, Long> BEFORE = // by join: the rows of the last task
-      new LinkedHashMap<String, Long>(16, 0.75f, true) {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Long> eldest) {
-          return size() > KEPT;
-        }
-      };
+      Collections.synchronizedMap(new Recent<>(KEPT));
 
   private final String label;
   private final long seed;
@@ -65,39 +61,26 @@ public final class Sampled extends Route<UTF8String> {
 
   private Draws begun(UTF8String rule) {
     TaskContext task = TaskContext.get();
-    long before;
-    synchronized (BEFORE) {
-      before = BEFORE.getOrDefault(label, 0L);
-    }
     long number = task == null ? 0 : task.taskAttemptId();
-    Draws begun = new Draws(capacity(rule), before, seed + number);
+    Draws begun = new Draws(capacity(rule), BEFORE.getOrDefault(label, 0L), seed + number);
     if (task != null) {
-      task.addTaskCompletionListener(
-          (TaskCompletionListener)
-              ended -> {
-                synchronized (BEFORE) {
-                  BEFORE.put(label, begun.rows);
-                }
-              });
+      TaskCompletionListener end = ended -> BEFORE.put(label, begun.rows);
+      task.addTaskCompletionListener(end);
     }
     return begun;
   }
 
   /** What a task draws. */
   private static final class Draws {
-    private final long kept;
-    private long random;
+    private final SplittableRandom random;
+    private final Map<Long, Integer> counts = new HashMap<>(); // of the codes that were drawn
     private long rows;
     private int exponent;
     private long next; // the row from which on the exponent is larger
-    private long[] codes = new long[64]; // a hash table of those that were drawn
-    private byte[] counts = new byte[64];
-    private int used;
 
     Draws(int capacity, long before, long seed) {
-      kept = Math.max(1, 3L * capacity / 4);
-      random = mixed(seed);
-      next = kept << 1;
+      random = new SplittableRandom(seed);
+      next = Math.max(1, 3L * capacity / 4) << 1;
       while (next <= before) {
         next <<= 1;
         exponent++;
@@ -109,55 +92,12 @@ public final class Sampled extends Route<UTF8String> {
         next <<= 1;
         exponent++;
       }
-      random += 0x9E3779B97F4A7C15L;
-      if (exponent > 0 && mixed(random) >>> Long.SIZE - exponent != 0) {
+      if (exponent > 0 && random.nextLong() >>> Long.SIZE - exponent != 0) {
         return null;
       }
       String drawn = exponent + ":" + Long.toString(code, 36);
-      return UTF8String.fromString(isOften(code) ? drawn + "!" : drawn);
-    }
-
-    /** Whether a code is drawn for the {@link #OFTEN}th time. */
-    private boolean isOften(long code) {
-      int at = slot(code);
-      if (counts[at] == 0) {
-        codes[at] = code;
-        used++;
-      }
-      boolean often = counts[at] < OFTEN && ++counts[at] == OFTEN;
-      if (2 * used > codes.length) {
-        grow();
-      }
-      return often;
-    }
-
-    private int slot(long code) {
-      int at = (int) mixed(code) & codes.length - 1;
-      while (counts[at] != 0 && codes[at] != code) {
-        at = at + 1 & codes.length - 1;
-      }
-      return at;
-    }
-
-    private void grow() {
-      long[] before = codes;
-      byte[] counted = counts;
-      codes = Arrays.copyOf(codes, 2 * codes.length);
-      counts = new byte[codes.length];
-      for (int i = 0; i < before.length; i++) {
-        if (counted[i] != 0) {
-          int at = slot(before[i]);
-          codes[at] = before[i];
-          counts[at] = counted[i];
-        }
-      }
-    }
-
-    /** The finalizer of SplitMix64. */
-    private static long mixed(long number) {
-      long mixed = (number ^ number >>> 30) * 0xBF58476D1CE4E5B9L;
-      mixed = (mixed ^ mixed >>> 27) * 0x94D049BB133111EBL;
-      return mixed ^ mixed >>> 31;
+      boolean isOften = counts.merge(code, 1, Integer::sum) == OFTEN;
+      return UTF8String.fromString(isOften ? drawn + "!" : drawn);
     }
   }
 }

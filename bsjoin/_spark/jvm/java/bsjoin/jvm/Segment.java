@@ -1,7 +1,8 @@
 package bsjoin.jvm;
 
-import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * An open segment: its hash index, and its columns, which are opened when they are first read.
@@ -18,8 +19,9 @@ import org.apache.spark.sql.catalyst.expressions.XXH64;
 final class Segment {
   private static final int HASH_BUFFERS = 16;
 
-  private final Version version;
-  private final Manifest.SegmentInfo info;
+  private final Storage storage;
+  private final Manifest manifest;
+  private final Manifest.Rows info;
   private final Mapping file;
   private final long hashes;
   private final long directory;
@@ -27,7 +29,6 @@ final class Segment {
   private final long base;
   private final int shift;
   private final long buckets;
-  private final int longestRun;
   final int rows;
   final boolean isByKey;
   private final boolean isFull; // each number from the first to the last has one row
@@ -37,16 +38,15 @@ final class Segment {
   private final Intervals intervals; // null for a table of points
 
   /** Open the index of a segment. */
-  Segment(Version version, Manifest.SegmentInfo info) {
-    this.version = version;
+  Segment(Storage storage, Manifest manifest, Manifest.Rows info) {
+    this.storage = storage;
+    this.manifest = manifest;
     this.info = info;
-    file = version.map(info, 0);
+    file = storage.map(info.file(-1));
     ArrowFile arrow = new ArrowFile(file);
     // Three lists (validity, offsets, validity of the values, values), then two numbers.
-    if (arrow.rows != 1 || arrow.buffers() < HASH_BUFFERS || info.rows > Integer.MAX_VALUE - 1) {
-      throw TableError.damaged(file.name, "it is not an index");
-    }
-    rows = (int) info.rows;
+    file.check(arrow.rows == 1 && arrow.buffers() >= HASH_BUFFERS, "it is not an index");
+    rows = info.rows;
     hashes = arrow.offset(3, 8L * (rows + 1));
     buckets = arrow.length(7) / 4 - 1;
     directory = arrow.offset(7, 8);
@@ -55,47 +55,38 @@ final class Segment {
     shift = file.getInt(arrow.offset(15, 4));
     isByKey = info.firstKey != null;
     long first = isByKey ? info.firstKey : info.firstHash;
-    if (shift < 0 || shift > (isByKey ? 0 : 63)
-        || file.getLong(hashes + 8L * rows) != Long.MAX_VALUE
-        || file.getLong(hashes) != first
-        || base != (first ^ Long.MIN_VALUE)) {
-      throw TableError.damaged(file.name, "it does not agree with the manifest");
-    }
-    longestRun = info.longestRun;
-    if ((runs == 0) != (longestRun == 1)) {
-      throw TableError.damaged(file.name, "its runs do not agree with the manifest");
-    }
+    file.check(
+        shift >= 0 && shift <= (isByKey ? 0 : 63)
+            && file.getLong(hashes + 8L * rows) == Long.MAX_VALUE
+            && file.getLong(hashes) == first
+            && base == (first ^ Long.MIN_VALUE)
+            && (runs == 0) == (info.longestRun == 1),
+        "it does not agree with the manifest");
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
-    Manifest manifest = version.manifest;
     boolean isSearched = manifest.hasRangeCodes(); // ranks are not read here: keys and columns are
     if (isSearched) {
-      checkRanges(arrow, manifest);
+      checkRanges(arrow);
     }
     points = isSearched ? new Points(this, arrow) : null;
     intervals =
         isSearched && manifest.rangeColumns > 1
             ? new Intervals(points, rows, arrow, manifest.closed)
             : null;
-    columns = new Column[info.sizes.length - 1];
+    columns = new Column[manifest.compared.length + manifest.columns.length()];
   }
 
   /** Check that the file has the arrays of the range index that the manifest says. */
-  private void checkRanges(ArrowFile arrow, Manifest manifest) {
+  private void checkRanges(ArrowFile arrow) {
     int lists = 2 * manifest.rangeColumns;
     int text = HASH_BUFFERS + 4 * lists; // the ends that belong to intervals
-    if (arrow.buffers() != text + 3) {
-      throw TableError.damaged(file.name, "it has another range index than the manifest says");
-    }
+    file.check(
+        arrow.buffers() == text + 3, "it has another range index than the manifest says");
     long begin = arrow.offset(text + 2, 0);
     long length = file.getInt(arrow.offset(text + 1, 8) + 4);
-    byte[] closed = new byte[(int) Math.max(0, Math.min(length, arrow.length(text + 2)))];
-    for (int i = 0; i < closed.length; i++) {
-      closed[i] = file.getByte(begin + i);
-    }
-    if (!new String(closed, StandardCharsets.US_ASCII).equals(manifest.closed)) {
-      throw TableError.damaged(file.name, "closed is not that of the manifest");
-    }
+    int size = (int) Math.max(0, Math.min(length, arrow.length(text + 2)));
+    String closed = UTF8String.fromAddress(null, file.address(begin), size).toString();
+    file.check(closed.equals(manifest.closed), "closed is not that of the manifest");
   }
 
   /** The hash of an integer key: that of Spark's xxhash64. */
@@ -147,7 +138,7 @@ final class Segment {
     }
     file.check(left == 1, "the run has a wrong length at row ", rows - 1);
     file.check(file.getInt(directory + 4 * entry) == rows, "the directory is wrong at row ", rows);
-    file.check(longest == longestRun, "its longest run is not that of the manifest, but ", longest);
+    file.check(longest == info.longestRun, "its longest run is not that of the manifest, but ", longest);
     file.check(least == info.firstHash, "the first hash is not that of the manifest for rows: ", rows);
     return greatest;
   }
@@ -210,26 +201,19 @@ final class Segment {
   /** How many rows have the key of a run's first row. */
   int count(int row) {
     int found = end(row) - row;
-    if (found > longestRun) {
-      throw TableError.damaged(
-          file.name, "the run at row " + row + " is longer than the manifest says");
-    }
+    file.check(found <= info.longestRun, "a run is longer than the manifest says at row ", row);
     return found;
   }
 
   /** The points of the rows, which only a table for range joins has. */
   Points points() {
-    if (points == null) {
-      throw TableError.damaged(file.name, "it has no range index");
-    }
+    file.check(points != null, "it has no range index");
     return points;
   }
 
   /** The intervals of the rows, which only a table for them has. */
   Intervals intervals() {
-    if (intervals == null) {
-      throw TableError.damaged(file.name, "it has no intervals");
-    }
+    file.check(intervals != null, "it has no intervals");
     return intervals;
   }
 
@@ -239,16 +223,12 @@ final class Segment {
       return row + 1;
     }
     int length = file.getInt(runs + 4L * row);
-    if (length < 1) {
-      throw TableError.damaged(file.name, "the run at row " + row + " is empty");
-    }
+    file.check(length >= 1, "the run is empty at row ", row);
     return checked(row + length);
   }
 
   private int checked(int row) {
-    if (row < 0 || row > rows) {
-      throw TableError.damaged(file.name, "row " + row + " is outside of it");
-    }
+    file.check(row >= 0 && row <= rows, "outside of it is row ", row);
     return row;
   }
 
@@ -264,13 +244,12 @@ final class Segment {
   /** A column, by its number among the stored ones. */
   Column column(int number) {
     Column column = columns[number];
-    if (column == null && number == version.manifest.pointColumn) {
-      columns[number] = column = points.column(); // a search has just read what is next to it
-    } else if (column == null) {
-      Mapping mapped = version.map(info, 1 + number);
+    if (column == null) {
+      DataType type = manifest.storedType(number);
       column =
-          new Column(
-              new ArrowFile(mapped), rows, version.type(number), version.isNullable(number));
+          number == manifest.pointColumn
+              ? points.column(type) // a search has just read what is next to it
+              : Column.of(storage.map(info.file(number)), rows, type, manifest.isNullable(number));
       columns[number] = column; // twice opened by two threads is twice the same
     }
     return column;

@@ -1,10 +1,9 @@
 package bsjoin.jvm;
 
-import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Objects;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -23,14 +22,15 @@ final class SessionSettings {
   /** The commands of Python to try, for a table behind a URL: those of the workers first. */
   static List<String> python() {
     Map<String, String> settings = all();
-    Set<String> found = new LinkedHashSet<>();
-    found.add(settings.get("spark.sql.execution.pyspark.python"));
-    found.add(settings.get("spark.pyspark.python"));
-    found.add(System.getenv("PYSPARK_PYTHON"));
-    found.add(settings.get("spark.pyspark.driver.python"));
-    found.add(System.getenv("PYSPARK_DRIVER_PYTHON"));
-    found.add("python3");
-    found.remove(null);
-    return new ArrayList<>(found);
+    return Stream.of(
+            settings.get("spark.sql.execution.pyspark.python"),
+            settings.get("spark.pyspark.python"),
+            System.getenv("PYSPARK_PYTHON"),
+            settings.get("spark.pyspark.driver.python"),
+            System.getenv("PYSPARK_DRIVER_PYTHON"),
+            "python3")
+        .filter(Objects::nonNull)
+        .distinct()
+        .toList();
   }
 }

@@ -1,6 +1,5 @@
 package bsjoin.jvm;
 
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -11,10 +10,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * {@code spark.read.format("bsjoin").load(path)}; options: {@code versionAsOf}, a number, and {@code
- * maxStalenessUs}, see {@link Table#of}.
+ * maxStalenessUs}, see {@link TableIdentity}.
  */
 public final class Source implements TableProvider, DataSourceRegister {
-  private static final List<String> KNOWN = Arrays.asList("versionAsOf", "maxStalenessUs");
+  private static final List<String> KNOWN = List.of("versionAsOf", "maxStalenessUs");
 
   @Override
   public String shortName() {
@@ -27,12 +26,9 @@ public final class Source implements TableProvider, DataSourceRegister {
   }
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table getTable(
+  public StoredTable getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return table(new CaseInsensitiveStringMap(properties));
-  }
-
-  private static StoredTable table(CaseInsensitiveStringMap options) {
+    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
     Linkage.start();
     String path = options.get("path");
     if (path == null) {

@@ -13,11 +13,10 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 
 /**
  * Where the files of a table are: a folder, or a remote location whose files are copied to this
@@ -53,30 +52,48 @@ abstract class Storage {
   /** The content of the manifest of a version; null if it is not there (any more). */
   abstract String manifest(int number);
 
-  /** What tells the file of a manifest from another of the same name; null where nothing does. */
-  abstract Object stamp(int number);
+  /** Map a file. */
+  abstract Mapping map(StoredFile file);
 
-  /**
-   * Map a file.
-   *
-   * @param file its name
-   * @param size its size in bytes, as the manifest has it
-   * @param checksum its checksum, which a copy is compared with
-   */
-  abstract Mapping map(String file, long size, String checksum);
+  /** What tells the file of a manifest from another of the same name; null where nothing does. */
+  Object stamp(int number) {
+    return null;
+  }
 
   /** Remove copies of old versions on this host, but not of these files. */
-  abstract void keep(Iterable<String> files);
+  void keep(Iterable<String> files) {}
 
   /** Whether the files are copied to this host. */
-  abstract boolean isRemote();
+  final boolean isRemote() {
+    return this instanceof Remote;
+  }
 
   /** Whether the table is known to be removed. */
-  abstract boolean isRemoved();
+  boolean isRemoved() {
+    return false;
+  }
 
   /** What an error calls a file. */
   final String nameOf(String file) {
     return "the file '" + file + "' of the table in '" + name + "'";
+  }
+
+  /**
+   * The names of the files in a folder; none if that is not there.
+   *
+   * @param what an error calls them
+   * @param where they are, for an error
+   */
+  static List<String> list(Path folder, String what, String where) {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(entry -> entry.getFileName().toString()).toList();
+    } catch (NoSuchFileException e) {
+      return List.of();
+    } catch (IOException e) {
+      throw TableError.inaccessible("list " + what, where, e);
+    } catch (UncheckedIOException e) {
+      throw TableError.inaccessible("list " + what, where, e.getCause());
+    }
   }
 
   private static final class Local extends Storage {
@@ -87,35 +104,22 @@ abstract class Storage {
       folder = Paths.get(path);
     }
 
+    private List<String> list(String part) {
+      return list(folder.resolve(part), "'" + part + "'", name);
+    }
+
     @Override
     int[] numbers() {
-      try (Stream<Path> entries = Files.list(folder.resolve(Manifest.FOLDER))) {
-        return entries
-            .map(entry -> entry.getFileName().toString())
-            .filter(name -> MANIFEST.matcher(name).matches())
-            .mapToInt(name -> Integer.parseInt(name.substring(0, name.length() - 5)))
-            .sorted()
-            .toArray();
-      } catch (NoSuchFileException e) {
-        return new int[0];
-      } catch (IOException e) {
-        throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e);
-      } catch (UncheckedIOException e) {
-        throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e.getCause());
-      }
+      return list(Manifest.FOLDER).stream()
+          .filter(name -> MANIFEST.matcher(name).matches())
+          .mapToInt(name -> Integer.parseInt(name.substring(0, name.length() - 5)))
+          .sorted()
+          .toArray();
     }
 
     @Override
     List<String> freshMarks() {
-      try (Stream<Path> entries = Files.list(folder.resolve(Freshness.FOLDER))) {
-        return entries.map(entry -> entry.getFileName().toString()).collect(Collectors.toList());
-      } catch (NoSuchFileException e) {
-        return new ArrayList<>();
-      } catch (IOException e) {
-        throw TableError.inaccessible("list '" + Freshness.FOLDER + "'", name, e);
-      } catch (UncheckedIOException e) {
-        throw TableError.inaccessible("list '" + Freshness.FOLDER + "'", name, e.getCause());
-      }
+      return list(Freshness.FOLDER);
     }
 
     @Override
@@ -139,20 +143,20 @@ abstract class Storage {
       try {
         Path path = folder.resolve(Manifest.name(number));
         BasicFileAttributes found = Files.readAttributes(path, BasicFileAttributes.class);
-        return Arrays.asList(found.lastModifiedTime(), found.fileKey(), found.size());
+        return List.of(found.lastModifiedTime(), String.valueOf(found.fileKey()), found.size());
       } catch (IOException e) {
         return null;
       }
     }
 
     @Override
-    Mapping map(String file, long size, String checksum) {
+    Mapping map(StoredFile file) {
       try {
-        return Mapping.of(checkedInside(file), nameOf(file), size);
+        return Mapping.of(checkedInside(file.name()), nameOf(file.name()), file.size());
       } catch (NoSuchFileException e) {
-        throw TableError.missing(nameOf(file));
+        throw TableError.missing(nameOf(file.name()));
       } catch (IOException e) {
-        throw TableError.inaccessible("read '" + file + "'", name, e);
+        throw TableError.inaccessible("read '" + file.name() + "'", name, e);
       }
     }
 
@@ -182,14 +186,6 @@ abstract class Storage {
     }
 
     @Override
-    void keep(Iterable<String> files) {}
-
-    @Override
-    boolean isRemote() {
-      return false;
-    }
-
-    @Override
     boolean isRemoved() {
       return !Files.exists(folder);
     }
@@ -206,11 +202,7 @@ abstract class Storage {
     @Override
     int[] numbers() {
       JsonNode found = service.ask(request("numbers")).path("numbers");
-      int[] numbers = new int[found.size()];
-      for (int i = 0; i < numbers.length; i++) {
-        numbers[i] = found.get(i).asInt();
-      }
-      return numbers;
+      return StreamSupport.stream(found.spliterator(), false).mapToInt(JsonNode::asInt).toArray();
     }
 
     @Override
@@ -226,18 +218,13 @@ abstract class Storage {
     }
 
     @Override
-    Object stamp(int number) {
-      return null;
-    }
-
-    @Override
-    Mapping map(String file, long size, String checksum) {
-      ObjectNode request = request("file");
-      request.put("name", file).put("size", size).put("checksum", checksum);
+    Mapping map(StoredFile file) {
+      ObjectNode request = request("file").put("name", file.name());
+      request.put("size", file.size()).put("checksum", file.checksum());
       try {
-        return service.map(request, nameOf(file), size);
+        return service.map(request, nameOf(file.name()), file.size());
       } catch (IOException e) {
-        throw TableError.inaccessible("read the copy of '" + file + "'", name, e);
+        throw TableError.inaccessible("read the copy of '" + file.name() + "'", name, e);
       }
     }
 
@@ -247,16 +234,6 @@ abstract class Storage {
       ArrayNode names = request.putArray("names");
       files.forEach(names::add);
       service.ask(request);
-    }
-
-    @Override
-    boolean isRemote() {
-      return true;
-    }
-
-    @Override
-    boolean isRemoved() {
-      return false;
     }
 
     private ObjectNode request(String what) {

@@ -6,8 +6,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -45,8 +45,16 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
   private static StoredScan of(StoredTable table, StructType columns, List<Predicate> filters) {
     StoredScan found = new StoredScan(table, columns, filters);
+    // Columns may be missing in a version before the one that the query was analysed with.
+    boolean isOlder = found.manifest.createdAtUs < table.analyzed.createdAtUs;
     for (StructField field : columns.fields()) {
-      found.check(field);
+      String reason = Expected.reason(found.manifest, field, isOlder);
+      if (!reason.isEmpty()) {
+        throw TableError.of(
+            "OtherKeysError",
+            "version " + found.manifest.version + " of the table in '" + table.path + "' " + reason
+                + ": plan it again");
+      }
     }
     return found;
   }
@@ -55,8 +63,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     this.table = table;
     this.columns = columns;
     PlanTime time = PlanTime.current();
-    live = time.goesOn;
-    manifest = table.manifestAt(time.us);
+    live = time.goesOn();
+    manifest = table.manifestAt(time.us());
     Set<Long> hashes = KeyFilter.hashes(manifest, filters);
     parts = segments(hashes);
     segments = parts.size();
@@ -103,31 +111,12 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
   /** The segments that can have keys with these hashes; all for null. */
   private List<Manifest.Rows> segments(Set<Long> hashes) {
-    List<Manifest.Rows> all = new ArrayList<>(Arrays.asList(manifest.segments));
-    if (hashes == null) {
-      return all;
-    }
-    Set<Integer> numbers = new TreeSet<>();
-    hashes.forEach(hash -> numbers.add(manifest.segmentOf(hash)));
-    numbers.remove(-1);
-    return numbers.stream().map(all::get).collect(Collectors.toList());
-  }
-
-  /** Refuse a column that cannot be read as the query was analysed. */
-  private void check(StructField field) {
-    String name = field.name();
-    int place = manifest.place(name);
-    if (place < 0 ? isOlder() : manifest.storedType(place).equals(field.dataType())) {
-      return;
-    }
-    throw TableError.of(
-        "OtherKeysError",
-        "version " + manifest.version + " of the table in '" + table.path + "' has "
-            + (place < 0
-                ? "no column '" + name + "', which this query selects"
-                : "the column '" + name + "' as " + manifest.storedType(place).simpleString()
-                    + ", and this query was planned for " + field.dataType().simpleString())
-            + ": plan it again");
+    Stream<Manifest.Rows> found =
+        hashes == null
+            ? Arrays.stream(manifest.segments)
+            : hashes.stream().map(manifest::segmentOf).filter(number -> number >= 0).distinct()
+                .sorted().map(number -> manifest.segments[number]);
+    return found.collect(Collectors.toCollection(ArrayList::new));
   }
 
   /** Refuse columns that only Python reads; a plan may have them and be explained. */
@@ -141,11 +130,6 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
                 + "columns, or bring it by bsjoin.join");
       }
     }
-  }
-
-  /** Whether the query was analysed with a later version: its columns may be missing here. */
-  private boolean isOlder() {
-    return manifest.createdAtUs < table.analyzed.createdAtUs;
   }
 
   @Override
@@ -170,23 +154,13 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
       rows += part.rows;
       for (StructField field : columns.fields()) {
         int place = manifest.place(field.name());
-        bytes += place < 0 ? 0 : part.sizes[part.fileOf(place - manifest.compared.length)];
+        bytes += place < 0 ? 0 : part.file(place).size();
       }
     }
-    OptionalLong counted = OptionalLong.of(rows);
-    OptionalLong size = OptionalLong.of(Math.max(1, bytes));
-    return new Statistics() {
-      @Override
-      public OptionalLong sizeInBytes() {
-        return size;
-      }
-
-      @Override
-      public OptionalLong numRows() {
-        return counted;
-      }
-    };
+    return new Size(OptionalLong.of(Math.max(1, bytes)), OptionalLong.of(rows));
   }
+
+  private record Size(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
 
   @Override
   public Batch toBatch() {
@@ -201,12 +175,13 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     long most = Math.max(LEAST, Math.min(MOST, manifest.rows() / cores + 1));
     List<InputPartition> found = new ArrayList<>();
     for (Manifest.Rows segment : parts) {
-      StoredRows.File[] files = files(segment);
+      StoredRows.ColumnFile[] files = files(segment);
       long count = (segment.rows + most - 1) / most;
-      for (long i = 0; i < count; i++) {
-        int from = (int) (segment.rows * i / count);
-        int to = (int) (segment.rows * (i + 1) / count);
-        found.add(new StoredRows.Part(files, (int) segment.rows, from, to));
+      int from = 0;
+      for (long i = 1; i <= count; i++) {
+        int to = i == count ? segment.rows : (int) (segment.rows * i / count) & -8;
+        found.add(new StoredRows.Part(files, segment.rows, from, to));
+        from = to;
       }
     }
     return found.toArray(new InputPartition[0]);
@@ -224,34 +199,31 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     }
   }
 
-  private StoredRows.File[] files(Manifest.Rows segment) {
-    StructField[] fields = columns.fields();
-    StoredRows.File[] files = new StoredRows.File[fields.length];
-    for (int i = 0; i < fields.length; i++) {
-      int place = manifest.place(fields[i].name());
-      int number = segment.fileOf(place - manifest.compared.length);
-      files[i] =
-          place < 0
-              ? null // it was added later
-              : new StoredRows.File(segment, number, manifest.isNullable(place));
-    }
-    return files;
+  private StoredRows.ColumnFile[] files(Manifest.Rows segment) {
+    return Arrays.stream(columns.fieldNames())
+        .map(manifest::place)
+        .map(
+            place ->
+                place < 0
+                    ? null // it was added later
+                    : new StoredRows.ColumnFile(segment.file(place), manifest.isNullable(place)))
+        .toArray(StoredRows.ColumnFile[]::new);
   }
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
     DataType[] types =
         Arrays.stream(columns.fields()).map(StructField::dataType).toArray(DataType[]::new);
-    return new StoredRows(table.path, table.table().python(), manifest.version, types);
+    return new StoredRows(table.table().identity, manifest.version, types);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof StoredScan
-        && ((StoredScan) other).table.equals(table)
-        && ((StoredScan) other).manifest.version == manifest.version
-        && ((StoredScan) other).columns.equals(columns)
-        && ((StoredScan) other).parts.equals(parts);
+    return other instanceof StoredScan that
+        && that.table.equals(table)
+        && that.manifest.version == manifest.version
+        && that.columns.equals(columns)
+        && that.parts.equals(parts);
   }
 
   @Override

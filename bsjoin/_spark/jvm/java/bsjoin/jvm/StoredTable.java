@@ -1,10 +1,12 @@
 package bsjoin.jvm;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Instant;
-import java.util.Collections;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -20,26 +22,25 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class StoredTable extends ReadOnlyTable {
   final String path; // a local path or a URL, without credentials
   final String label; // what the query calls it
-  final long epoch; // when the newest version was published, see Table.of
-  final Manifest analyzed; // the version that has given the columns
+  final long epoch; // see TableIdentity
+  final Manifest analyzed; // the version that has given the columns; null where none has
   final boolean pinned; // to that version
   private final Table table;
   private final StructType schema;
 
-  private StoredTable(String path, String label, Table table, Manifest analyzed, boolean pinned) {
-    this.path = path;
+  private StoredTable(String label, Table table, Manifest analyzed, boolean pinned) {
     this.label = label;
     this.table = table;
     this.analyzed = analyzed;
     this.pinned = pinned;
-    epoch = table.epoch();
-    // A version that comes later may bring nulls.
-    StructType nullable = new StructType();
+    path = table.identity.path();
+    epoch = table.identity.epoch();
     StructField[] fields = analyzed == null ? new StructField[0] : analyzed.columns.fields();
-    for (StructField field : fields) {
-      nullable = nullable.add(field.name(), field.dataType(), true, field.metadata());
-    }
-    schema = nullable;
+    schema =
+        new StructType(
+            Stream.of(fields)
+                .map(one -> new StructField(one.name(), one.dataType(), true, one.metadata()))
+                .toArray(StructField[]::new)); // a version that comes later may bring nulls
   }
 
   /**
@@ -47,16 +48,16 @@ final class StoredTable extends ReadOnlyTable {
    *
    * @param path the path or URL as the query gives it
    * @param label what the query calls the table
-   * @param maxStalenessUs see {@link Table#of}
+   * @param maxStalenessUs see {@link TableIdentity}
    */
   static StoredTable newest(String path, String label, long maxStalenessUs) {
     String address = Address.of(path);
-    boolean isLocal = !address.contains("://");
-    List<String> python = isLocal ? Collections.emptyList() : SessionSettings.python();
+    List<String> python = address.contains("://") ? SessionSettings.python() : List.of();
     Manifest manifest = Table.newest(address, python);
-    Table table = Table.of(address, manifest.createdAtUs, maxStalenessUs, python);
+    Table table =
+        Table.of(new TableIdentity(address, manifest.createdAtUs, maxStalenessUs, python));
     table.know(manifest);
-    return new StoredTable(address, label.equals(path) ? address : label, table, manifest, false);
+    return new StoredTable(label.equals(path) ? address : label, table, manifest, false);
   }
 
   /** A table in the version of a number. */
@@ -80,20 +81,26 @@ final class StoredTable extends ReadOnlyTable {
   /**
    * A table as it was when a plan was made, to be planned for the first time or again.
    *
-   * @param version the number of the version that the plan is bound to; 0 for none
+   * @param spec the {@code path}, {@code epoch}, {@code staleness} and {@code python} of its
+   *     identity, and the {@code version} that the plan is bound to; 0 for none
    */
-  static StoredTable planned(
-      String path, long epoch, long maxStalenessUs, List<String> python, int version) {
-    Table table = Table.of(path, epoch, maxStalenessUs, python);
+  static StoredTable planned(JsonNode spec) {
+    List<String> python = new ArrayList<>();
+    spec.path("python").forEach(command -> python.add(command.asText()));
+    String path = spec.path("path").asText();
+    long epoch = spec.path("epoch").asLong();
+    Table table =
+        Table.of(new TableIdentity(path, epoch, spec.path("staleness").asLong(0), python));
+    int version = spec.path("version").asInt();
     Manifest bound = version == 0 ? null : table.manifest(version);
     if (bound != null && bound.createdAtUs != epoch) {
       throw TableError.builtAgain(version, path, "planned", "Make the DataFrame anew");
     }
-    return new StoredTable(path, path, table, bound, version != 0);
+    return new StoredTable(path, table, bound, version != 0);
   }
 
   private StoredTable pinnedTo(Manifest manifest) {
-    return new StoredTable(path, label, table, manifest, true);
+    return new StoredTable(label, table, manifest, true);
   }
 
   /** The table as this process knows it. */
@@ -147,13 +154,8 @@ final class StoredTable extends ReadOnlyTable {
 
   @Override
   public boolean equals(Object other) {
-    if (!(other instanceof StoredTable)) {
-      return false;
-    }
-    StoredTable that = (StoredTable) other;
-    return path.equals(that.path)
+    return other instanceof StoredTable that
         && label.equals(that.label)
-        && epoch == that.epoch
         && pinned == that.pinned
         && analyzed.version == that.analyzed.version
         && table == that.table;

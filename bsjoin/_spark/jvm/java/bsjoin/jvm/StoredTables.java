@@ -4,7 +4,6 @@ import static java.util.stream.Collectors.joining;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -14,9 +13,8 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import scala.Option;
-import scala.collection.immutable.Map$;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The stored tables as tables of the catalog {@code bsjoin}, to read: {@code bsjoin.customers} is at
@@ -37,19 +35,17 @@ abstract class StoredTables implements TableCatalog {
   }
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier identifier) {
+  public StoredTable loadTable(Identifier identifier) {
     return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), 0));
   }
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table loadTable(
-      Identifier identifier, String version) {
+  public StoredTable loadTable(Identifier identifier, String version) {
     return loaded(identifier, path -> StoredTable.numbered(path, identifier.name(), version));
   }
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table loadTable(
-      Identifier identifier, long timestampUs) {
+  public StoredTable loadTable(Identifier identifier, long timestampUs) {
     return loaded(identifier, path -> StoredTable.at(path, identifier.name(), timestampUs));
   }
 
@@ -73,29 +69,23 @@ abstract class StoredTables implements TableCatalog {
       cause = e;
     }
     // After a NoSuchTableException Spark would take the name for a file's, in the format bsjoin.
-    throw StoredTables.<RuntimeException>undeclared(
+    Platform.throwException(
         new AnalysisException(
             "TABLE_OR_VIEW_NOT_FOUND", named(identifier, cause), Option.apply(cause)));
-  }
-
-  /** An exception for a method of Spark that declares only others. */
-  @SuppressWarnings("unchecked")
-  private static <T extends Exception> T undeclared(Exception error) throws T {
-    throw (T) error;
+    return null; // never: a checked exception, which loadTable does not declare
   }
 
   private static scala.collection.immutable.Map<String, String> named(
       Identifier identifier, IllegalStateException cause) {
-    List<String> parts = new ArrayList<>();
-    parts.add("bsjoin");
-    parts.addAll(Arrays.asList(identifier.namespace()));
+    List<String> parts = new ArrayList<>(Arrays.asList(identifier.namespace()));
+    parts.add(0, "bsjoin");
     parts.add(identifier.name());
     String name = parts.stream().map(p -> "`" + p.replace("`", "``") + "`").collect(joining("."));
-    Map<String, String> named = new HashMap<>();
     String reason = cause == null ? "" : cause.getMessage().replace(TableError.NO_TABLE, " (") + ")";
-    named.put("relationName", name + reason); // without it nobody would see the cause
-    named.put("searchPath", "`bsjoin`"); // of later versions of Spark
-    return Map$.MODULE$.from(CollectionConverters.asScala(named));
+    return Scala.map(
+        Map.of(
+            "relationName", name + reason, // without it nobody would see the cause
+            "searchPath", "`bsjoin`")); // of later versions of Spark
   }
 
   /** The path that a table's name is or stands for; null for another name. */
@@ -119,28 +109,22 @@ abstract class StoredTables implements TableCatalog {
 
   @Override
   public Identifier[] listTables(String[] namespace) {
-    List<Identifier> found = new ArrayList<>();
-    for (String setting : SessionSettings.all().keySet()) {
-      if (setting.startsWith(SETTING) && isDefault(namespace)) {
-        found.add(Identifier.of(NAMESPACE, setting.substring(SETTING.length())));
-      }
-    }
-    return found.toArray(new Identifier[0]);
+    return SessionSettings.all().keySet().stream()
+        .filter(setting -> setting.startsWith(SETTING) && isDefault(namespace))
+        .map(setting -> Identifier.of(NAMESPACE, setting.substring(SETTING.length())))
+        .toArray(Identifier[]::new);
   }
 
   @Override
   @SuppressWarnings("deprecation")
-  public org.apache.spark.sql.connector.catalog.Table createTable(
-      Identifier identifier,
-      StructType schema,
-      Transform[] partitions,
+  public StoredTable createTable(
+      Identifier identifier, StructType schema, Transform[] partitions,
       Map<String, String> properties) {
     throw ReadOnlyTable.refusal(identifier.name());
   }
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table alterTable(
-      Identifier identifier, TableChange... changes) {
+  public StoredTable alterTable(Identifier identifier, TableChange... changes) {
     throw ReadOnlyTable.refusal(identifier.name());
   }
 

@@ -1,29 +1,24 @@
 package bsjoin.jvm;
 
 import java.io.Serializable;
-import java.util.ArrayList;
 
 /** One version of a stored table, as tasks are told which to open. */
 class StoredVersion implements Serializable {
-  final String path; // without credentials
-  final long epoch; // see Table.of
-  final ArrayList<String> python;
+  final TableIdentity identity;
   final int number;
   private final long createdAtUs;
 
   StoredVersion(StoredTable table, Manifest manifest) {
-    path = table.path;
-    epoch = table.epoch;
-    python = new ArrayList<>(table.table().python());
+    identity = table.table().identity;
     number = manifest.version;
     createdAtUs = manifest.createdAtUs;
   }
 
   /** The version, which stays open as long as somebody refers to it. */
   Version open() {
-    Version found = Table.of(path, epoch, 0, python).numbered(number);
+    Version found = Table.of(identity).numbered(number);
     if (found.manifest.createdAtUs != createdAtUs) {
-      throw TableError.builtAgain(number, path, "planned", "Run the query again");
+      throw TableError.builtAgain(number, identity.path(), "planned", "Run the query again");
     }
     return found;
   }
@@ -44,18 +39,15 @@ class StoredVersion implements Serializable {
 
   @Override
   public boolean equals(Object other) {
-    if (other == null || other.getClass() != getClass()) {
-      return false;
-    }
-    StoredVersion that = (StoredVersion) other;
-    return path.equals(that.path)
+    return other instanceof StoredVersion that
+        && that.getClass() == getClass()
+        && identity.equals(that.identity)
         && number == that.number
-        && createdAtUs == that.createdAtUs
-        && python.equals(that.python);
+        && createdAtUs == that.createdAtUs;
   }
 
   @Override
   public int hashCode() {
-    return path.hashCode() + 31 * number + Long.hashCode(createdAtUs);
+    return identity.hashCode() + 31 * number + Long.hashCode(createdAtUs);
   }
 }

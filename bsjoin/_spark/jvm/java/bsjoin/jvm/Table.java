@@ -2,10 +2,8 @@ package bsjoin.jvm;
 
 import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -23,76 +21,48 @@ final class Table {
   private static final int KEPT = 2; // versions of a table
   private static final int KEPT_TABLES = 4; // of a path
   private static final int TIMES = 64; // of micro-batches, whose versions are known
-  private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
+  private static final Map<String, Recent<TableIdentity, Table>> TABLES = new HashMap<>();
 
+  final TableIdentity identity;
   private final Storage storage;
-  private final List<String> python;
-  private final long epoch;
-  private final long maxStalenessUs;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
-  private final LinkedHashMap<Long, Manifest> times =
-      new LinkedHashMap<Long, Manifest>() {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, Manifest> eldest) {
-          return size() > TIMES;
-        }
-      };
+  private final Map<Long, Manifest> times = new Recent<>(TIMES);
   private WeakReference<Follower> follower = new WeakReference<>(null);
 
-  private Table(String path, List<String> python, long epoch, long maxStalenessUs) {
-    storage = Storage.of(path, python);
-    this.python = python;
-    this.epoch = epoch;
-    this.maxStalenessUs = maxStalenessUs;
+  private Table(TableIdentity identity) {
+    this.identity = identity;
+    storage = Storage.of(identity.path(), identity.python());
   }
 
-  /**
-   * The table at a path.
-   *
-   * @param path the folder or URL
-   * @param epoch when its newest version was published as the query was planned: tells it from an
-   *     earlier table at the same path
-   * @param maxStalenessUs how long before a micro-batch its source must have been read at the
-   *     latest, in microseconds; 0 for any time
-   * @param python the commands of Python to try, for a URL
-   */
-  static Table of(String path, long epoch, long maxStalenessUs, List<String> python) {
+  /** The table of an identity. */
+  static Table of(TableIdentity identity) {
     synchronized (TABLES) {
-      ArrayDeque<Table> kept = TABLES.get(path);
-      if (kept == null) {
-        forgetRemoved();
-        kept = new ArrayDeque<>();
-        TABLES.put(path, kept);
+      if (!TABLES.containsKey(identity.path())) {
+        // The files of removed tables occupy the disk until they are let go.
+        TABLES.values().removeIf(
+            tables -> tables.values().stream().allMatch(table -> table.storage.isRemoved()));
       }
-      Table found = null;
-      for (Table table : kept) {
-        boolean same = table.epoch == epoch && table.maxStalenessUs == maxStalenessUs;
-        found = same ? table : found;
-      }
-      found = found == null ? new Table(path, python, epoch, maxStalenessUs) : found;
-      kept.remove(found);
-      kept.addLast(found); // the one used last at the end
-      if (kept.size() > KEPT_TABLES) {
-        kept.removeFirst();
-      }
-      return found;
+      return TABLES.computeIfAbsent(identity.path(), path -> new Recent<>(KEPT_TABLES))
+          .computeIfAbsent(identity, Table::new);
     }
   }
 
   /** The manifest of the newest version at a path; one that is known is not read again. */
   static Manifest newest(String path, List<String> python) {
     Storage storage = Storage.of(path, python);
-    Table table;
+    Table last = null;
     synchronized (TABLES) {
-      ArrayDeque<Table> there = TABLES.get(path);
-      table = there == null ? null : there.getLast();
+      Recent<TableIdentity, Table> there = TABLES.get(path);
+      for (Table table : there == null ? List.<Table>of() : there.values()) {
+        last = table;
+      }
     }
     int[] numbers = storage.numbers();
     for (int i = numbers.length - 1; i >= 0; i--) {
-      Manifest found = table == null ? null : table.ifKnown(numbers[i]);
+      Manifest found = last == null ? null : last.ifKnown(numbers[i]);
       found = found != null && found.isStill(storage) ? found : Manifest.read(storage, numbers[i]);
       if (found != null) { // else it is removed at this moment
         return found;
@@ -113,23 +83,13 @@ final class Table {
     known.put(manifest.version, manifest);
   }
 
-  /** Let go of the tables whose folders are removed: their files occupy the disk until then. */
-  private static void forgetRemoved() {
-    TABLES.values().removeIf(tables -> tables.getLast().storage.isRemoved());
-  }
-
   /**
    * The version for a micro-batch; the folder is read once per micro-batch.
    *
    * @param timeUs the micro-batch's timestamp in microseconds since the epoch
    */
   synchronized Version at(long timeUs) {
-    return opened(chosen(timeUs));
-  }
-
-  /** The metadata of the version for a query that is planned; see {@link #at}. */
-  synchronized Manifest manifestAt(long timeUs) {
-    return chosen(timeUs);
+    return opened(manifestAt(timeUs));
   }
 
   /** The same metadata, unless the table was built again at its path since they were read. */
@@ -138,13 +98,15 @@ final class Table {
     return there == null ? manifest : there; // of a version that is gone: its files are missed
   }
 
-  private Manifest chosen(long timeUs) {
+  /** The metadata of the version for a query that is planned; see {@link #at}. */
+  synchronized Manifest manifestAt(long timeUs) {
     Manifest chosen = times.get(timeUs);
     if (chosen != null) {
       return current(chosen);
     }
     // First: a version that is published in between takes nothing from them.
-    List<long[]> marks = maxStalenessUs == 0 ? new ArrayList<>() : Freshness.marks(storage.freshMarks());
+    long maxStalenessUs = identity.maxStalenessUs();
+    List<String> marks = maxStalenessUs == 0 ? List.of() : storage.freshMarks();
     read(); // whatever the time: clocks are set back, too
     for (Manifest manifest : known.values()) {
       if (manifest.activatesAtUs <= timeUs) {
@@ -178,34 +140,14 @@ final class Table {
     return chosen;
   }
 
-  /** Whether the files are copied to this host. */
-  boolean isRemote() {
-    return storage.isRemote();
-  }
-
   /** What looks for new versions, shared by all functions of running tasks. */
   synchronized Follower follower() {
     Follower found = follower.get();
     if (found == null) {
-      found = Follower.of(this);
+      found = Follower.of(this, storage.isRemote());
       follower = new WeakReference<>(found);
     }
     return found;
-  }
-
-  /** The commands of Python that copy its files, if it is behind a URL. */
-  List<String> python() {
-    return python;
-  }
-
-  /** When the version was published that was the newest as the query was planned. */
-  long epoch() {
-    return epoch;
-  }
-
-  /** See {@link #of(String, long, long, List)}. */
-  long maxStalenessUs() {
-    return maxStalenessUs;
   }
 
   /** A version by its number. */
@@ -235,8 +177,7 @@ final class Table {
   /** The version that a reference belongs to: it was opened when the row was found. */
   Version of(long reference) {
     int slot = Version.slot(reference);
-    WeakReference<Version> weak = open.get(slot);
-    Version version = weak == null ? null : weak.get();
+    Version version = openIn(slot);
     return version == null ? again(slot) : version;
   }
 
@@ -249,26 +190,28 @@ final class Table {
     return numbered(number);
   }
 
-  private Version opened(Manifest manifest) {
-    int slot = manifest.version % Version.SLOTS;
+  private Version openIn(int slot) {
     WeakReference<Version> weak = open.get(slot);
-    Version version = weak == null ? null : weak.get();
-    if (version == null || version.manifest.version != manifest.version) {
-      version = new Version(storage, manifest);
-      open.set(slot, new WeakReference<>(version));
-      keep(version);
-      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files()).iterator());
-    }
-    keep(version);
-    return version;
+    return weak == null ? null : weak.get();
   }
 
-  private void keep(Version version) {
+  private Version opened(Manifest manifest) {
+    int slot = manifest.version % Version.SLOTS;
+    Version version = openIn(slot);
+    boolean isNew = version == null || version.manifest.version != manifest.version;
+    if (isNew) {
+      version = new Version(storage, manifest);
+      open.set(slot, new WeakReference<>(version));
+    }
     kept.remove(version);
     kept.addLast(version);
     if (kept.size() > KEPT) {
       kept.removeFirst();
     }
+    if (isNew) {
+      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files()).iterator());
+    }
+    return version;
   }
 
   private void read() {

@@ -1,6 +1,5 @@
 package bsjoin.jvm;
 
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -21,36 +20,21 @@ final class Version {
   private static final int SEGMENT_MASK = (1 << SEGMENT_BITS) - 1;
 
   final Manifest manifest;
-  private final Storage storage;
   private final long slot;
   private final Segment[] segments;
-  private final long[] firstHashes;
 
   /** Map the indexes of all segments. */
   Version(Storage storage, Manifest manifest) {
-    this.storage = storage;
     this.manifest = manifest;
     slot = manifest.version % SLOTS;
-    if (manifest.segments.length > SEGMENT_MASK) {
-      throw TableError.damaged(
-          storage.nameOf(Manifest.name(manifest.version)), "it has too many segments");
-    }
     segments = new Segment[manifest.segments.length];
-    firstHashes = new long[segments.length];
+    manifest.check(segments.length <= SEGMENT_MASK, "it has too many segments");
     for (int i = 0; i < segments.length; i++) {
-      firstHashes[i] = manifest.segments[i].firstHash;
-      segments[i] = new Segment(this, manifest.segments[i]);
-      if (i > 0 && segments[i - 1].lastHash >= firstHashes[i]) {
-        throw TableError.damaged(
-            storage.nameOf(Manifest.name(manifest.version)),
-            "it lists '" + manifest.segments[i].name + "' out of order");
-      }
+      Manifest.Rows next = manifest.segments[i];
+      segments[i] = new Segment(storage, manifest, next);
+      boolean isInOrder = i == 0 || segments[i - 1].lastHash < next.firstHash;
+      manifest.check(isInOrder, "it lists '" + next.name + "' out of order");
     }
-  }
-
-  /** Map one of a segment's files: 0 for the index, then the columns. */
-  Mapping map(Manifest.SegmentInfo segment, int file) {
-    return storage.map(segment.file(file), segment.sizes[file], segment.checksums[file]);
   }
 
   /** Open the columns that another version has open, so that no row waits for them. */
@@ -63,24 +47,9 @@ final class Version {
     }
   }
 
-  /** How a stored column is stored. */
-  ColumnType type(int number) {
-    DataType type = manifest.storedType(number);
-    ColumnType found = ColumnType.of(type);
-    if (found == null) {
-      throw new IllegalStateException("the JVM does not read columns of " + type);
-    }
-    return found;
-  }
-
-  /** Whether a stored column may have nulls. */
-  boolean isNullable(int number) {
-    return manifest.isNullable(number);
-  }
-
   /** The reference of the first row with a hash; {@link #MISSING} if there is none. */
   long find(long hash) {
-    int number = segments.length == 1 ? 0 : segmentOf(hash);
+    int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
     if (number < 0) {
       return MISSING;
     }
@@ -93,7 +62,7 @@ final class Version {
       return reference(0, segments[0].find(key));
     }
     long hash = Segment.hash(key);
-    int number = segments.length == 1 ? 0 : segmentOf(hash);
+    int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
     if (number < 0) {
       return MISSING;
     }
@@ -132,7 +101,7 @@ final class Version {
     long[] addresses = steps.addresses;
     for (int i = 0; i < count; i++) {
       long hash = Segment.hash(keys[i]);
-      int number = segments.length == 1 ? 0 : segmentOf(hash);
+      int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
       steps.numbers[i] = number;
       steps.searched[i] = number >= 0 && segments[number].isByKey ? keys[i] : hash;
       long bucket = number < 0 ? -1 : segments[number].bucket(steps.searched[i]);
@@ -183,9 +152,8 @@ final class Version {
   Segment segment(long reference) {
     int number = segmentNumber(reference);
     if (number >= segments.length || row(reference) >= segments[number].rows) {
-      throw TableError.damaged(
-          storage.nameOf(Manifest.name(manifest.version)),
-          "the row " + row(reference) + " of the segment " + number + " is not there");
+      manifest.check(
+          false, "the row " + row(reference) + " of the segment " + number + " is not there");
     }
     return segments[number];
   }
@@ -203,20 +171,5 @@ final class Version {
   /** The number, modulo {@link #SLOTS}, of the version that a reference belongs to. */
   static int slot(long reference) {
     return (int) (reference >>> SLOT_SHIFT);
-  }
-
-  /** The last segment that begins at or before a hash; -1 if all begin after it. */
-  private int segmentOf(long hash) {
-    int low = 0;
-    int high = firstHashes.length;
-    while (low < high) {
-      int middle = (low + high) >>> 1;
-      if (firstHashes[middle] <= hash) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low - 1;
   }
 }
