@@ -1,7 +1,8 @@
 """The jar of the look-up functions: part of the package, compiled from its sources in a checkout.
 
 It needs nothing beside Spark and the JDK, has no Scala, and runs on Java 17 and later, as Spark
-does: one jar for all versions of Spark. Its ``build`` is a digest of the sources; a session refuses another one.
+does: one jar for all versions of Spark. Its ``build`` is a digest of the sources; a session refuses
+another one.
 """
 
 from __future__ import annotations
