@@ -106,7 +106,10 @@ public final class Read extends OwnExpression {
     }
     long found = (Long) reference.eval(input);
     Column column = open.column(number, found);
-    return column == null ? null : new ColumnarArray(column, Version.row(found), 1).get(0, type);
+    int row = Version.row(found);
+    return column == null || column.isNullAt(row)
+        ? null
+        : new ColumnarArray(column, row, 1).get(0, type);
   }
 
   @Override
