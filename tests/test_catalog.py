@@ -565,7 +565,6 @@ class TestRefusals:
     @pytest.mark.parametrize(
         "edit",
         [
-            lambda data: data.update(format=2),
             lambda data: data.update(segments=None),
             lambda data: data["segments"][0].update(name="../../other"),
             lambda data: data["segments"][0].update(rows=1 << 40),
@@ -586,6 +585,10 @@ class TestRefusals:
     ) -> None:
         change(Path(table.path), edit)
         fails(DamagedTableError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
+
+    def test_another_format_is_not_damage(self, spark: SparkSession, table: BatchTable) -> None:
+        change(Path(table.path), lambda data: data.update(format=2))
+        fails(NotATableError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
 
 
 def test_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ public final class Column extends ColumnVector {
   Column from(int row) {
     long begin = width < 0 ? row / 8 : (long) width * row;
     return new Column(
-        type, file, rows - row, valid == 0 ? 0 : valid + row / 8, offsets + 4L * row, data + begin,
-        dataLength - begin, width);
+        type, file, rows - row, valid == 0 ? 0 : valid + row / 8,
+        offsets == 0 ? 0 : offsets + 4L * row, data + begin, dataLength - begin, width);
   }
 
   /** The address of a row's value, or of its offset: see {@link ReadAhead}. */

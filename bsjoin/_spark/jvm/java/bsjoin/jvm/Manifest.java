@@ -171,8 +171,8 @@ final class Manifest {
             ? ""
             : "[" + range.path("names") + "," + range.path("types") + "," + ends + "]";
     pointColumn = pointColumn();
-    segments = rows(node.path("segments"), true);
-    unindexed = node.hasNonNull("unindexed") ? rows(node.path("unindexed"), false) : null;
+    segments = rows(node, "segments", true);
+    unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;
     firstHashes = Arrays.stream(segments).mapToLong(segment -> segment.firstHash).toArray();
     for (int i = 1; i < segments.length; i++) {
       check(firstHashes[i - 1] < firstHashes[i], "its segments are not in order");
@@ -183,8 +183,9 @@ final class Manifest {
     longestRun = Arrays.stream(segments).mapToInt(segment -> segment.longestRun).max().orElse(0);
   }
 
-  private Rows[] rows(JsonNode listed, boolean isIndexed) {
-    check(listed.isArray(), "its segments are not a list");
+  private Rows[] rows(JsonNode node, String field, boolean isIndexed) {
+    JsonNode listed = node.path(field);
+    check(listed.isArray(), "its field '" + field + "' is not a list");
     Rows[] found = new Rows[listed.size()];
     Arrays.setAll(found, i -> new Rows(listed.get(i), isIndexed));
     return found;
