@@ -14,7 +14,8 @@ from sessions import configured
 STEP = 1_000_003
 _KEY = f"CASE WHEN id % 7 = 0 THEN NULL ELSE abs(hash(id)) % 900 * {STEP} END"
 STREAM = f"""
-SELECT id, {_KEY} AS k, CAST(abs(hash(id, 1)) % 900 AS INT) AS n, concat('s', id) AS s
+SELECT id, {_KEY} AS k, CAST(abs(hash(id, 1)) % 900 AS INT) AS n,
+IF(id % 13 = 0, NULL, concat('s', id)) AS s
 FROM range(1500)
 """
 COLUMNS = """
@@ -27,14 +28,17 @@ TABLES = {
     "dense": f"SELECT CAST(id AS INT) AS n, {COLUMNS} FROM range(100, 800)",
     "gaps": f"SELECT CAST(id * 2 AS INT) AS n, {COLUMNS} FROM range(400)",
     "none": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(0)",
+    "texts": f"SELECT IF(id % 11 = 0, NULL, concat('s', id * 2)) AS s, {COLUMNS} FROM range(700)",
+    "texts twice": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(900)",
 }
+KEYS = {"dense": "n", "gaps": "n", "texts": "s", "texts twice": "s"}
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
     folder = tmp_path_factory.mktemp("tables")
     return {
-        name: stored(spark, spark.sql(text), "n" if " AS n," in text else "k", folder / name)
+        name: stored(spark, spark.sql(text), KEYS.get(name, "k"), folder / name)
         for name, text in TABLES.items()
     }
 
@@ -59,8 +63,7 @@ def found_ahead(df: DataFrame) -> int:
 def test_kinds(
     spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame, how: str, which: str
 ) -> None:
-    table = tables[which]
-    key = "n" if "n" in table.columns else "k"
+    table, key = tables[which], KEYS.get(which, "k")
     check_same(spark, lambda: stream.join(table, key, how), codes=("stage", "adaptive"))
     with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
         assert found_ahead(stream.join(table, key, how)) == 1
@@ -131,6 +134,17 @@ ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
     ),
     "partitions in one task": lambda s: s.repartition(5, "id").coalesce(1),
 }
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "left_semi"])
+def test_rows_with_texts_are_kept(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path, how: str
+) -> None:
+    df = spark.sql(f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(100000)")
+    table = stored(spark, df, "s", tmp_path / "table")
+    check_same(spark, lambda: stream.repartition(2).join(table, "s", how))
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+        assert found_ahead(stream.repartition(2).join(table, "s", how)) == 1
 
 
 @pytest.mark.parametrize("name", ROWS)

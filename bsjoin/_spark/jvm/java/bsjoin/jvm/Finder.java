@@ -65,9 +65,10 @@ public abstract class Finder implements Serializable, Cloneable {
     return longestRun <= 1;
   }
 
-  /** Whether it finds rows by one integer alone, in one version. */
-  final boolean isByInteger() {
-    return this instanceof KeyFinder && isInteger && compared.length == 0 && !follows();
+  /** Whether it finds rows by one integer or text alone, in one version. */
+  final boolean isByOneKey() {
+    boolean isText = compared.length == 1 && compared[0] instanceof StringType;
+    return this instanceof KeyFinder && (isInteger || isText) && !follows();
   }
 
   /** How many rows may be found for a row of the stream. */
@@ -132,13 +133,18 @@ public abstract class Finder implements Serializable, Cloneable {
 
   /** The first row with the key that is searched; {@link #NONE} if there is none. */
   final long firstOfKey(long search) {
-    long found = isInteger ? version.findInteger(search) : version.find(search);
+    long found = firstOf(search);
     if (compared.length != 0) {
       while (found >= 0 && !isEqual(found)) {
         found = version.next(found, search);
       }
     }
     return found;
+  }
+
+  /** The first row with an integer key, or with a hash. */
+  long firstOf(long search) {
+    return isInteger ? version.findInteger(search) : version.find(search);
   }
 
   /** Rows that follow each other: the first is returned, {@link #next} gives the others. */

@@ -16,8 +16,13 @@ public final class KeyFinder extends Finder {
     ahead = keys;
   }
 
+  @Override
+  long firstOf(long search) {
+    return ahead == null ? super.firstOf(search) : ahead.first(search, version());
+  }
+
   public long first(long search) {
-    long found = ahead == null ? firstOfKey(search) : ahead.first(search, version());
+    long found = firstOfKey(search);
     return isUnique() || found < 0
         ? found
         : rows(found, version().segment(found).count(Version.row(found)));

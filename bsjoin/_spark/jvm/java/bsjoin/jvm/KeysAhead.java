@@ -4,11 +4,14 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Finds the keys of a join many at a time, ahead of the rows that they are of: see {@link InputAhead}.
@@ -27,26 +30,26 @@ final class KeysAhead implements Serializable {
 
   private final KeyFinder finder; // in a task the one of the generated code, which it opens then
   private final int place;
-  private final boolean isLong;
+  private final DataType type;
   private final ArrayList<Read> reads;
 
   /**
    * Find keys for a finder.
    *
    * @param place of the key's column in the input
-   * @param type its type
+   * @param type its type, which {@link #takes} has allowed
    * @param reads what is read of the rows
    */
   KeysAhead(KeyFinder finder, int place, DataType type, List<Read> reads) {
     this.finder = finder;
     this.place = place;
-    isLong = type instanceof LongType;
+    this.type = type;
     this.reads = new ArrayList<>(reads.subList(0, Math.min(MOST, reads.size())));
   }
 
-  /** Whether keys of a type are found so. */
+  /** Whether keys of a type are found so: integers as they are, texts by their hash. */
   static boolean takes(DataType type) {
-    return type instanceof LongType || type instanceof IntegerType;
+    return type instanceof LongType || type instanceof IntegerType || type instanceof StringType;
   }
 
   /** The keys of a partition, for the finder that is opened next. */
@@ -58,7 +61,9 @@ final class KeysAhead implements Serializable {
 
   /** The keys of the rows that a stage takes next. */
   final class Keys {
-    private final ReadAhead[] columns = new ReadAhead[reads.size()];
+    private final boolean isText = type instanceof StringType;
+    private final boolean isLong = type instanceof LongType;
+    private final List<ReadAhead> columns = new ArrayList<>();
     private final long[] keys = new long[SIZE];
     private final long[] found = new long[SIZE];
     private final Version.Steps steps = new Version.Steps(SIZE);
@@ -71,9 +76,10 @@ final class KeysAhead implements Serializable {
     private long read; // keeps the compiler from leaving out what is read for nothing else
 
     private Keys() {
-      for (int i = 0; i < columns.length; i++) {
-        columns[i] = reads.get(i).ahead();
+      if (isText) {
+        columns.add(ReadAhead.ofCompared(0));
       }
+      reads.forEach(one -> columns.add(one.ahead()));
     }
 
     /** Take the keys of a columnar batch, whose column is {@code all.column(place)}. */
@@ -95,7 +101,10 @@ final class KeysAhead implements Serializable {
       at = 0;
     }
 
-    /** The reference of the first row with a key; {@link Version#MISSING} if there is none. */
+    /**
+     * The reference of the first row with a key, or of a text with a hash; {@link Version#MISSING} if
+     * there is none.
+     */
     long first(long key, Version version) {
       do {
         for (; at < count; at++) {
@@ -104,7 +113,7 @@ final class KeysAhead implements Serializable {
           }
         }
       } while (advance(version));
-      return version.findInteger(key); // it is none of these rows'
+      return isText ? version.find(key) : version.findInteger(key); // it is none of these rows'
     }
 
     private boolean advance(Version version) {
@@ -114,18 +123,28 @@ final class KeysAhead implements Serializable {
         if (vector == null) {
           InternalRow row = rows[next];
           if (!row.isNullAt(place)) {
-            keys[count++] = isLong ? row.getLong(place) : row.getInt(place);
+            keys[count++] =
+                isText ? hash(row.getUTF8String(place))
+                    : isLong ? row.getLong(place) : row.getInt(place);
           }
         } else if (!vector.isNullAt(next)) {
-          keys[count++] = isLong ? vector.getLong(next) : vector.getInt(next);
+          keys[count++] =
+              isText ? hash(vector.getUTF8String(next))
+                  : isLong ? vector.getLong(next) : vector.getInt(next);
         }
         next++;
       }
-      version.findIntegers(keys, count, steps, found);
+      version.find(keys, !isText, count, steps, found);
       for (ReadAhead column : columns) {
-        read += column.read(found, count);
+        read += column.read(version, found, count);
       }
       return count > 0;
+    }
+
+    /** The same as Spark's xxhash64. */
+    private long hash(UTF8String text) {
+      return XXH64.hashUnsafeBytes(
+          text.getBaseObject(), text.getBaseOffset(), text.numBytes(), Segment.SEED);
     }
   }
 }

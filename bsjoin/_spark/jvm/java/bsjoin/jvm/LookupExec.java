@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
@@ -28,6 +29,7 @@ import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag$;
@@ -273,10 +275,13 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
   private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
     Expression key = arguments.head();
-    key = key instanceof Cast ? ((Cast) key).child() : key;
+    boolean isHash = key instanceof XxHash64 && key.children().size() == 1;
+    key = isHash || key instanceof Cast ? key.children().head() : key;
+    boolean isText = key.dataType() instanceof StringType;
     boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
+    isColumn &= isHash == isText;
     boolean pays = isColumnar || lookup.indexBytes > CACHED; // rows are copied first
-    if (!isColumn || !lookup.finder.isByInteger() || !pays) {
+    if (!isColumn || !lookup.finder.isByOneKey() || !pays) {
       return;
     }
     List<Read> reads = new ArrayList<>();

@@ -66,7 +66,7 @@ public final class Read extends OwnExpression {
 
   /** What reads the column in many rows before. */
   ReadAhead ahead() {
-    return new ReadAhead(columns, number);
+    return ReadAhead.of(columns, number);
   }
 
   private static Block block(String text) {

@@ -9,21 +9,38 @@ import org.apache.spark.unsafe.Platform;
  * once.
  */
 final class ReadAhead {
-  private final Columns columns;
+  private final Columns columns; // null: it is one of those that keys are compared with
   private final int number;
   private final long[] addresses = new long[KeysAhead.SIZE];
 
-  ReadAhead(Columns columns, int number) {
-    this.columns = columns.open();
+  private ReadAhead(Columns columns, int number) {
+    this.columns = columns;
     this.number = number;
   }
 
-  /** Read it in the rows of references; what is returned says nothing. */
-  long read(long[] references, int count) {
+  /** Of a column that a join brings. */
+  static ReadAhead of(Columns columns, int number) {
+    return new ReadAhead(columns.open(), number);
+  }
+
+  /** Of a column that keys are compared with. */
+  static ReadAhead ofCompared(int number) {
+    return new ReadAhead(null, number);
+  }
+
+  private Column column(Version version, long reference) {
+    if (columns != null) {
+      return columns.column(number, reference);
+    }
+    return reference < 0 ? null : version.segment(reference).column(number);
+  }
+
+  /** Read it in the rows of references of a version; what is returned says nothing. */
+  long read(Version version, long[] references, int count) {
     int size = 0;
     boolean isText = false;
     for (int i = 0; i < count; i++) {
-      Column column = columns.column(number, references[i]);
+      Column column = column(version, references[i]);
       if (column != null) {
         addresses[size++] = column.near(Columns.row(references[i]));
         isText = column.hasOffsets();
@@ -33,7 +50,7 @@ final class ReadAhead {
     if (isText) {
       size = 0;
       for (int i = 0; i < count; i++) {
-        Column column = columns.column(number, references[i]);
+        Column column = column(version, references[i]);
         if (column != null) {
           addresses[size++] = column.far(Columns.row(references[i]));
         }

@@ -17,6 +17,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * the hashes, and the directory has an entry for each number.
  */
 final class Segment {
+  static final long SEED = 42; // of Spark's xxhash64
+
   private static final int HASH_BUFFERS = 16;
 
   private final Storage storage;
@@ -91,7 +93,7 @@ final class Segment {
 
   /** The hash of an integer key: that of Spark's xxhash64. */
   static long hash(long key) {
-    return XXH64.hashLong(key, 42);
+    return XXH64.hashLong(key, SEED);
   }
 
   /**
@@ -152,7 +154,7 @@ final class Segment {
     return find(hash, bucket, isFull ? (int) bucket : checked(file.getInt(directory + 4 * bucket)));
   }
 
-  // The same in steps, with one place of memory between two of them: see Version.findIntegers.
+  // The same in steps, with one place of memory between two of them: see Version.find.
 
   /** The entry of the directory for a hash; -1 if no row has it. */
   long bucket(long hash) {

@@ -70,7 +70,7 @@ final class Version {
     return reference(number, segment.find(segment.isByKey ? key : hash));
   }
 
-  /** Where keys were found so far: see {@link #findIntegers}. */
+  /** Where keys were found so far: see {@link #find(long[], boolean, int, Steps, long[])}. */
   static final class Steps {
     private final long[] searched;
     private final long[] buckets;
@@ -89,18 +89,19 @@ final class Version {
   }
 
   /**
-   * {@link #findInteger} of many keys, in steps that wait for memory together. What reads it is a loop
+   * {@link #findInteger} or {@link #find(long)} of many keys, in steps that wait for memory together. What reads it is a loop
    * of its own: the shorter, the more of its reads a CPU waits for at once.
    *
-   * @param keys the keys
+   * @param keys the keys, or their hashes
+   * @param areIntegers whether they are keys
    * @param count how many
    * @param steps of at least as many
    * @param found gets the references
    */
-  void findIntegers(long[] keys, int count, Steps steps, long[] found) {
+  void find(long[] keys, boolean areIntegers, int count, Steps steps, long[] found) {
     long[] addresses = steps.addresses;
     for (int i = 0; i < count; i++) {
-      long hash = Segment.hash(keys[i]);
+      long hash = areIntegers ? Segment.hash(keys[i]) : keys[i];
       int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
       steps.numbers[i] = number;
       steps.searched[i] = number >= 0 && segments[number].isByKey ? keys[i] : hash;
