@@ -89,8 +89,8 @@ final class Version {
   }
 
   /**
-   * {@link #findInteger} or {@link #find(long)} of many keys, in steps that wait for memory together. What reads it is a loop
-   * of its own: the shorter, the more of its reads a CPU waits for at once.
+   * {@link #findInteger} or {@link #find(long)} of many keys, in steps that wait for memory together.
+   * What reads it is a loop of its own: the shorter, the more of its reads a CPU waits for at once.
    *
    * @param keys the keys, or their hashes
    * @param areIntegers whether they are keys
