@@ -162,7 +162,20 @@ def test_rows_are_kept(
     with configured(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
         check_same(spark, query, lookups=2)
         with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-            assert found_ahead(query()) == 1
+            if how != "left_anti":  # which moves below what makes the rows
+                assert found_ahead(query()) == (name in ("shuffled", "partitions in one task"))
+
+
+def test_rows_of_the_cache_are_kept(
+    spark: SparkSession, large: DataFrame, stream: DataFrame
+) -> None:
+    cached = stream.cache()
+    try:
+        check_same(spark, lambda: cached.join(large, "k", "left"))
+        with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+            assert found_ahead(cached.join(large, "k", "left")) == 1
+    finally:
+        cached.unpersist(blocking=True)
 
 
 def test_rows_are_not_kept_for_a_small_table(
@@ -173,3 +186,38 @@ def test_rows_are_not_kept_for_a_small_table(
     check_same(spark, lambda: shuffled.join(tables["far"], "k"))
     with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
         assert found_ahead(shuffled.join(tables["far"], "k")) == 0
+
+
+def test_the_names_of_files_are_those_of_the_rows(
+    spark: SparkSession, large: DataFrame, stream: DataFrame, tmp_path: Path
+) -> None:
+    """What tells the file of a row is the thread that reads it: no row is read ahead there."""
+    stream.repartition(7).write.json(str(tmp_path / "files"))
+    rows = spark.read.schema("id LONG, k LONG").json(str(tmp_path / "files"))
+
+    def query() -> DataFrame:
+        named = rows.withColumn("file", F.input_file_name()).join(large, "k", "left")
+        return named.withColumn("above", F.input_file_name())
+
+    check_same(spark, query)
+    assert query().select("file").distinct().count() == 7
+
+
+def test_few_rows_of_many(spark: SparkSession, large: DataFrame, tmp_path: Path) -> None:
+    """Where most rows are dropped before, keys are found one by one, with the same rows."""
+    df = spark.sql(f"SELECT id, id * 7 % 120000 * {STEP} AS k, id % 997 AS r FROM range(20000)")
+    df.coalesce(1).write.parquet(str(tmp_path / "files"))
+    rows = spark.read.parquet(str(tmp_path / "files"))
+    check_same(
+        spark,
+        lambda: rows.where("r = 3").join(large, "k", "left"),
+        lambda: rows.where("id < 5000 OR r < 20").join(large, "k", "left"),
+        lambda: rows.repartition(2).where("r < 4").join(large, "k", "left"),
+    )
+
+
+def test_rows_of_all_widths_are_kept(
+    spark: SparkSession, large: DataFrame, stream: DataFrame
+) -> None:
+    wide = stream.selectExpr("id", "k", "repeat('x', CAST(id % 50 * id % 90000 AS INT)) AS x")
+    check_same(spark, lambda: wide.repartition(2).join(large, "k", "left"))

@@ -76,3 +76,30 @@ def test_intervals(spark: SparkSession, tmp_path: Path, kind: str) -> None:
         when = Overlaps(("a", "b"), ("p", "q"), closed=closed)
         path, keyed = tmp_path / str(given), (first + given // 2) % 2 == 0
         _checked(spark, path, kind, when, given % types, keyed=keyed, seed=first + given)
+
+
+@pytest.mark.parametrize("starts", ["id * id", "10000 - (100 - id) * (100 - id)"])
+@pytest.mark.parametrize("end", ["NULL", "p + 5000", "p + id % 7"])
+def test_both_bounds_of_starts_that_are_not_even(
+    spark: SparkSession, tmp_path: Path, starts: str, end: str
+) -> None:
+    """Many intervals of a key, so that its directory is used, from any place of it."""
+    source = spark.sql(f"SELECT k, p, CAST({end} AS BIGINT) AS q FROM "
+                       f"(SELECT id, id % 2 AS k, {starts} AS p FROM range(100))")  # fmt: skip
+    table = BatchTable.build(
+        source, on="k", when=Overlaps(("a", "b"), ("p", "q")), path=tmp_path / "t"
+    )
+    source.createOrReplaceTempView("source")
+    given = "SELECT id % 2 AS k, id * 97 AS a, id * 97 + id % 5 * 400 AS b FROM range(110)"
+    spark.sql(given).createOrReplaceTempView("s")
+    conditions = (
+        "t.p >= s.a AND t.p <= s.b AND t.q > s.a",
+        "t.p >= s.a AND t.p < s.b AND (t.q IS NULL OR t.q >= s.b)",
+        "t.p = s.a AND t.q > s.b",
+    )
+    query = "\nUNION ALL\n".join(
+        f"SELECT {number}, s.*, t.* FROM s JOIN {{t}} t ON s.k = t.k AND {condition}"
+        for number, condition in enumerate(conditions)
+    )
+    stored = query.replace("{t}", f"bsjoin.`{table.path}`")
+    assert answers(spark, stored, query.replace("{t}", "source")) == len(conditions)

@@ -77,11 +77,11 @@ public final class Column extends ColumnVector {
     return new Column(type, file, rows, 0, 0, data, 8L * rows, 8);
   }
 
-  /** The rows from one on, whose number is a multiple of 8: bits begin with a byte. */
-  Column from(int row) {
+  /** Some rows from one on, whose number is a multiple of 8: bits begin with a byte. */
+  Column from(int row, int count) {
     long begin = width < 0 ? row / 8 : (long) width * row;
     return new Column(
-        type, file, rows - row, valid == 0 ? 0 : valid + row / 8,
+        type, file, count, valid == 0 ? 0 : valid + row / 8,
         offsets == 0 ? 0 : offsets + 4L * row, data + begin, dataLength - begin, width);
   }
 
@@ -192,7 +192,8 @@ public final class Column extends ColumnVector {
       return null;
     }
     long begin = begin(row);
-    return UTF8String.fromAddress(null, file.address(data + begin), length(row, begin));
+    int length = length(row, begin); // which checks both
+    return UTF8String.fromAddress(null, file.address(data + begin), length);
   }
 
   @Override

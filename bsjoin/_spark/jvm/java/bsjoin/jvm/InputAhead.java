@@ -17,8 +17,9 @@ import scala.runtime.AbstractFunction2;
  * Passes the input of a stage on, columnar batches or rows, and shows it before to what finds the keys
  * of its joins, see {@link KeysAhead}.
  *
- * <p>Rows are kept for that, {@link KeysAhead#SIZE} at a time: what makes them may use one object for
- * all.
+ * <p>Rows are kept for that, up to {@link KeysAhead#SIZE} at a time: what makes them may use one object
+ * for all. So they are taken from their source earlier than they are used. Files are no such source:
+ * {@code input_file_name()} tells what a task reads now.
  */
 final class InputAhead extends AbstractFunction2<Object, Iterator<Object>, Iterator<Object>>
     implements Serializable {
@@ -71,10 +72,14 @@ final class InputAhead extends AbstractFunction2<Object, Iterator<Object>, Itera
   }
 
   private static final class Rows extends AbstractIterator<Object> {
+    private static final int HELD = 1 << 20; // bytes of rows at once, unless one alone has more
+    private static final int WIDE = 1 << 14; // bytes of a row: such rows keep no more than they need
+
     private final Iterator<Object> input;
     private final List<KeysAhead.Keys> keys;
-    private final InternalRow[] rows = new InternalRow[KeysAhead.SIZE];
+    private final UnsafeRow[] rows = new UnsafeRow[KeysAhead.SIZE];
     private final byte[][] bytes = new byte[KeysAhead.SIZE][0];
+    private int most = 1; // rows at once: the first one does not wait for many
     private int size;
     private int next;
 
@@ -90,32 +95,37 @@ final class InputAhead extends AbstractFunction2<Object, Iterator<Object>, Itera
 
     @Override
     public Object next() {
-      if (next == size) {
-        for (size = 0; size == 0 || size < rows.length && input.hasNext(); size++) {
-          keep((InternalRow) input.next(), size);
-        }
-        next = 0;
-        keys.forEach(one -> one.begin(rows, size));
+      if (next < size) {
+        return rows[next++];
       }
+      Object row = input.next();
+      next = 0;
+      size = 0;
+      if (!(row instanceof UnsafeRow)) {
+        return row; // it may be another one after the next: its key is found alone
+      }
+      int held = keep((UnsafeRow) row, size++);
+      while (size < most && held < HELD && input.hasNext()) {
+        held += keep((UnsafeRow) input.next(), size++);
+      }
+      most = Math.min(2 * most, rows.length);
+      keys.forEach(one -> one.begin(rows, size));
       return rows[next++];
     }
 
-    private void keep(InternalRow row, int place) {
-      if (!(row instanceof UnsafeRow)) {
-        rows[place] = row.copy();
-        return;
-      }
-      UnsafeRow of = (UnsafeRow) row;
+    /** Returns the bytes of the row. */
+    private int keep(UnsafeRow of, int place) {
       int length = of.getSizeInBytes();
-      if (bytes[place].length < length) {
-        bytes[place] = new byte[length + length / 2];
+      if (bytes[place].length < length || bytes[place].length > WIDE && length < WIDE) {
+        bytes[place] = new byte[length < WIDE ? length + length / 2 : length];
       }
       Platform.copyMemory(
           of.getBaseObject(), of.getBaseOffset(), bytes[place], Platform.BYTE_ARRAY_OFFSET, length);
-      UnsafeRow kept =
-          rows[place] instanceof UnsafeRow ? (UnsafeRow) rows[place] : new UnsafeRow(of.numFields());
-      kept.pointTo(bytes[place], length);
-      rows[place] = kept;
+      if (rows[place] == null) {
+        rows[place] = new UnsafeRow(of.numFields());
+      }
+      rows[place].pointTo(bytes[place], length);
+      return length;
     }
   }
 }

@@ -26,6 +26,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class KeysAhead implements Serializable {
   static final int SIZE = 64; // keys at once, and
+  private static final long MANY = 1 << 10; // keys, after which it must have paid
   private static final int MOST = 16; // columns: what is read for them fits into a core's caches
 
   private final KeyFinder finder; // in a task the one of the generated code, which it opens then
@@ -63,7 +64,7 @@ final class KeysAhead implements Serializable {
   final class Keys {
     private final boolean isText = type instanceof StringType;
     private final boolean isLong = type instanceof LongType;
-    private final List<ReadAhead> columns = new ArrayList<>();
+    private List<ReadAhead> columns; // when the version is open
     private final long[] keys = new long[SIZE];
     private final long[] found = new long[SIZE];
     private final Version.Steps steps = new Version.Steps(SIZE);
@@ -73,14 +74,9 @@ final class KeysAhead implements Serializable {
     private int next; // of the rows, to be found
     private int count; // of those that are found
     private int at; // the one that was asked for last
+    private long asked; // keys, of which these
+    private long searched; // were found before
     private long read; // keeps the compiler from leaving out what is read for nothing else
-
-    private Keys() {
-      if (isText) {
-        columns.add(ReadAhead.ofCompared(0));
-      }
-      reads.forEach(one -> columns.add(one.ahead()));
-    }
 
     /** Take the keys of a columnar batch, whose column is {@code all.column(place)}. */
     void begin(ColumnarBatch all) {
@@ -106,6 +102,10 @@ final class KeysAhead implements Serializable {
      * there is none.
      */
     long first(long key, Version version) {
+      asked++;
+      if (searched > MANY && asked < searched / 4) {
+        return alone(key, version); // most rows are dropped before
+      }
       do {
         for (; at < count; at++) {
           if (keys[at] == key) {
@@ -113,10 +113,25 @@ final class KeysAhead implements Serializable {
           }
         }
       } while (advance(version));
-      return isText ? version.find(key) : version.findInteger(key); // it is none of these rows'
+      return alone(key, version); // it is none of these rows'
+    }
+
+    private long alone(long key, Version version) {
+      return isText ? version.find(key) : version.findInteger(key);
+    }
+
+    private void open() {
+      columns = new ArrayList<>();
+      if (isText) {
+        columns.add(ReadAhead.ofCompared(0));
+      }
+      reads.forEach(one -> columns.add(one.ahead()));
     }
 
     private boolean advance(Version version) {
+      if (columns == null) {
+        open();
+      }
       at = 0;
       count = 0;
       while (next < end && count < SIZE) {
@@ -134,6 +149,7 @@ final class KeysAhead implements Serializable {
         }
         next++;
       }
+      searched += count;
       version.find(keys, !isText, count, steps, found);
       for (ReadAhead column : columns) {
         read += column.read(version, found, count);

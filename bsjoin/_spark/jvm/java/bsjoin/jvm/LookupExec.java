@@ -21,12 +21,19 @@ import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StringType;
@@ -264,12 +271,25 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     Seq<RDD<InternalRow>> input = ((CodegenSupport) first).inputRDDs();
     boolean isColumnar = first instanceof ColumnarToRowExec;
     List<KeysAhead> joins = new ArrayList<>();
-    if (isColumnar || first instanceof InputAdapter) {
+    if (isColumnar || first instanceof InputAdapter && isKept(first.children().head())) {
       for (LookupExec one : lookups) {
         one.addKeysAhead(first.output(), isColumnar, joins);
       }
     }
     return joins.isEmpty() ? input : Scala.seq(InputAhead.of(input.head(), joins, isColumnar));
+  }
+
+  /** Whether rows of a plan may be taken before they are used: see {@link InputAhead}. */
+  private static boolean isKept(SparkPlan plan) {
+    if (plan instanceof CoalesceExec) {
+      return isKept(plan.children().head());
+    }
+    return plan instanceof InMemoryTableScanExec
+        || plan instanceof ShuffleExchangeLike
+        || plan instanceof ReusedExchangeExec
+        || plan instanceof QueryStageExec
+        || plan instanceof AQEShuffleReadExec
+        || plan instanceof MicroBatchScanExec;
   }
 
   /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */

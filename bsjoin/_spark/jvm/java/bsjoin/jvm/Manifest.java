@@ -62,6 +62,8 @@ final class Manifest {
    */
   final Rows[] unindexed;
 
+  private static final Set<String> CLOSED = Set.of("both", "left", "right", "neither");
+
   private final String where; // what an error calls its file
   private final Object stamp; // what tells that from another of the same name: Storage.stamp
   private final long[] firstHashes; // of the segments
@@ -138,7 +140,7 @@ final class Manifest {
     columns = (StructType) DataType.fromJson(written);
     check(
         node.path("unique").isBoolean() && node.path("build_s").isNumber()
-            && node.path("keys").isArray(),
+            && node.path("build_s").asDouble() >= 0 && node.path("keys").isArray(),
         "its fields 'unique', 'build_s' and 'keys' are not all there");
     unique = node.path("unique").asBoolean();
     condition = condition(node.path("condition"));
@@ -148,7 +150,9 @@ final class Manifest {
     }
     keys = node.path("keys").toString();
     long count = whole(node, "compared");
-    check(count == 0 || count == keyTypes.size(), "its keys are not those that are compared");
+    boolean isExact = keyTypes.size() == 1 && ColumnType.fits8Bytes(keyTypes.get(0));
+    check(
+        count == (isExact ? 0 : keyTypes.size()), "its keys are not those that are compared");
     compared = new DataType[(int) count];
     Arrays.setAll(
         compared,
@@ -157,7 +161,7 @@ final class Manifest {
     JsonNode ends = range.path("closed");
     rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;
     check(
-        range.path("names").size() == rangeColumns && (rangeColumns < 2 || ends.isTextual()),
+        range.path("names").size() == rangeColumns && (rangeColumns < 2 || CLOSED.contains(ends.asText())),
         "its field 'ranged' is neither of points nor of intervals");
     for (int i = 0; i < rangeColumns; i++) {
       rangeNames.add(range.path("names").path(i).asText());
@@ -165,6 +169,8 @@ final class Manifest {
       check(type.isTextual(), "its field 'ranged' has other types than bsjoin writes"); // as above
       rangeTypes.add(DataType.fromJson(type.toString()));
     }
+    check(
+        new HashSet<>(rangeTypes).size() <= 1, "its field 'ranged' has types that are not the same");
     closed = ends.asText("");
     ranged =
         rangeColumns == 0

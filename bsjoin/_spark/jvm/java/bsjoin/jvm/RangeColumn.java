@@ -93,6 +93,9 @@ final class RangeColumn {
         new RangeColumn(
             inner.column, sum.dataType(), moved, inner.least.max(range[0].subtract(moved)),
             inner.greatest.min(range[1].subtract(moved)));
+    if (found.least.compareTo(found.greatest) > 0) {
+      return null; // each sum overflows
+    }
     return found.isLimited && sum.dataType() instanceof DecimalType ? null : found;
   }
 
@@ -122,7 +125,7 @@ final class RangeColumn {
       boolean isExact =
           type instanceof TimestampNTZType
               || type instanceof TimestampType
-                  && (Math.abs(micros) < DAY || isFixed(sum));
+                  && (micros > -DAY && micros < DAY || isFixed(sum));
       return isExact ? BigDecimal.valueOf(micros) : null;
     }
     return null;

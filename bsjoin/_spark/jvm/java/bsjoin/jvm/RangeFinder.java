@@ -64,7 +64,7 @@ public final class RangeFinder extends Finder {
         stop = high == Long.MAX_VALUE ? end : points.aboveFrom(high, row, end);
         return rows(key + row, stop - row);
       }
-      stop = points.above(high, row, end);
+      stop = points.above(high, begin, end);
     }
     this.low = low;
     this.high = high;

@@ -77,7 +77,8 @@ record StoredRows(TableIdentity table, int version, DataType[] types)
       public ColumnarBatch get() {
         ColumnVector[] shown = columns.clone();
         for (int i = 0; i < shown.length; i++) {
-          shown[i] = columns[i] instanceof Column column ? column.from(begin) : columns[i];
+          shown[i] =
+              columns[i] instanceof Column column ? column.from(begin, end - begin) : columns[i];
         }
         return new ColumnarBatch(shown, end - begin);
       }

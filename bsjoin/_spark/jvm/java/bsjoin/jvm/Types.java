@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
@@ -27,7 +28,7 @@ final class Types {
 
   /** Whether the values take all of 64 bits. */
   static boolean isFull(DataType type) {
-    return type instanceof LongType || isTimestamp(type);
+    return type instanceof LongType || type instanceof DayTimeIntervalType || isTimestamp(type);
   }
 
   /** Digits after the point. */
