@@ -343,7 +343,7 @@ MUTANTS = (
     _java("keys of one hash are equal", "Finder", "if (!same) {", "if (!same && row < 0) {",
           "one-hash"),
     _java("a start at the limit of a range belongs to it", "RangeFinder",
-          "points.above(high, row, end)", "points.notBelow(high, row, end)",
+          "points.above(high, begin, end)", "points.notBelow(high, begin, end)",
           "intervals"),
     _java("a limit between two negative codes is that above", "RangeBound",
           "Math.floorDiv(code, per)", "code / per",
