@@ -65,10 +65,9 @@ public abstract class Finder implements Serializable, Cloneable {
     return longestRun <= 1;
   }
 
-  /** Whether it finds rows by one integer or text alone, in one version. */
+  /** Whether the key is one integer or text. */
   final boolean isByOneKey() {
-    boolean isText = compared.length == 1 && compared[0] instanceof StringType;
-    return this instanceof KeyFinder && (isInteger || isText) && !follows();
+    return isInteger || compared.length == 1 && compared[0] instanceof StringType;
   }
 
   /** How many rows may be found for a row of the stream. */

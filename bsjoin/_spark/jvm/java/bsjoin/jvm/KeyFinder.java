@@ -4,12 +4,11 @@ import org.apache.spark.sql.catalyst.InternalRow;
 
 /** Finds the rows with equal keys. */
 public final class KeyFinder extends Finder {
+  private transient KeysAhead.Keys ahead; // null: keys are found when they are asked for
 
   KeyFinder(IndexJoin join) {
     super(join);
   }
-
-  private transient KeysAhead.Keys ahead; // null: keys are found when they are asked for
 
   /** Let these find the keys of the next iterator, which is opened in this task. */
   void find(KeysAhead.Keys keys) {
@@ -18,7 +17,12 @@ public final class KeyFinder extends Finder {
 
   @Override
   long firstOf(long search) {
-    return ahead == null ? super.firstOf(search) : ahead.first(search, version());
+    return ahead == null ? alone(search) : ahead.first(search, this);
+  }
+
+  /** The same, of a key that was not found ahead. */
+  long alone(long search) {
+    return super.firstOf(search);
   }
 
   public long first(long search) {

@@ -101,10 +101,10 @@ final class KeysAhead implements Serializable {
      * The reference of the first row with a key, or of a text with a hash; {@link Version#MISSING} if
      * there is none.
      */
-    long first(long key, Version version) {
+    long first(long key, KeyFinder finder) {
       asked++;
       if (searched > MANY && asked < searched / 4) {
-        return alone(key, version); // most rows are dropped before
+        return finder.alone(key); // most rows are dropped before
       }
       do {
         for (; at < count; at++) {
@@ -112,12 +112,8 @@ final class KeysAhead implements Serializable {
             return found[at];
           }
         }
-      } while (advance(version));
-      return alone(key, version); // it is none of these rows'
-    }
-
-    private long alone(long key, Version version) {
-      return isText ? version.find(key) : version.findInteger(key);
+      } while (advance(finder.version()));
+      return finder.alone(key); // it is none of these rows'
     }
 
     private void open() {

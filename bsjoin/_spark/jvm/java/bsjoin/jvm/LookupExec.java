@@ -301,7 +301,8 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
     isColumn &= isHash == isText;
     boolean pays = isColumnar || lookup.indexBytes > CACHED; // rows are copied first
-    if (!isColumn || !lookup.finder.isByOneKey() || !pays) {
+    boolean isOne = lookup.finder.isByOneKey() && !lookup.finder.follows();
+    if (!isColumn || !isOne || !pays || !(lookup.finder instanceof KeyFinder finder)) {
       return;
     }
     List<Read> reads = new ArrayList<>();
@@ -309,7 +310,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     int place = 0;
     for (Attribute column : Scala.list(input)) {
       if (column.exprId().equals(((AttributeReference) key).exprId())) {
-        joins.add(new KeysAhead((KeyFinder) lookup.finder, place, key.dataType(), reads));
+        joins.add(new KeysAhead(finder, place, key.dataType(), reads));
         return;
       }
       place++;
