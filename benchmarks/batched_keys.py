@@ -30,7 +30,7 @@ from benchmarks.harness.text import figure_lines, table_lines
 from benchmarks.harness.timing import check_joins, ratio, time_joins
 from benchmarks.planned_bulk import checked
 from benchmarks.runtimes import STEP
-from bsjoin._spark.jvm.jar import jar
+from bsjoin.runtimes.jvm.jar import jar
 
 _ONE, _BATCH = "one by one", "in stages, 1000"
 _COLUMNS = "in stages with columns, 1000"

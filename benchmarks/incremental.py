@@ -32,7 +32,7 @@ from benchmarks.harness.spark import (
 from benchmarks.harness.timing import check_joins, ratio, seconds_of
 from benchmarks.jobs.database import per_batch, per_record
 from benchmarks.jobs.job import Job, Step
-from bsjoin.shared import CacheLimits, HostCache, State
+from bsjoin.cache import CacheLimits, HostCache, State
 
 EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"

@@ -105,7 +105,7 @@ def _by_jdbc(url: str, count: int, stream: DataFrame) -> DataFrame:
 
 def _ways(url: str, count: int) -> dict[str, Join]:
     ours, job = partial(_cached, url, count), _first(count)
-    apart = {"python.chains": "false", "python.handover": "keys"}
+    apart = {"python.chains": "false", "python.transfer": "keys"}
     ways = {
         STAGE: ours,
         APART: with_settings(apart, ours),

@@ -39,7 +39,7 @@ QUIET = "bsjoin, JVM, without figures"
 APART, SILENT = "bsjoin, Python, a stage each", "bsjoin, Python, without figures"
 """Joins in Python workers by default share a stage: :data:`PYTHON`."""
 
-_APART = {"runtime": "python", "python.handover": "keys"}
+_APART = {"runtime": "python", "python.transfer": "keys"}
 
 LENGTHS = (1, 2, 4, 6)
 BATCH, FILES = 10_000, 2
@@ -114,7 +114,7 @@ class Chain:
 
     def quiet(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
         """The same without the figures that bsjoin.progress shows."""
-        with patch("bsjoin._spark.planning.is_reported", lambda stream: False):
+        with patch("bsjoin.runtimes.apply.is_reported", lambda stream: False):
             return self.ours(count, dependent, stream)
 
     def theirs(self, hint: str, count: int, dependent: bool, stream: DataFrame) -> DataFrame:

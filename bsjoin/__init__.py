@@ -16,23 +16,23 @@ from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
     from bsjoin import sources
-    from bsjoin._api import join
     from bsjoin._cycles import Cycles, cycles
-    from bsjoin._progress import progress
-    from bsjoin._progress_records import (
+    from bsjoin._join import join
+    from bsjoin._reporting import reporting
+    from bsjoin.conditions import AsOf, Band, Overlaps, Within
+    from bsjoin.metrics.progress import progress
+    from bsjoin.metrics.records import (
         CacheProgress,
         CycleProgress,
         PartitionProgress,
         PlacementProgress,
     )
-    from bsjoin._refreshes import RefreshProgress
-    from bsjoin._reporting import reporting
-    from bsjoin._spark.chain import explain
-    from bsjoin._spark.jvm.jar import jar
-    from bsjoin.conditions import AsOf, Band, Overlaps, Within
-    from bsjoin.hotspot import Hash, HotSpot
+    from bsjoin.metrics.refreshes import RefreshProgress
     from bsjoin.options import Full, Incremental
-    from bsjoin.store import Stats
+    from bsjoin.partitioning import Hash, HotSpot
+    from bsjoin.planner.chain import explain
+    from bsjoin.runtimes.jvm.jar import jar
+    from bsjoin.storage import Stats
     from bsjoin.table import BatchTable, Version
 
 __all__ = [
@@ -69,27 +69,28 @@ _HOMES = {
     "AsOf": "bsjoin.conditions",
     "Band": "bsjoin.conditions",
     "BatchTable": "bsjoin.table",
-    "CacheProgress": "bsjoin._progress_records",
-    "CycleProgress": "bsjoin._progress_records",
+    "CacheProgress": "bsjoin.metrics.records",
+    "CycleProgress": "bsjoin.metrics.records",
     "Cycles": "bsjoin._cycles",
     "Full": "bsjoin.options",
-    "Hash": "bsjoin.hotspot",
-    "HotSpot": "bsjoin.hotspot",
+    "Hash": "bsjoin.partitioning",
+    "HotSpot": "bsjoin.partitioning",
     "Incremental": "bsjoin.options",
     "Overlaps": "bsjoin.conditions",
-    "PartitionProgress": "bsjoin._progress_records",
-    "PlacementProgress": "bsjoin._progress_records",
-    "RefreshProgress": "bsjoin._refreshes",
-    "Stats": "bsjoin.store",
+    "PartitionProgress": "bsjoin.metrics.records",
+    "PlacementProgress": "bsjoin.metrics.records",
+    "RefreshProgress": "bsjoin.metrics.refreshes",
+    "Stats": "bsjoin.storage",
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",
     "cycles": "bsjoin._cycles",
-    "explain": "bsjoin._spark.chain",
-    "jar": "bsjoin._spark.jvm.jar",
-    "join": "bsjoin._api",
-    "progress": "bsjoin._progress",
+    "explain": "bsjoin.planner.chain",
+    "jar": "bsjoin.runtimes.jvm.jar",
+    "join": "bsjoin._join",
+    "progress": "bsjoin.metrics.progress",
     "reporting": "bsjoin._reporting",
 }
+_WITHOUT_SPARK = {"bsjoin.conditions", "bsjoin.options", "bsjoin.partitioning", "bsjoin.storage"}
 
 
 def __getattr__(name: str) -> Any:
@@ -97,6 +98,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("bsjoin.sources")
     if name not in _HOMES:
         raise AttributeError(f"module 'bsjoin' has no attribute {name!r}")
+    if _HOMES[name] not in _WITHOUT_SPARK:
+        importlib.import_module("bsjoin.spark")  # which says what to do where there is none
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

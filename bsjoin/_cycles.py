@@ -9,27 +9,27 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from bsjoin._api import join_by
-from bsjoin._plan import RoutePlan
-from bsjoin._progress import ObservedProgress, route
-from bsjoin._spark.arguments import JoinCall
-from bsjoin._spark.observing import Cycle
-from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe
-from bsjoin._spark.steering import Steering
+from bsjoin._join import join_by
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
-from bsjoin.hotspot import Hash, HotSpot
+from bsjoin.metrics.observing import Cycle
+from bsjoin.metrics.progress import ObservedProgress, route
 from bsjoin.options import Full, Incremental
+from bsjoin.partitioning import Hash, HotSpot
+from bsjoin.plan import RoutePlan
+from bsjoin.planner.arguments import JoinCall
+from bsjoin.runtimes.steering import Steering
 from bsjoin.sources.protocol import Source
+from bsjoin.spark.session import default_parallelism, is_connect, is_dataframe
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bsjoin._spark.arguments import JoinType
-    from bsjoin._spark.columns import On
-    from bsjoin._spark.placing import Placing
-    from bsjoin.hotspot.relieving import Splits
+    from bsjoin.partitioning.relieving import Splits
+    from bsjoin.placement import Placing
+    from bsjoin.planner.arguments import JoinType
+    from bsjoin.planner.columns import On
     from scheduling import Policy
     from scheduling.scalers import Scaler
     from scheduling.spark import CycleContext, Placement
@@ -119,7 +119,7 @@ class Cycles:
             yield None
             return
         if self._placing is None:
-            from bsjoin._spark.placing import Placing
+            from bsjoin.placement import Placing
 
             self._placing = Placing(
                 stream.sparkSession, self.placement, self.scaler, self.call.partition
@@ -224,7 +224,7 @@ def cycles(
             "table, partition=...), which works under Spark Connect, too"
         )
     if placement is not None or scaler is not None:
-        from bsjoin._spark.placing import check_placing
+        from bsjoin.placement import check_placing
 
         check_placing(placement, scaler)
     return Cycles(batch, sink, call, cache, placement, scaler)

@@ -17,20 +17,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from bsjoin._batch_figures import observed_batches
-from bsjoin._json_records import to_json
-from bsjoin._progress import ObservedProgress, is_idle, progress
-from bsjoin._refreshes import error_text
-from bsjoin._spark import reports
-from bsjoin._spark.counted import counted, tagged
-from bsjoin._spark.session import (
-    MicroBatch,
-    is_dataframe,
-    is_for_a_query,
-    retained,
-    running,
-)
 from bsjoin.errors import ArgumentError
+from bsjoin.metrics import reports
+from bsjoin.metrics.counted import counted, tagged
+from bsjoin.metrics.foreach_batch import observed_batches
+from bsjoin.metrics.json_records import to_json
+from bsjoin.metrics.progress import ObservedProgress, is_idle, progress
+from bsjoin.metrics.refreshes import error_text
+from bsjoin.spark.session import MicroBatch, is_dataframe, is_for_a_query, retained, running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from bsjoin.errors import ArgumentError, suggest
-from bsjoin.sort_order import SortOrder, sort_orders
-from bsjoin.widths import (
+from bsjoin.values.sort_order import SortOrder, sort_orders
+from bsjoin.values.widths import (
     Width,
     as_width,
     is_duration,

@@ -12,10 +12,10 @@
     │   └── LookupFailedError           a look-up and all its retries failed
     ├── WorkerEnvironmentError          the workers' Python cannot run bsjoin
     └── StoreError                      the stored table cannot be used
-        ├── NotATableError              the path holds no table
-        ├── OtherKeysError              the table was built for other keys or columns
+        ├── TableNotFoundError          the path holds no table
+        ├── TableMismatchError          the table was built for other keys or columns
         ├── DamagedTableError           a file differs from what was written
-        ├── VersionGoneError            the requested version was vacuumed
+        ├── VersionNotFoundError        the requested version was vacuumed
         ├── StaleTableError             the table was not refreshed within max_staleness
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
@@ -31,6 +31,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -43,20 +44,25 @@ __all__ = [
     "DuplicateKeyError",
     "KeyTypeError",
     "LookupFailedError",
-    "NotATableError",
     "NotFollowedWarning",
     "NotReportedWarning",
-    "OtherKeysError",
     "SourceError",
     "StaleTableError",
     "StoreAccessError",
     "StoreError",
     "StoreFullError",
-    "VersionGoneError",
+    "TableMismatchError",
+    "TableNotFoundError",
+    "VersionNotFoundError",
     "WorkerEnvironmentError",
     "cause_of",
 ]
 
+_RENAMED = {
+    "NotATableError": "TableNotFoundError",
+    "OtherKeysError": "TableMismatchError",
+    "VersionGoneError": "VersionNotFoundError",
+}
 _RAISED = re.compile(r"\b(bsjoin(?:\.\w+)+)\.(\w+): ")
 _END = re.compile(
     r"\n\s*at |\n(?:\n?Traceback |\n?During handling |\n?The above exception |\n?Driver stacktrace:"
@@ -125,14 +131,14 @@ class StoreError(BSJoinError):
     """The folder of a stored table cannot be used."""
 
 
-class NotATableError(StoreError):
+class TableNotFoundError(StoreError):
     """The path does not contain a table that bsjoin has written, or the table was changed.
 
     A manifest is validated before anything in it is used; the message names the invalid field.
     """
 
 
-class OtherKeysError(StoreError):
+class TableMismatchError(StoreError):
     """The stored table was built for other keys, or lacks a requested column."""
 
 
@@ -140,7 +146,7 @@ class DamagedTableError(StoreError):
     """A file of the table is missing, differs from its checksum, or has an invalid format."""
 
 
-class VersionGoneError(StoreError):
+class VersionNotFoundError(StoreError):
     """The requested version of the table no longer exists; it was vacuumed."""
 
 
@@ -183,6 +189,15 @@ class NotReportedWarning(UserWarning):
         >>> with warnings.catch_warnings():  # around the call of progress
         ...     warnings.simplefilter("ignore", NotReportedWarning)
     """
+
+
+def __getattr__(name: str) -> Any:
+    """An error under the name that it had in earlier releases."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = _RENAMED[name]
+    warnings.warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=2)
+    return globals()[new]
 
 
 def cause_of(exception: BaseException) -> BSJoinError | None:

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from bsjoin._secrets import described
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, suggest
+from bsjoin.values.durations import seconds
 
 __all__ = ["Full", "Incremental"]
 

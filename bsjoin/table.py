@@ -10,31 +10,31 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
-from bsjoin._refreshes import recorded
-from bsjoin._spark.arguments import JoinCall, key_list, probe_side, table_side
-from bsjoin._spark.char_columns import check_padded
-from bsjoin._spark.columns import names_of
-from bsjoin._spark.full_cache import FullCache
-from bsjoin._spark.jvm.catalog import name_table, relation
-from bsjoin._spark.observing import current_cycle, is_reported
-from bsjoin._spark.planning import plan_join
-from bsjoin._spark.refresh import start_refreshing
-from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
-from bsjoin._spark.session import active_session, needed_since_us
-from bsjoin._spark.storing import WantedTable, build_new, confirmed, ensure, refreshed
+from bsjoin.build.refresh import start_refreshing
+from bsjoin.build.storing import WantedTable, build_new, confirmed, ensure, refreshed
 from bsjoin.conditions import Condition
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.hotspot import Hash, HotSpot
+from bsjoin.metrics.observing import current_cycle, is_reported
+from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
-from bsjoin.store import Manifest, Stats, StorageLocation, builds, freshness, versions
-from bsjoin.store.temporary import temporary_location
+from bsjoin.partitioning import Hash, HotSpot
+from bsjoin.planner.arguments import JoinCall, key_list, probe_side, table_side
+from bsjoin.planner.char_columns import check_padded
+from bsjoin.planner.columns import names_of
+from bsjoin.planner.full_cache import FullCache
+from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve
+from bsjoin.runtimes.apply import plan_join
+from bsjoin.runtimes.jvm.catalog import name_table, relation
+from bsjoin.spark.session import active_session, needed_since_us
+from bsjoin.storage import Manifest, Stats, StorageLocation, builds, freshness, versions
+from bsjoin.storage.temporary import temporary_location
+from bsjoin.values.durations import seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from bsjoin._spark.arguments import JoinType
-    from bsjoin._spark.columns import On
+    from bsjoin.planner.arguments import JoinType
+    from bsjoin.planner.columns import On
 
 __all__ = ["BatchTable", "Version"]
 
@@ -138,8 +138,8 @@ class BatchTable:
             ColumnError, KeyTypeError: the keys, or a column's type, cannot be used; or a key of the
                 type CHAR(n) while ``spark.sql.readSideCharPadding`` is false.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice.
-            OtherKeysError: the path holds a table that was built for other keys; or ``df`` lacks
-                columns that a running query uses, or has them in other types.
+            TableMismatchError: the path holds a table that was built for other keys; or ``df``
+                lacks columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.
             StoreAccessError, StoreFullError: the path cannot be written to.
 
@@ -188,7 +188,7 @@ class BatchTable:
             The table, at its newest version.
 
         Raises:
-            NotATableError: there is no table at the path.
+            TableNotFoundError: there is no table at the path.
             DamagedTableError: a segment is not what was written; the error names it.
             StoreAccessError: the path cannot be read.
 
@@ -288,8 +288,8 @@ class BatchTable:
 
         Raises:
             ArgumentError, ColumnError, KeyTypeError: as in :func:`bsjoin.join`.
-            OtherKeysError: ``on`` or ``when`` is not what the table was built for.
-            NotATableError: the table was removed.
+            TableMismatchError: ``on`` or ``when`` is not what the table was built for.
+            TableNotFoundError: the table was removed.
             WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
 
         Complexity: O(1) for the call; then O(rows of the micro-batch), whatever the table's size.
@@ -332,7 +332,7 @@ class BatchTable:
             given: the DataFrame of the call, if the table is one.
 
         Raises:
-            OtherKeysError: another table has been built at its path since then.
+            TableMismatchError: another table has been built at its path since then.
         """
         manifest = versions.latest(self._location)
         built = BuiltTable(manifest, self.path)
@@ -368,7 +368,7 @@ class BatchTable:
 
         Raises:
             ArgumentError: it is not such a name.
-            NotATableError: the table was removed.
+            TableNotFoundError: the table was removed.
             StoreError: the URL of the table has a secret, which Spark would show.
             WorkerEnvironmentError: the session refuses the jar (:func:`bsjoin.jar`).
 
@@ -398,7 +398,7 @@ class BatchTable:
 
         Raises:
             ArgumentError: there is no active session.
-            NotATableError: the table was removed.
+            TableNotFoundError: the table was removed.
             StoreError, WorkerEnvironmentError: as for :meth:`register`.
 
         Example:
@@ -425,7 +425,7 @@ class BatchTable:
 
         Raises:
             ArgumentError: ``df`` is streaming or no DataFrame.
-            OtherKeysError: the keys differ, or a column is missing or has another type.
+            TableMismatchError: the keys differ, or a column is missing or has another type.
             KeyTypeError: a key is a CHAR(n) that this session reads without padding.
             DuplicateKeyError: the table is declared unique and ``df`` is not.
             StoreAccessError, StoreFullError: the version cannot be written.

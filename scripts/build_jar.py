@@ -20,7 +20,7 @@ __all__ = ["JarHook", "compiling"]
 
 def compiling(root: Path) -> ModuleType:
     """The module that compiles the jar, alone: what the package imports is not there."""
-    file = root / "bsjoin" / "_spark" / "jvm" / "compiling.py"
+    file = root / "bsjoin" / "runtimes" / "jvm" / "compiling.py"
     spec = spec_from_file_location("bsjoin_compiling", file)
     assert spec is not None
     assert spec.loader is not None

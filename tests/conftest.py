@@ -141,13 +141,13 @@ def people(spark: SparkSession) -> DataFrame:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The locations of the tables that are built, a refresh included."""
     seen: list[str] = []
-    build = bsjoin._spark.storing.build
+    build = bsjoin.build.storing.build
 
     def counted(df: DataFrame, begun: Any, *rest: object) -> object:
         seen.append(str(begun.location))
         return build(df, begun, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
+    monkeypatch.setattr(bsjoin.build.storing, "build", counted)
     return seen
 
 

@@ -40,19 +40,19 @@ from spark_samples import rows, soon, table_of, write_parquet, write_stream_file
 import bsjoin
 import bsjoin.table
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
-from bsjoin._spark import session as session_module
-from bsjoin._spark import workers
-from bsjoin._spark.chain import joins_of
-from bsjoin._spark.fingerprint import fingerprint, read_anew
 from bsjoin.errors import (
     ArgumentError,
     DamagedTableError,
-    NotATableError,
     NotFollowedWarning,
     NotReportedWarning,
-    OtherKeysError,
+    TableMismatchError,
+    TableNotFoundError,
     cause_of,
 )
+from bsjoin.planner.chain import joins_of
+from bsjoin.spark import session as session_module
+from bsjoin.spark import workers
+from bsjoin.spark.fingerprint import fingerprint, read_anew
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -123,9 +123,9 @@ def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) 
 def references_hold_as_after_sparks_own_join(spark: SparkSession, folder: Path) -> None:
     sides = Sides.of(spark)
     source = Model(folder / "model", pa.table({"k": [1, 2], "name": ["a", "b"]}))
-    handover = {"spark.bsjoin.python.handover": "rows"}
+    transfer = {"spark.bsjoin.python.transfer": "rows"}
     for runtime in ("python", "jvm"):
-        with configured(spark, {"spark.bsjoin.runtime": runtime, **handover}):
+        with configured(spark, {"spark.bsjoin.runtime": runtime, **transfer}):
             kinds = {"a chain": lambda stream: sides.ours(stream, two=True)}
             if runtime == "python":
                 kinds |= {"a range join": asof(sides), "incremental": incremental(sides, source)}
@@ -143,11 +143,11 @@ def references_to_the_table_hold_as_after_sparks_own_join(
 ) -> None:
     """But for a column with another name, which is an error, as is the table's key."""
     known = dict[object, object]()
-    for runtime, handover in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
-        handed = {"spark.bsjoin.runtime": runtime, "spark.bsjoin.python.handover": handover}
+    for runtime, transfer in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
+        handed = {"spark.bsjoin.runtime": runtime, "spark.bsjoin.python.transfer": transfer}
         with configured(spark, handed):
             kinds = table_kinds(spark, folder)
-            assert table_differences(kinds, known, renamed_are_refused=True) == [], handover
+            assert table_differences(kinds, known, renamed_are_refused=True) == [], transfer
             stream, table = spark.range(3).toDF("k"), table_of(spark, 1)
             joined = bsjoin.join(stream, table, "k", "left")
             for use in (joined.select, joined.drop):
@@ -231,13 +231,13 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
     write_parquet(source / "0.parquet", k=pa.array([1, 2]), v=["a", "b"])
     stream = spark.range(4).withColumnRenamed("id", "k")
     built: list[object] = []
-    build = bsjoin._spark.storing.build
+    build = bsjoin.build.storing.build
 
     def counted(*arguments: object) -> object:
         built.append(arguments)
         return build(*arguments)  # type: ignore[arg-type]
 
-    bsjoin._spark.storing.build = counted  # type: ignore[assignment]
+    bsjoin.build.storing.build = counted  # type: ignore[assignment]
     try:
         for expected in (1, 1):
             batch = spark.read.schema("k long, v string").parquet(str(source))
@@ -251,7 +251,7 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
         assert rows(joined) == [(1, "a"), (2, "b"), (3, "c")]
         assert len(built) == 2
     finally:
-        bsjoin._spark.storing.build = build
+        bsjoin.build.storing.build = build
 
 
 def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> None:
@@ -263,7 +263,7 @@ def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> 
     query = table.join(stream).writeStream.format("memory").queryName("connect_keeps").start()
     try:
         query.processAllAvailable()
-        with pytest.raises(OtherKeysError, match=r"running queries use the columns \['v'\]"):
+        with pytest.raises(TableMismatchError, match=r"running queries use the columns \['v'\]"):
             BatchTable.build(spark.range(4).withColumnRenamed("id", "k"), on="k", path=folder / "t")
         assert table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more")) == 2
         (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
@@ -549,7 +549,7 @@ def errors_come_at_the_call(spark: SparkSession, folder: Path) -> None:
     waiting = table.join(stream)
     table.refresh(table_of(spark, 3))
     assert table.vacuum(older_than=0) == [1]
-    with pytest.raises(Exception, match="VersionGoneError"):
+    with pytest.raises(Exception, match="VersionNotFoundError"):
         waiting.collect()
 
 
@@ -606,7 +606,7 @@ def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -
             spark.sql("INSERT INTO bsjoin.customers VALUES (9, 9)")
         with pytest.raises(PySparkException) as caught:
             rows(spark.table(f"bsjoin.`{folder}`"))
-        assert isinstance(cause_of(caught.value), NotATableError)
+        assert isinstance(cause_of(caught.value), TableNotFoundError)
     finally:
         spark.conf.unset("spark.bsjoin.table.customers")
 

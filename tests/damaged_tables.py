@@ -25,11 +25,11 @@ from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.errors import DamagedTableError
-from bsjoin.store import StorageLocation, versions
-from bsjoin.store.checksums import checksum
-from bsjoin.worker import full_cache
-from bsjoin.worker.chain import joined
-from bsjoin.worker.open_table import OpenTable
+from bsjoin.runtimes.python.worker import full_cache
+from bsjoin.runtimes.python.worker.chain import joined
+from bsjoin.runtimes.python.worker.open_table import OpenTable
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.checksums import checksum
 
 __all__ = [
     "TABLES",

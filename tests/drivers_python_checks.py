@@ -61,7 +61,7 @@ def main(connect: bool) -> None:
         assert joined(other) == wanted
         told = spark.newSession()
         told.conf.set(SETTING, "somewhere")
-        bsjoin._spark.workers._prefer_drivers_python(told)
+        bsjoin.spark.workers._prefer_drivers_python(told)
         assert told.conf.get(SETTING) == "somewhere"
     print("a newcomer's session: right", flush=True)
     spark.stop()

@@ -10,7 +10,7 @@ import sys
 from sessions import SETTINGS, session
 
 import bsjoin
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 if __name__ == "__main__":
     quiet = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

@@ -1,9 +1,9 @@
 """Small stored tables of every kind, as releases have written them.
 
-``python -m tests.golden_tables`` writes those of this checkout to ``tests/store/golden``, an
+``python -m tests.golden_tables`` writes those of this checkout to ``tests/storage/golden``, an
 archive named after the version: for each kind the folder of the table; and ``expected.json``, the
 result of a join with it, computed by Spark's own join. Run it once for a release. What is there is
-kept: later releases have to read it (``bsjoin/store/format.md``).
+kept: later releases have to read it (``bsjoin/storage/format.md``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bsjoin.conditions import Condition
 
 __all__ = ["FOLDER", "GOLDEN", "KINDS", "Kind", "joined", "unpacked", "write"]
 
-FOLDER = Path(__file__).parent / "store" / "golden"
+FOLDER = Path(__file__).parent / "storage" / "golden"
 _ENDING = ".tar.xz"
 GOLDEN = sorted(path.name.removesuffix(_ENDING) for path in FOLDER.glob(f"*{_ENDING}"))
 """The versions of bsjoin whose tables are kept."""

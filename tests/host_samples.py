@@ -31,7 +31,7 @@ needs_containers = pytest.mark.skipif(
 def environment(temp: Path, **more: str) -> dict[str, str]:
     """What a process needs that has its own folder for temporary files."""
     tests = ROOT / "tests"
-    found = [str(folder) for folder in (ROOT, tests, tests / "shared", tests / "store")]
+    found = [str(folder) for folder in (ROOT, tests, tests / "cache", tests / "storage")]
     return {**os.environ, "TMPDIR": str(temp), "PYTHONPATH": os.pathsep.join(found), **more}
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import types as T  # noqa: N812
 from stored_tables import put, store
 
 from bsjoin import Band, BatchTable, Overlaps
-from bsjoin._spark.keys import table_key
-from bsjoin.store import StorageLocation
+from bsjoin.planner.keys import table_key
+from bsjoin.storage import StorageLocation
 
 __all__ = [
     "KINDS",

@@ -22,8 +22,9 @@ from spark_samples import rows, soon
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin._spark import build, interrupts, merging
-from bsjoin.store import versions
+from bsjoin.build import job, merging
+from bsjoin.spark import interrupts
+from bsjoin.storage import versions
 
 _LATE_S = 3  # what a task that is not ended at once would write
 _TIMEOUT_S = 120
@@ -95,7 +96,7 @@ def at(module: Any, name: str, *, after: bool = False) -> Moment:
 
 
 MOMENTS: dict[str, Moment] = {
-    "as it begins": at(build, "check_workers"),
+    "as it begins": at(job, "check_workers"),
     "during the tasks": during_the_tasks,
     "during the merge": when_there_is("*.arrow"),
     "as it is published": at(versions, "publish"),
@@ -251,7 +252,7 @@ CHECKS = checks_apart.named(
 
 
 def main() -> None:
-    build.RUN_BYTES = merging.RUN_BYTES = 1  # small runs, merged by tasks
+    job.RUN_BYTES = merging.RUN_BYTES = 1  # small runs, merged by tasks
     settings = {**sessions.SETTINGS, "spark.sql.execution.arrow.maxRecordsPerBatch": "10"}
     spark = sessions.session("local[2]", settings)
     if sys.argv[1:2] == ["killed"]:

@@ -1,4 +1,4 @@
-"""A reader of stored tables that was written from ``bsjoin/store/format.md`` alone.
+"""A reader of stored tables that was written from ``bsjoin/storage/format.md`` alone.
 
 It shares no code with bsjoin, so that what the page leaves out, or says wrongly, is found. It reads
 the files with NumPy only, one row at a time, and trusts them.
@@ -20,7 +20,7 @@ import xxhash
 
 __all__ = ["PAGE", "PageReader", "rows_of", "tables_of"]
 
-PAGE = Path(__file__).parent.parent / "bsjoin" / "store" / "format.md"
+PAGE = Path(__file__).parent.parent / "bsjoin" / "storage" / "format.md"
 _SIGN = 1 << 63
 _NAN = 0x7FF8000000000000
 _DTYPES = {"int64": np.int64, "int32": np.int32, "uint8": np.uint8, "uint64": np.uint64}

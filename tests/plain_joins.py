@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from sessions import configured
 
 from bsjoin import BatchTable
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 __all__ = [
     "CODE",

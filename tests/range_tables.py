@@ -16,7 +16,7 @@ from range_kinds import HIGH, KINDS, LOW, Kind, When
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin._plan import (
+from bsjoin.plan import (
     JoinPlan,
     Output,
     Runtime,
@@ -26,7 +26,9 @@ from bsjoin._plan import (
     StagePlan,
     StoredTable,
 )
-from bsjoin.store import (
+from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS
+from bsjoin.runtimes.python.worker.chain import NOTE, joined
+from bsjoin.storage import (
     RangeColumns,
     RunInfo,
     RunRows,
@@ -35,8 +37,6 @@ from bsjoin.store import (
     write_run,
     write_segment,
 )
-from bsjoin.worker.batch_sizes import MOST_ROWS
-from bsjoin.worker.chain import NOTE, joined
 
 __all__ = [
     "HASHES",

@@ -22,8 +22,8 @@ from spark_samples import table_of, write_parquet
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin._spark import reports
 from bsjoin.errors import NotReportedWarning
+from bsjoin.metrics import reports
 
 
 def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> None:
@@ -36,7 +36,7 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
     def inside(batch: DataFrame, number: int) -> None:
         import threading
 
-        import bsjoin._spark.storing as storing
+        import bsjoin.build.storing as storing
 
         builds = vars(storing).setdefault("builds_of_a_test", [])
         if not builds:
@@ -169,7 +169,7 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
     def inside(batch: DataFrame, number: int) -> None:
         import time
 
-        from bsjoin._spark.session import needed_since_us
+        from bsjoin.spark.session import needed_since_us
 
         right = batch.sparkSession.read.schema("k long, v string").parquet(files)
         if number:

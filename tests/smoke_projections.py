@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured, session
 
 import bsjoin
-from bsjoin._spark.chain import joins_of
+from bsjoin.planner.chain import joins_of
 
 __all__ = ["check"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bsjoin.store import KeyColumn, Manifest, StorageLocation, write_segment, write_unindexed
-from bsjoin.store.manifest import compared_fields
+from bsjoin.storage import KeyColumn, Manifest, StorageLocation, write_segment, write_unindexed
+from bsjoin.storage.manifest import compared_fields
 
 
 def store(

@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, rows, table_of
 
 from bsjoin import BatchTable, options
-from bsjoin._spark import jvm
-from bsjoin._spark.jvm import catalog
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
     DamagedTableError,
-    NotATableError,
-    OtherKeysError,
     StoreAccessError,
     StoreError,
-    VersionGoneError,
+    TableMismatchError,
+    TableNotFoundError,
+    VersionNotFoundError,
     WorkerEnvironmentError,
     cause_of,
 )
-from bsjoin.store import StorageLocation, versions
-from bsjoin.store.addresses import address_of
-from bsjoin.store.copies import HostCopies
-from bsjoin.store.versioned_folder import Activation
+from bsjoin.runtimes import jvm
+from bsjoin.runtimes.jvm import catalog
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.addresses import address_of
+from bsjoin.storage.copies import HostCopies
+from bsjoin.storage.versioned_folder import Activation
 
 _TYPES = (
     "id % 2 = 0 AS flag",
@@ -215,7 +215,7 @@ class TestDoors:
     )  # fmt: skip
     def test_paths_are_those_of_python(self, spark: SparkSession, given: str) -> None:
         try:
-            expected = (NotATableError, f"'{address_of(given)}' holds no table")
+            expected = (TableNotFoundError, f"'{address_of(given)}' holds no table")
         except StoreError:
             expected = (StoreError, given.removeprefix("dbfs:"))
         fails(expected[0], lambda: spark.read.format("bsjoin").load(given), expected[1])
@@ -382,7 +382,7 @@ class TestVersions:
         table.refresh(table_of(spark, 3))
         assert {row.v for row in pinned.collect()} == {2}
         for version in ("7", "0", "'one'"):
-            kind = VersionGoneError if version in ("7", "0") else ArgumentError
+            kind = VersionNotFoundError if version in ("7", "0") else ArgumentError
             fails(kind, lambda v=version: found(f"VERSION AS OF {v}"), table.path)
 
     def test_a_version_that_is_gone(
@@ -392,7 +392,7 @@ class TestVersions:
         table.refresh(table_of(spark, 2))
         assert table.vacuum(older_than=0) == [1]
         fails(DamagedTableError, first.collect, table.path, "was the version vacuumed")
-        fails(VersionGoneError, lambda: spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1"))
+        fails(VersionNotFoundError, lambda: spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1"))
 
     def test_a_table_that_is_built_again_is_never_mixed_up(
         self, spark: SparkSession, table: BatchTable, customers: str
@@ -403,7 +403,7 @@ class TestVersions:
         StorageLocation.of(table.path).remove("")
         BatchTable.build(table_of(spark, 5, keys=9), on="k", path=table.path)
         cause = failure(old)
-        assert type(cause) is VersionGoneError if cause else rows(old) == new
+        assert type(cause) is VersionNotFoundError if cause else rows(old) == new
         assert rows(spark.table(customers)) == new
 
     def test_joins_with_a_table_that_is_built_again_are_planned_anew(
@@ -416,7 +416,12 @@ class TestVersions:
         StorageLocation.of(table.path).remove("")
         BatchTable.build(table_of(spark, 2), on="k", path=table.path)
         for old in (joined, pinned):
-            fails(VersionGoneError, lambda df=old: df.limit(1).collect(), "built again", table.path)
+            fails(
+                VersionNotFoundError,
+                lambda df=old: df.limit(1).collect(),
+                "built again",
+                table.path,
+            )
         new = stream.join(spark.table(customers), "k")
         assert {row.v for row in new.collect()} == {2}
 
@@ -430,7 +435,7 @@ class TestVersions:
         old = spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1")
         assert old.columns == ["k", "v"]
         BatchTable.build(spark.range(3).selectExpr("id AS k", "'x' AS v"), on="k", path=table.path)
-        fails(OtherKeysError, first.select("v").collect, "'v'", table.path, "string", "for int")
+        fails(TableMismatchError, first.select("v").collect, "'v'", table.path, "string", "for int")
 
     def test_micro_batches_and_their_replays(
         self, spark: SparkSession, feed: Feed, table: BatchTable
@@ -504,8 +509,8 @@ class TestRefusals:
             with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
                 spark.sql(f"SELECT * FROM {name}")
         for path in (tmp_path, tmp_path / "nothing"):
-            fails(NotATableError, lambda p=path: spark.table(f"bsjoin.`{p}`"), f"'{path}'")
-            fails(NotATableError, lambda p=path: spark.read.format("bsjoin").load(str(p)))
+            fails(TableNotFoundError, lambda p=path: spark.table(f"bsjoin.`{p}`"), f"'{path}'")
+            fails(TableNotFoundError, lambda p=path: spark.read.format("bsjoin").load(str(p)))
         fails(StoreAccessError, lambda: spark.table(f"bsjoin.`{tmp_path / 'file'}`"), "directory")
         with pytest.raises(PySparkException, match="needs the path of a table"):
             spark.read.format("bsjoin").load()
@@ -515,11 +520,11 @@ class TestRefusals:
     ) -> None:
         old = spark.table(customers)
         StorageLocation.of(table.path).remove("")
-        fails(NotATableError, lambda: spark.table(customers), table.path)
-        fails(VersionGoneError, old.collect, table.path, "it was removed")
-        with pytest.raises(NotATableError):
+        fails(TableNotFoundError, lambda: spark.table(customers), table.path)
+        fails(VersionNotFoundError, old.collect, table.path, "it was removed")
+        with pytest.raises(TableNotFoundError):
             table.register(spark, "again")
-        with pytest.raises(NotATableError):
+        with pytest.raises(TableNotFoundError):
             table.to_df(spark)
 
     @pytest.mark.parametrize(
@@ -588,7 +593,7 @@ class TestRefusals:
 
     def test_another_format_is_not_damage(self, spark: SparkSession, table: BatchTable) -> None:
         change(Path(table.path), lambda data: data.update(format=2))
-        fails(NotATableError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
+        fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
 
 
 def test_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:
@@ -598,7 +603,7 @@ def test_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:
     for read in (spark.table("bsjoin.remote"), spark.table(f"bsjoin.`{url}`"), table.to_df(spark)):
         assert rows(read) == [(k, 1) for k in range(4)]
     assert rows(spark.sql("SELECT v FROM bsjoin.remote WHERE k = 2")) == [(1,)]
-    fails(NotATableError, lambda: spark.table(f"bsjoin.`{url}-not`"), f"{url}-not")
+    fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{url}-not`"), f"{url}-not")
 
 
 def test_copies_of_old_versions_are_removed(

@@ -16,7 +16,7 @@ from spark_samples import Feed, files, table_of
 import bsjoin
 from bsjoin import BatchTable, Incremental, errors
 from bsjoin.errors import BSJoinError, cause_of
-from bsjoin.worker.loading import CircuitOpenError
+from bsjoin.runtimes.python.worker.loading import CircuitOpenError
 
 CLASSES = [getattr(errors, name) for name in errors.__all__ if name != "cause_of"]
 MESSAGE = "the table 'a: b' is gone: at last\nin two lines, bsjoin says"
@@ -55,7 +55,7 @@ def test_it_is_read_from_every_text(kind: type[BSJoinError], form: str) -> None:
     [
         "", "x", "bsjoin.errors", "bsjoin.errors.NoneOfOurs: x", "errors.SourceError: x",
         "bsjoin.errors.suggest: x", "bsjoin.nowhere.SourceError: x", "other.bsjoin: x",
-        "bsjoin.worker.loading.Loader: x", "bsjoin.errors.SourceError",
+        "bsjoin.runtimes.python.worker.loading.Loader: x", "bsjoin.errors.SourceError",
     ],
 )  # fmt: skip
 def test_there_is_none_in_another_text(text: str) -> None:
@@ -64,7 +64,7 @@ def test_there_is_none_in_another_text(text: str) -> None:
 
 
 def test_it_is_found_among_what_an_exception_was_raised_from() -> None:
-    first = errors.VersionGoneError("gone")
+    first = errors.VersionNotFoundError("gone")
     assert cause_of(first) is first
     for outer in (raised_from(first), raised_from(raised_from(first)), raised_while(first)):
         assert cause_of(outer) is first

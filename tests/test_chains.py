@@ -22,10 +22,10 @@ _KEYS = 12
 WAYS = {
     "jvm": {"runtime": "jvm"},
     "one stage": {"runtime": "python", "python__chains": "true"},
-    "keys": {"runtime": "python", "python__handover": "keys"},
+    "keys": {"runtime": "python", "python__transfer": "keys"},
     "rows, a stage each": {
         "runtime": "python",
-        "python__handover": "rows",
+        "python__transfer": "rows",
         "python__chains": "false",
     },
 }

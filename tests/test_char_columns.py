@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Within
-from bsjoin._spark.chain import joins_of
-from bsjoin._spark.char_columns import char_length, with_length
-from bsjoin._spark.resolve import BuiltTable
 from bsjoin.errors import KeyTypeError
+from bsjoin.planner.chain import joins_of
+from bsjoin.planner.char_columns import char_length, with_length
+from bsjoin.planner.resolve import BuiltTable
 
 pytestmark = pytest.mark.usefixtures("runtime")
 

@@ -17,8 +17,8 @@ from spark_samples import Feed, cycles
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, HotSpot, Incremental, Overlaps, Within
-from bsjoin._spark.columns import unused
 from bsjoin.errors import DuplicateKeyError
+from bsjoin.planner.columns import unused
 
 pytestmark = pytest.mark.usefixtures("runtime")
 

@@ -24,7 +24,7 @@ from sessions import configured
 
 import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
-from bsjoin._spark import placing
+from bsjoin import placement as placing
 from bsjoin.errors import ArgumentError
 from scheduling import (
     LBACE,
@@ -400,7 +400,7 @@ def test_what_did_not_run_did_not_run_elsewhere(
     ran_there: int,
 ) -> None:
     # A sink that does nothing is waited for.
-    monkeypatch.setattr("bsjoin._spark.observing._WAIT_S", 0.1)
+    monkeypatch.setattr("bsjoin.metrics.observing._WAIT_S", 0.1)
     ran = Ran(built, placement=Placement(policy=RoundRobin(), **AT_ONCE), sink=sink)
     ran.run(stream(spark))
     assert ran.cycles._placing is not None

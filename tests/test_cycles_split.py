@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from bsjoin import BatchTable, Hash, HotSpot
-from bsjoin._spark import placing
+from bsjoin import placement as placing
 from scheduling import LBACE, StStream
 from scheduling.spark import (
     Executor,

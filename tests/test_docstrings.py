@@ -26,19 +26,19 @@ import scheduling.errors
 import scheduling.policies
 import scheduling.simulate
 import scheduling.spark
-from bsjoin import hotspot, shared, store
-from bsjoin.store.range_index import RangeIndex
+from bsjoin import cache, partitioning, storage
+from bsjoin.storage.range_index import RangeIndex
 
-PUBLIC = (bsjoin, bsjoin.sources, hotspot, bsjoin.index, scheduling, scheduling.spark)
+PUBLIC = (bsjoin, bsjoin.sources, partitioning, bsjoin.index, scheduling, scheduling.spark)
 CONTRACTS = (
-    shared.HostCache,
-    shared.CacheLimits,
-    shared.Found,
-    store.Manifest,
-    store.Segment,
-    store.StorageLocation,
+    cache.HostCache,
+    cache.CacheLimits,
+    cache.Found,
+    storage.Manifest,
+    storage.Segment,
+    storage.StorageLocation,
     RangeIndex,
-    hotspot.Controller,
+    partitioning.Controller,
 )
 # Entry points: a user begins with these.
 WITH_EXAMPLE = {
@@ -76,9 +76,9 @@ WITH_EXAMPLE = {
     "scheduling.priced",
     "scheduling.spark.Placement",
     "scheduling.spark.Tier",
-    "shared.HostCache",
-    "store.RangeIndex",
-    "store.StorageLocation",
+    "cache.HostCache",
+    "storage.RangeIndex",
+    "storage.StorageLocation",
 }
 # A method that is documented by reference: to its protocol, or to a method with the same arguments.
 BY_REFERENCE = re.compile(r"(?:see|as|as in) :(?:class|meth):`", re.IGNORECASE)

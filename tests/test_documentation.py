@@ -36,11 +36,11 @@ MODULES += [
 ]
 # Modules whose examples need a session and a shop.
 WITH_SPARK = [
-    "bsjoin._api",
+    "bsjoin._join",
     "bsjoin._cycles",
-    "bsjoin._progress",
+    "bsjoin.metrics.progress",
     "bsjoin._reporting",
-    "bsjoin._spark.chain",
+    "bsjoin.planner.chain",
     "bsjoin.table",
 ]
 PAGE_LINES = 200  # at most, in the README

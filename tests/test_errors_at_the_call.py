@@ -29,7 +29,7 @@ def _no_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: object) -> None:
         raise AssertionError("the table was built before the call was checked")
 
-    monkeypatch.setattr("bsjoin._spark.storing.build", build)
+    monkeypatch.setattr("bsjoin.build.storing.build", build)
 
 
 @pytest.fixture
@@ -395,3 +395,9 @@ def test_a_calendar_interval_cannot_be_cached_and_is_named(frame: Frames) -> Non
     with pytest.raises(ColumnError) as error:
         bsjoin.join(frame(k="1"), frame(k="1", note="make_interval(1, 2)"))
     says(error, "'note'", "interval", "select=")
+
+
+@pytest.mark.parametrize("old", sorted(bsjoin.errors._RENAMED))
+def test_an_error_is_still_found_under_its_old_name(old: str) -> None:
+    with pytest.warns(DeprecationWarning, match=bsjoin.errors._RENAMED[old]):
+        assert getattr(bsjoin.errors, old) is getattr(bsjoin.errors, bsjoin.errors._RENAMED[old])

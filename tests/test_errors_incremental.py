@@ -25,7 +25,7 @@ from bsjoin.errors import (
     SourceError,
 )
 from bsjoin.sources.invalidation import InvalidationLog, key_table, logs_of, register
-from bsjoin.store import StorageLocation
+from bsjoin.storage import StorageLocation
 
 CACHE = Incremental(max_rows=10)
 

@@ -13,7 +13,7 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
-from bsjoin.errors import NotATableError, StoreAccessError, StoreError
+from bsjoin.errors import StoreAccessError, StoreError, TableNotFoundError
 
 TABLE = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
 
@@ -84,7 +84,7 @@ def test_a_folder_for_the_cache_that_cannot_be_created_is_named_by_the_worker(
 
 @pytest.mark.parametrize("path", ["/nowhere/at/all", "/proc/bsjoin/table"])
 def test_a_path_that_is_not_there_holds_no_table(spark: SparkSession, path: str) -> None:
-    with pytest.raises(NotATableError, match="holds no table"):
+    with pytest.raises(TableNotFoundError, match="holds no table"):
         BatchTable.open(path)
 
 

@@ -22,17 +22,17 @@ from spark_samples import Feed, files, soon
 
 import bsjoin
 from bsjoin import BatchTable, Full, Stats
-from bsjoin._spark import run_writer as run_writer_module
+from bsjoin.build import run_writer as run_writer_module
 from bsjoin.errors import (
     DamagedTableError,
     DuplicateKeyError,
-    NotATableError,
-    OtherKeysError,
     StoreAccessError,
     StoreError,
     StoreFullError,
+    TableMismatchError,
+    TableNotFoundError,
 )
-from bsjoin.store import RunInfo, SegmentInfo, StorageLocation
+from bsjoin.storage import RunInfo, SegmentInfo, StorageLocation
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_folder_without_a_table_cannot_be_opened(spark: SparkSession, tmp_path
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     for path in (tmp_path, tmp_path / "notes", tmp_path / "nowhere"):
-        with pytest.raises(NotATableError) as error:
+        with pytest.raises(TableNotFoundError) as error:
             BatchTable.open(path)
         assert str(path) in str(error.value)
         assert "BatchTable.build" in str(error.value)
@@ -83,7 +83,7 @@ def test_a_table_of_another_format_is_neither_opened_nor_built_over(
         lambda: BatchTable.open(a_copy),
         lambda: BatchTable.build(people, on="k", path=a_copy),
     ):
-        with pytest.raises(NotATableError, match=r"format 99.*reads format 1"):
+        with pytest.raises(TableNotFoundError, match=r"format 99.*reads format 1"):
             call()
     assert files(a_copy) == before
 
@@ -98,7 +98,7 @@ def test_a_table_whose_folder_has_gone_says_so(stream: DataFrame, a_copy: Path) 
         lambda: table.join(stream),
         lambda: table.refresh(stream),
     ):
-        with pytest.raises(NotATableError):
+        with pytest.raises(TableNotFoundError):
             call()
     assert str(a_copy) in repr(table)
 
@@ -116,12 +116,12 @@ def test_a_path_that_holds_a_table_of_other_keys_is_not_built_over(
 ) -> None:
     table = spark.sql(f"SELECT {sql} FROM range(3)")
     before = files(a_table)
-    with pytest.raises(OtherKeysError) as error:
+    with pytest.raises(TableMismatchError) as error:
         BatchTable.build(table, on=on, path=a_table)
     assert str(a_table) in str(error.value)
     assert "k (long)" in str(error.value)
     assert wanted in str(error.value)
-    with pytest.raises(OtherKeysError):
+    with pytest.raises(TableMismatchError):
         bsjoin.join(table, table, on=on, cache=Full(store=a_table))
     assert files(a_table) == before
 
@@ -137,18 +137,18 @@ def test_a_cycle_refuses_another_table_at_its_path(
     )
     steered(stream, 0)
     BatchTable.build(people.select("k"), on="k", path=a_copy)
-    with pytest.raises(OtherKeysError, match="has no column 'name', which this join brings"):
+    with pytest.raises(TableMismatchError, match="has no column 'name', which this join brings"):
         steered(stream, 1)
     shutil.rmtree(a_copy)
     BatchTable.build(people, on="name", path=a_copy)
-    with pytest.raises(OtherKeysError, match=r"the keys name \(string\), not for k \(long\)"):
+    with pytest.raises(TableMismatchError, match=r"the keys name \(string\), not for k \(long\)"):
         steered(stream, 2)
 
 
 @pytest.mark.parametrize("on", ["name", ["k", "name"], {"k": "name"}])
 def test_a_table_is_joined_on_its_own_keys_only(people: DataFrame, a_table: Path, on: Any) -> None:
     table = BatchTable.open(a_table)
-    with pytest.raises(OtherKeysError) as error:
+    with pytest.raises(TableMismatchError) as error:
         table.join(people, on)
     assert "['k']" in str(error.value)
     assert "'name'" in str(error.value)
@@ -180,7 +180,7 @@ def test_a_refresh_with_other_columns_is_refused(
     spark: SparkSession, a_table: Path, sql: str, says: str
 ) -> None:
     before = files(a_table)
-    with pytest.raises((OtherKeysError, bsjoin.errors.ColumnError), match=re.escape(says)):
+    with pytest.raises((TableMismatchError, bsjoin.errors.ColumnError), match=re.escape(says)):
         BatchTable.open(a_table).refresh(spark.sql(f"SELECT {sql} FROM range(3)"))
     assert files(a_table) == before
 
@@ -274,7 +274,7 @@ def become_a_loop(path: Path) -> None:
 
 
 MISSING = ("DamagedTableError: the file 'data/", "is missing;", "Build the table again")
-GONE = ("VersionGoneError: version 1 of", "not there (any more); there are []", "plan it again")
+GONE = ("VersionNotFoundError: version 1 of", "not there (any more); there are []", "plan it again")
 NO_FOLDER = ("StoreAccessError: cannot read '", "Not a directory", "permission to read")
 NO_FILE = ("StoreAccessError: cannot read '", "Is a directory", "permission to read")
 
@@ -406,7 +406,7 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
         assert str(fresh) in str(error.value)
         assert "free space" in str(error.value)
     soon(lambda: files(fresh), [])
-    with pytest.raises(NotATableError):
+    with pytest.raises(TableNotFoundError):
         BatchTable.open(fresh)
 
     before = files(a_copy)
@@ -424,7 +424,7 @@ def test_a_disk_that_fills_while_runs_are_merged_is_the_same_error(
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("bsjoin.store.merging.write_segment", merge)
+    monkeypatch.setattr("bsjoin.storage.merging.write_segment", merge)
     with pytest.raises(StoreFullError, match="no space left"):
         BatchTable.build(people, on="k", path=tmp_path / "t")
     soon(lambda: files(tmp_path / "t"), [])

@@ -19,14 +19,14 @@ from pyspark.sql import types as T  # noqa: N812
 from spark_samples import Feed, rows
 
 import bsjoin
-import bsjoin._spark.uses
-import bsjoin.store.uses
+import bsjoin.planner.uses
+import bsjoin.storage.uses
 from bsjoin import BatchTable, Full
 from bsjoin._clock import now_us
-from bsjoin.errors import DuplicateKeyError, OtherKeysError
+from bsjoin.errors import DuplicateKeyError, TableMismatchError
 from bsjoin.host.processes import ProcessId
-from bsjoin.store import StorageLocation
-from bsjoin.store.uses import Note, Uses, others
+from bsjoin.storage import StorageLocation
+from bsjoin.storage.uses import Note, Uses, others
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -63,7 +63,7 @@ DOORS: dict[str, Door] = {"refresh": _refresh, "build": _build, "store": _store,
 
 @pytest.fixture(autouse=True)
 def _no_other_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bsjoin._spark.uses, "_noted", {})
+    monkeypatch.setattr(bsjoin.planner.uses, "_noted", {})
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_what_a_running_query_uses_is_not_taken_away(
     query = running(feed, path)
     before = on_disk(path)
     for name, change in _some(TAKEN, door):
-        with pytest.raises(OtherKeysError) as caught:
+        with pytest.raises(TableMismatchError) as caught:
             DOORS[door](spark, path, changed(spark, 9, **change))
         if door in ("build", "store"):
             assert "running queries use the columns ['many', 'v', 'w']" in str(caught.value), name
@@ -193,7 +193,7 @@ def test_what_no_running_query_uses_goes_where_a_call_says_so(
 ) -> None:
     query = running(feed, path)
     narrow = changed(spark, 2, free="")
-    with pytest.raises(OtherKeysError, match=r"lacks the columns \['free'\]"):
+    with pytest.raises(TableMismatchError, match=r"lacks the columns \['free'\]"):
         BatchTable.open(path).refresh(narrow)
     BatchTable.build(narrow, on="k", path=path)
     goes_on(feed, query, [(1, 2, 1, [1])])
@@ -207,7 +207,9 @@ def test_what_no_running_query_uses_goes_where_a_call_says_so(
     joined = table.join(feed.stream, how="left", select=["w"])
     query = joined.writeStream.format("noop").start()
     table.refresh(changed(spark, 5, v="", w="'u'"))
-    with pytest.raises(OtherKeysError, match=r"running queries use the columns \['many', 'w'\]"):
+    with pytest.raises(
+        TableMismatchError, match=r"running queries use the columns \['many', 'w'\]"
+    ):
         BatchTable.build(changed(spark, 6, v="", w="int(6)"), on="k", path=path)
     query.stop()
 
@@ -241,7 +243,7 @@ def test_range_columns_never_change_and_are_found_in_another_case(
         ):
             with pytest.raises(bsjoin.BSJoinError, match=r"lacks the columns|ranges of|column"):
                 door(table(*columns))
-    with pytest.raises(OtherKeysError, match="without a range condition"):
+    with pytest.raises(TableMismatchError, match="without a range condition"):
         BatchTable.build(table("id AS p", "1 AS v"), on="g", path=path)
     other = bsjoin.Band("k", "P", before=0, after=0)
     spelled = table("id AS P", "2 AS v", "3 AS new")
@@ -318,9 +320,9 @@ def test_micro_batches_and_cycles_keep_their_columns(
     query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
     feed.add(1)
     query.processAllAvailable()
-    with pytest.raises(OtherKeysError, match="use the columns"):
+    with pytest.raises(TableMismatchError, match="use the columns"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
-    with pytest.raises(OtherKeysError, match="use the columns"):
+    with pytest.raises(TableMismatchError, match="use the columns"):
         BatchTable.build(changed(spark, 9, free=""), on="k", path=path)
     BatchTable.open(path).refresh(changed(spark, 2, new="id"))
     feed.add(1)
@@ -337,7 +339,7 @@ def test_a_case_sensitive_session_adds_a_column_of_another_case(
     with settings(spark, **{"spark.sql.caseSensitive": "true"}):
         BatchTable.open(path).refresh(changed(spark, 2).withColumn("V", F.lit(5)))
         assert BatchTable.open(path).columns == ["k", "v", "w", "free", "many", "V"]
-        with pytest.raises(OtherKeysError, match="lacks"):
+        with pytest.raises(TableMismatchError, match="lacks"):
             BatchTable.build(changed(spark, 3, v="", V="5"), on="k", path=path)
     goes_on(feed, query, [(1, 2, 1, [1])])
 
@@ -367,7 +369,7 @@ def other_application(path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_the_queries_of_another_application_count_as_long_as_it_lives(
     spark: SparkSession, path: Path, other_application: subprocess.Popen[str]
 ) -> None:
-    with pytest.raises(OtherKeysError, match=r"running queries use the columns \['v'\]"):
+    with pytest.raises(TableMismatchError, match=r"running queries use the columns \['v'\]"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
     BatchTable.build(changed(spark, 2, w=""), on="k", path=path)
     other_application.kill()
@@ -416,7 +418,7 @@ def test_a_note_of_others_runs_no_code_and_keeps_what_is_there_only(
     for number, columns in enumerate(({"v": hostile}, ["v", "gone", hostile])):
         content = json.dumps({"columns": columns, "unique": False}).encode()
         location.create(f"readers/{number:032x}-0-{now_us()}", content)
-    with pytest.raises(OtherKeysError, match=r"lacks \['v'\], .* use the columns \['v'\] of"):
+    with pytest.raises(TableMismatchError, match=r"lacks \['v'\], .* use the columns \['v'\] of"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
     assert "of_the_note" not in sys.modules
     BatchTable.build(changed(spark, 2), on="k", path=path)
@@ -438,7 +440,7 @@ def test_a_join_looks_at_the_table_once_where_its_columns_are_noted(
         table.join(feed.stream, select=["v"])
         assert len(looks) == expected
     # A note of an earlier query does not count for long.
-    monkeypatch.setattr(bsjoin.store.uses, "now_us", lambda: now_us() + 300_000_001)
+    monkeypatch.setattr(bsjoin.storage.uses, "now_us", lambda: now_us() + 300_000_001)
     (before,) = (path / "readers").iterdir()
     looks.clear()
     table.join(feed.stream, select=["v"])
@@ -455,9 +457,9 @@ def test_a_table_that_is_removed_does_not_come_back_by_its_note(
         BatchTable.open(folder).join(feed.stream, select=["v"])
     (before,) = (other / "readers").iterdir()
     shutil.rmtree(path)
-    bsjoin._spark.uses._write_anew()
+    bsjoin.planner.uses._write_anew()
     assert not path.exists()
-    assert list(bsjoin._spark.uses._noted) == [str(other)]
+    assert list(bsjoin.planner.uses._noted) == [str(other)]
     (after,) = (other / "readers").iterdir()
     assert after != before
 
@@ -482,13 +484,13 @@ def test_a_table_that_cannot_be_written_to_can_be_joined(
         query = running(feed, path)
     goes_on(feed, query, [(1, 1, 1, [1])])
     # This application knows its own queries all the same.
-    with pytest.raises(OtherKeysError, match="running queries use"):
+    with pytest.raises(TableMismatchError, match="running queries use"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
 
 
 def test_types_are_compared_without_what_may_change(spark: SparkSession) -> None:
     def of(ddl: T.DataType) -> T.DataType:
-        return bsjoin._spark.uses.types_of(T.StructType([T.StructField("c", ddl)]))["c"]
+        return bsjoin.planner.uses.types_of(T.StructType([T.StructField("c", ddl)]))["c"]
 
     inner = T.StructField("a", T.IntegerType(), False, {"comment": "x"})
     loose = T.StructField("a", T.IntegerType())

@@ -16,8 +16,8 @@ from spark_samples import rows
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental
-from bsjoin._spark.chain import joins_of
 from bsjoin.errors import ArgumentError
+from bsjoin.planner.chain import joins_of
 
 INCREMENTAL = Incremental(max_rows=5)
 

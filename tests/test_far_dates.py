@@ -18,10 +18,10 @@ from test_incremental_oracle import frame
 
 import bsjoin
 from bsjoin import AsOf, HotSpot, Incremental
-from bsjoin._python_values import in_calendar, reprs, shown
 from bsjoin.errors import ArgumentError
 from bsjoin.sources import parquet
 from bsjoin.sources.invalidation import key_table
+from bsjoin.values.python_values import in_calendar, reprs, shown
 
 YEAR = 31_556_952_000_000
 FAR = [0, 10**15, 20_000 * YEAR, -5_000 * YEAR, 2**62, -(2**63), 2**63 - 1]

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import rows, write_parquet
 
-import bsjoin._spark.storing
+import bsjoin.build.storing
 from bsjoin import BatchTable
-from bsjoin._spark.fingerprint import fingerprint
+from bsjoin.spark.fingerprint import fingerprint
 from tests.sessions import configured
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -120,7 +120,7 @@ def test_a_source_that_changes_while_it_is_read_is_read_again(
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    build, file = bsjoin._spark.storing.build, source / "0.parquet"
+    build, file = bsjoin.build.storing.build, source / "0.parquet"
     old = file.read_bytes()
 
     def changing(*arguments: object) -> object:
@@ -131,7 +131,7 @@ def test_a_source_that_changes_while_it_is_read_is_read_again(
             file.write_bytes(old)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bsjoin._spark.storing, "build", changing)
+        patched.setattr(bsjoin.build.storing, "build", changing)
         BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
     table = BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
     assert (table.stats().rows, len(builds)) == (3, 2)

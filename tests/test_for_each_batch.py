@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, rows, write_parquet
 
 import bsjoin
-import bsjoin._spark.storing
+import bsjoin.build.storing
 from bsjoin import Full
-from bsjoin._spark.fingerprint import fingerprint, is_fixed
+from bsjoin.spark.fingerprint import fingerprint, is_fixed
 
 pytestmark = pytest.mark.usefixtures("runtime")
 

@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable
-from bsjoin._spark.jvm.attach import attached
-from bsjoin.errors import NotATableError
+from bsjoin.errors import TableNotFoundError
+from bsjoin.runtimes.jvm.attach import attached
 
 Golden = tuple[Path, dict[str, list[str]]]
 
@@ -190,12 +190,12 @@ def test_a_newer_format_is_refused_by_its_number_everywhere(
 
     to = changed(golden[0] / "direct", tmp_path / "newer", newer)
     says = "has format 2, this bsjoin reads format 1: use bsjoin 9.0.0, which wrote it, or a later"
-    with pytest.raises(NotATableError, match=says.replace(".", r"\.")):
+    with pytest.raises(TableNotFoundError, match=says.replace(".", r"\.")):
         BatchTable.open(to)
     with pytest.raises(Py4JJavaError) as of_java:
         java.manifest(to)
     named = f"the file 'versions/00000001.json' of the table in '{to}' {says}"
-    assert f"bsjoin.errors.NotATableError: {named}" in str(of_java.value)
+    assert f"bsjoin.errors.TableNotFoundError: {named}" in str(of_java.value)
     with pytest.raises(PySparkException, match=says.replace(".", r"\.")):
         spark.sql(f"SELECT * FROM bsjoin.`{to}`").collect()
 

@@ -19,10 +19,10 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full
-from bsjoin._plan import StoredTable
-from bsjoin.errors import NotATableError, StoreError
-from bsjoin.store import StorageLocation
-from bsjoin.worker import full_cache
+from bsjoin.errors import StoreError, TableNotFoundError
+from bsjoin.plan import StoredTable
+from bsjoin.runtimes.python.worker import full_cache
+from bsjoin.storage import StorageLocation
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -155,7 +155,7 @@ def test_no_type_in_a_manifest_runs_code(
         lambda: BatchTable.build(rows, on="k", when=when, path=path),
         lambda: bsjoin.join(streamed, rows, "k", when=when, cache=Full(store=path)),
     ):
-        with pytest.raises(NotATableError, match=says) as caught:
+        with pytest.raises(TableNotFoundError, match=says) as caught:
             call()
         assert str(path) in str(caught.value)
     assert str(path) in repr(before)
@@ -168,7 +168,7 @@ def test_a_worker_does_not_run_the_code_of_a_version_that_comes_later(
 ) -> None:
     stored = StoredTable(location=StorageLocation.of(plain), epoch=1, version=None, keys=())
     change(plain, with_type(UDT))
-    with pytest.raises(NotATableError, match="user-defined"):
+    with pytest.raises(TableNotFoundError, match="user-defined"):
         full_cache._version(stored, full_cache._Table(), 1)
     assert not marker.exists()
 
@@ -183,7 +183,7 @@ def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame, name:
 
     change(plain, edit)
     for call in (lambda: BatchTable.open(plain), lambda: table.refresh(rows)):
-        with pytest.raises(NotATableError, match="is not in a folder below 'data/'"):
+        with pytest.raises(TableNotFoundError, match="is not in a folder below 'data/'"):
             call()
     with pytest.raises(Exception, match="is not in a folder below 'data/'"):
         joined.collect()
@@ -201,7 +201,7 @@ def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
 
     change(plain, edit)
     for url in (f"local://{plain}", f"simplecache::file://{plain}"):
-        with pytest.raises(NotATableError, match="is not in a folder below 'data/'"):
+        with pytest.raises(TableNotFoundError, match="is not in a folder below 'data/'"):
             BatchTable.open(url)
         for name in (str(folder / "x"), "../x", "file:///x"):
             for call in (
@@ -290,5 +290,5 @@ def test_files_that_are_not_of_the_table_are_passed_over(plain: Path, rows: Data
 
 def test_a_manifest_under_another_number_is_refused(plain: Path) -> None:
     shutil.copy(plain / "versions" / "00000001.json", plain / "versions" / "00000007.json")
-    with pytest.raises(NotATableError, match="version is 1, and the file is that of version 7"):
+    with pytest.raises(TableNotFoundError, match="version is 1, and the file is that of version 7"):
         BatchTable.open(plain)

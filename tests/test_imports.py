@@ -163,10 +163,22 @@ def test_the_layout_goes_from_the_bottom_to_the_top() -> None:
         assert all(order.index(other) < order.index(part) for other in others), part
 
 
-def test_spark_is_imported_in_one_place_only() -> None:
-    others = [path for path in under("bsjoin") if path not in under("bsjoin/_spark")]
-    others += [path for path in under("scheduling") if path not in under("scheduling/spark")]
-    assert offences(others, SPARK) == []
+WITHOUT_SPARK = [
+    "values",
+    "host",
+    "index",
+    "storage",
+    "cache",
+    "sources",
+    "partitioning",
+    "runtimes/python/worker",
+]
+
+
+def test_what_workers_run_imports_no_spark() -> None:
+    paths = [path for part in WITHOUT_SPARK for path in under(f"bsjoin/{part}")]
+    paths += [path for path in under("scheduling") if path not in under("scheduling/spark")]
+    assert offences(paths, SPARK) == []
 
 
 def test_the_index_imports_numpy_and_itself_only() -> None:
@@ -202,7 +214,10 @@ def check_references(text: str, where: str) -> None:
         assert file_of(module), f"{where} names {module}"
 
 
-TO_THE_DRIVER = [f"bsjoin/_spark/{name}.py" for name in ("build", "merging", "reports", "workers")]
+TO_THE_DRIVER = [
+    f"bsjoin/{name}.py"
+    for name in ("build/job", "build/merging", "metrics/reports", "spark/workers")
+]
 
 
 def test_only_builds_reports_and_the_check_of_the_workers_bring_rows_to_the_driver() -> None:
@@ -219,7 +234,8 @@ def test_only_builds_reports_and_the_check_of_the_workers_bring_rows_to_the_driv
 
 
 @pytest.mark.parametrize(
-    "module", ["bsjoin", "bsjoin.worker.full_cache", "bsjoin.store", "bsjoin.index"]
+    "module",
+    ["bsjoin", "bsjoin.runtimes.python.worker.full_cache", "bsjoin.storage", "bsjoin.index"],
 )
 def test_a_worker_imports_no_spark(module: str) -> None:
     code = (

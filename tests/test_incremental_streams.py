@@ -21,7 +21,7 @@ from pyspark.sql.streaming import StreamingQuery
 from spark_samples import Feed, cycles, rows
 
 import bsjoin
-import bsjoin._automatic
+import bsjoin.planner.automatic
 from bsjoin import BatchTable, Full, Incremental, sources
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -243,9 +243,11 @@ def refreshed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BatchTable]]:
 def test_auto_follows_a_source_that_changes(
     feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refreshed: list[BatchTable]
 ) -> None:
-    automatic = bsjoin._automatic._AUTOMATIC_FULL
+    automatic = bsjoin.planner.automatic._AUTOMATIC_FULL
     assert automatic == Full(refresh="10 minutes")
-    monkeypatch.setattr("bsjoin._automatic._AUTOMATIC_FULL", replace(automatic, refresh="100 ms"))
+    monkeypatch.setattr(
+        "bsjoin.planner.automatic._AUTOMATIC_FULL", replace(automatic, refresh="100 ms")
+    )
     source, fixed = (Readable(tmp_path / name, planes([1])) for name in ("source", "fixed"))
     df = bsjoin.join(feed.stream, source, "k")
     run = Run(feed, bsjoin.join(df, fixed, "k", cache=Full(), suffix="_fixed"))

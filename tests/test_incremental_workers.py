@@ -36,17 +36,17 @@ def test_two_workers_query_every_key_once(spark: SparkSession, tmp_path: Path) -
 APPLICATION = """
 import sys
 from pathlib import Path
-import bsjoin, bsjoin._spark.incremental_cache
+import bsjoin, bsjoin.planner.incremental_cache
 from bsjoin import Incremental
 from cache_runs import planes
 from cache_samples import Model
 from sessions import session
 
-def told(token, base, remove=bsjoin._spark.incremental_cache.remove_at_exit):
+def told(token, base, remove=bsjoin.planner.incremental_cache.remove_at_exit):
     print("token", token, flush=True)
     remove(token, base)
 
-bsjoin._spark.incremental_cache.remove_at_exit = told
+bsjoin.planner.incremental_cache.remove_at_exit = told
 folder = Path(sys.argv[1])
 spark = session("local[2]")
 stream = spark.range(3).toDF("k")

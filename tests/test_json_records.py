@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bsjoin import CycleProgress
-from bsjoin._json_records import from_json, to_json
+from bsjoin.metrics.json_records import from_json, to_json
 
 _LEAVES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),

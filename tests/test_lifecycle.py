@@ -22,9 +22,9 @@ from spark_samples import files, rows
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin._spark import build, merging
-from bsjoin._spark.python import keys_only
-from bsjoin.errors import ArgumentError, VersionGoneError
+from bsjoin.build import job, merging
+from bsjoin.errors import ArgumentError, VersionNotFoundError
+from bsjoin.runtimes.python.driver import keys_only
 
 table_of = functools.partial(spark_samples.table_of, keys=5)
 
@@ -81,7 +81,7 @@ def test_a_result_whose_version_was_vacuumed_before_it_ran_fails_and_says_so(
     table.refresh(table_of(spark, 2))
     assert table.vacuum(older_than="0 s") == [1]
     # Classic Spark leaves the error of a task in the JVM as py4j's.
-    with pytest.raises((PySparkException, Py4JError), match=VersionGoneError.__name__) as error:
+    with pytest.raises((PySparkException, Py4JError), match=VersionNotFoundError.__name__) as error:
         waiting.collect()
     assert "version 1 of the table" in str(error.value)
     assert "[2]" in str(error.value)
@@ -133,7 +133,7 @@ def test_a_table_larger_than_a_segment_has_several(
     expected = rows(probes.join(df, "k").selectExpr("k", "xxhash64(v)"))
     shapes = {}
     # Runs of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
-    for module in (build, merging):
+    for module in (job, merging):
         monkeypatch.setattr(module, "RUN_BYTES", 1 << 20)
     for limit in (1 << 20, 64 << 20):
         table = BatchTable.build(df, on="k", path=tmp_path / str(limit), segment_bytes=limit)
@@ -206,7 +206,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped: list[Callable[..., Any]] = []
-    arrow_udf, writer = keys_only.arrow_udf, build.run_writer
+    arrow_udf, writer = keys_only.arrow_udf, job.run_writer
 
     def seen_udf(function: Callable[..., Any], returned: object) -> object:
         shipped.append(function)
@@ -217,10 +217,10 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         return shipped[-1]
 
     monkeypatch.setattr(keys_only, "arrow_udf", seen_udf)
-    monkeypatch.setattr(build, "run_writer", seen_writer)
+    monkeypatch.setattr(job, "run_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")
-    python = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__handover": "keys"}
+    python = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__transfer": "keys"}
     with spark_settings(spark, **python):
         table.join(stream)
         table.join(spark.readStream.format("rate").load(), {"value": "k"})

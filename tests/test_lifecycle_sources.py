@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import rows, write_parquet
 
 import bsjoin
-import bsjoin._spark.storing
+import bsjoin.build.storing
 from bsjoin import BatchTable, Full
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bsjoin._operator_figures import joins_of
+from bsjoin.metrics.operators import joins_of
 
 
 def operator(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bsjoin import Full
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError
+from bsjoin.values.durations import seconds
 
 
 def test_the_defaults_are_a_temporary_store_and_no_refresh() -> None:

@@ -147,8 +147,8 @@ def test_segments_of_a_few_rows_answer_as_one(
     stream, batch = map(spark.createDataFrame, case)
     with pytest.MonkeyPatch.context() as patch, oracle.settings(spark, **{BATCH_ROWS: "3"}):
         patch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
-        for module in ("build", "merging"):
-            patch.setattr(f"bsjoin._spark.{module}.RUN_BYTES", 1)
+        for module in ("job", "merging"):
+            patch.setattr(f"bsjoin.build.{module}.RUN_BYTES", 1)
         table = BatchTable.build(batch, on=on, segment_bytes=segment_bytes)
         check(stream, batch, on, table=table)
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 import bsjoin
-from bsjoin._spark.jvm import compiling
-from bsjoin._spark.jvm import jar as jars
 from bsjoin.errors import WorkerEnvironmentError
+from bsjoin.runtimes.jvm import compiling
+from bsjoin.runtimes.jvm import jar as jars
 
 ROOT = Path(bsjoin.__file__).resolve().parents[1]
-JAR = "bsjoin/_spark/jvm/bsjoin-jvm.jar"
+JAR = "bsjoin/runtimes/jvm/bsjoin-jvm.jar"
 BACKEND = "import sys; sys.path.insert(0, 'scripts'); import package_backend; print(%s)"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 ALWAYS = {one.partition(">=")[0] for one in PROJECT["dependencies"]}
@@ -126,7 +126,7 @@ class TestMadeFromACheckout:
 
     def test_sources_that_do_not_compile_are_no_package(self, tmp_path: Path) -> None:
         folder = checkout(tmp_path / "here")
-        (folder / "bsjoin/_spark/jvm/java/bsjoin/jvm/Code.java").write_text("class Code {")
+        (folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/Code.java").write_text("class Code {")
         done = backend(folder, "build_wheel('out')")
         assert done.returncode == 1
         assert "cannot compile the look-up functions" in done.stderr
@@ -152,7 +152,7 @@ class TestMadeFromASourceDistribution:
     def test_a_jar_of_other_sources_is_not_packed(self, unpacked: Path, tmp_path: Path) -> None:
         folder = tmp_path / "changed"
         shutil.copytree(unpacked, folder)
-        source = folder / "bsjoin/_spark/jvm/java/bsjoin/jvm/Code.java"
+        source = folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/Code.java"
         source.write_text(source.read_text("utf-8") + "\n// changed\n", "utf-8")
         assert backend(folder, "build_wheel('out')", bare()).returncode == 1
 
@@ -297,7 +297,7 @@ class TestRequirements:
         program = (
             "import importlib.util as u; find = u.find_spec; "
             f"u.find_spec = lambda name: None if name == {absent!r} else find(name); "
-            "import bsjoin; bsjoin.join; from bsjoin._spark import workers; workers._reports(None)"
+            "import bsjoin; bsjoin.join; from bsjoin.spark import workers; workers._reports(None)"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert re.search(told + r".*run `pip install '", done.stderr), done.stderr
@@ -307,7 +307,7 @@ class TestRequirements:
         program = (
             "import sys; sys.modules['pyspark.core'] = None; sys.modules['py4j'] = None; "
             "import bsjoin; [getattr(bsjoin, name) for name in bsjoin.__all__]; "
-            "import bsjoin._spark.planning; from pyspark.util import is_remote_only; "
+            "import bsjoin.runtimes.apply; from pyspark.util import is_remote_only; "
             "print(is_remote_only())"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

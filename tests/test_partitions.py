@@ -17,8 +17,8 @@ from spark_samples import write_stream_file
 import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
 from bsjoin.errors import ArgumentError
-from bsjoin.hotspot.published import Rules
-from bsjoin.store import StorageLocation
+from bsjoin.partitioning.published import Rules
+from bsjoin.storage import StorageLocation
 
 pytestmark = pytest.mark.usefixtures("runtime")
 

@@ -135,7 +135,7 @@ def test_a_query_without_a_join_has_no_figures(spark: SparkSession, tmp_path: Pa
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bsjoin._spark.observing._WAIT_S", 0.1)
+    monkeypatch.setattr("bsjoin.metrics.observing._WAIT_S", 0.1)
     table = BatchTable.build(table_of(spark, {1: 2}), on="k", path=tmp_path / "table")
     used: list[int] = []
 

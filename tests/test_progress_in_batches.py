@@ -15,14 +15,14 @@ from spark_samples import Feed, rows, table_of
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental
-from bsjoin._batch_figures import ObservedBatches
 from bsjoin.errors import ArgumentError
+from bsjoin.metrics.foreach_batch import ObservedBatches
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
 
 def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) -> None:
-    """One of each hand-over: narrow and wide rows, a range, an incremental cache, a chain."""
+    """One of each transfer mode: narrow and wide rows, a range, an incremental cache, a chain."""
     source = Model(tmp_path / "model", pa.table({"k": [1, 2, 2], "w": ["a", "b", "c"]}))
     table = BatchTable.build(table_of(spark, 1), on="k")
     times = BatchTable.build(table_of(spark, 1), on=[], when=AsOf("k", "k"))

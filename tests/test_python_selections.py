@@ -20,9 +20,9 @@ from test_python_stages import run, stages
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental
-from bsjoin._spark import projections
-from bsjoin._spark.chain import joins_of
 from bsjoin.errors import ColumnError
+from bsjoin.planner import projections
+from bsjoin.planner.chain import joins_of
 
 CACHE = Incremental(max_rows=1_000)
 CHAINS = "spark__bsjoin__python__chains"

@@ -1,4 +1,4 @@
-"""Joins in Python workers that follow each other are one stage; the two hand-overs are the same."""
+"""Joins in Python workers that follow each other are one stage; both transfers are the same."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spark_samples import Feed, cycles
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental
-from bsjoin._plan import SourceTable
-from bsjoin._spark.chain import joins_of
-from bsjoin._spark.workers import recommend_sockets
 from bsjoin.errors import ArgumentError
+from bsjoin.plan import SourceTable
+from bsjoin.planner.chain import joins_of
+from bsjoin.spark.workers import recommend_sockets
 
 CACHE = Incremental(max_rows=1_000)
-HANDOVERS = ("auto", "keys", "rows")
+TRANSFERS = ("auto", "keys", "rows")
 
 
 @pytest.fixture(autouse=True)
@@ -106,17 +106,17 @@ def test_full_and_incremental_equality_and_range_in_one_stage(
         oracle.assert_same_rows(result.toArrow(), theirs(how).toArrow(), how)
 
 
-@pytest.mark.parametrize("handover", HANDOVERS)
+@pytest.mark.parametrize("transfer", TRANSFERS)
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_watermark_closes_windows_behind_joins(
-    spark: SparkSession, tmp_path: Path, handover: str, count: int
+    spark: SparkSession, tmp_path: Path, transfer: str, count: int
 ) -> None:
     start = 1_767_225_600
     feed = feed_of(spark, tmp_path, [0, 1, 11, 12, 13], [40], [41])
     timed = feed.stream.withColumn("at", F.timestamp_seconds(F.col("k") * 60 + start))
     stream = timed.withWatermark("at", "5 minutes")
     table = spark.range(60).selectExpr("id AS k", "id DIV 10 AS n")
-    with oracle.settings(spark, spark__bsjoin__python__handover=handover):
+    with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
         df = bsjoin.join(stream, table, "k")
         if count == 2:
             df = bsjoin.join(df, table, "k", suffix="_2", how="left")
@@ -126,13 +126,13 @@ def test_a_watermark_closes_windows_behind_joins(
     assert sorted(row for rows in feed.results.values() for row in rows) == [(0, 2), (1, 3)]
 
 
-@pytest.mark.parametrize("handover", HANDOVERS)
-def test_columns_keep_their_metadata_and_nullability(spark: SparkSession, handover: str) -> None:
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_columns_keep_their_metadata_and_nullability(spark: SparkSession, transfer: str) -> None:
     column = F.col("id").alias("id", metadata={"unit": "m"})
     stream = spark.range(3).select(column, F.struct("id").alias("s"), F.lit("x").alias("twice"))
     stream = stream.select("*", F.lit(None).cast("string").alias("twice"))
     table = spark.range(3).select("id", F.col("id").alias("v", metadata={"of": "the table"}))
-    with oracle.settings(spark, spark__bsjoin__python__handover=handover):
+    with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
         first = bsjoin.join(stream, table, "id")
         second = bsjoin.join(first, table, "id", how="left", suffix="_2")
     assert second.schema.fields[:4] == stream.schema.fields
@@ -199,10 +199,10 @@ def test_a_stage_is_explained(
     with oracle.settings(spark, spark__bsjoin__python__chains="false"):
         third = bsjoin.join(second, table, "id", suffix="_3")
     assert explained(third)[2].endswith("of their own: spark.bsjoin.python.chains is false")
-    with oracle.settings(spark, spark__bsjoin__python__handover="keys"):
+    with oracle.settings(spark, spark__bsjoin__python__transfer="keys"):
         third = bsjoin.join(second, table, "id", suffix="_3")
     assert explained(third)[2].startswith(keys)
-    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.handover is keys")
+    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.transfer is keys")
 
 
 def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
@@ -224,7 +224,7 @@ def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
 def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession, value: str) -> None:
     stream = spark.range(3).selectExpr("id", f"{value} AS odd")
     table = spark.range(2).selectExpr("id", "id * 2 AS v")
-    with oracle.settings(spark, spark__bsjoin__python__handover="rows"):
+    with oracle.settings(spark, spark__bsjoin__python__transfer="rows"):
         df = bsjoin.join(stream, table, "id")
         df = bsjoin.join(df, table, {"v": "id"}, how="left", suffix="_2")
     assert df.schema["odd"] == stream.schema["odd"]
@@ -234,7 +234,7 @@ def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession, value: str
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("spark.bsjoin.python.handover", "row"), ("spark.bsjoin.python.chains", "no")],
+    [("spark.bsjoin.python.transfer", "row"), ("spark.bsjoin.python.chains", "no")],
 )
 def test_unknown_settings_are_refused(spark: SparkSession, setting: str, value: str) -> None:
     with (

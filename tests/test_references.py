@@ -26,7 +26,7 @@ from spark_samples import Feed, rows, table_of
 import bsjoin
 from bsjoin import BatchTable
 
-HANDOVER = {"spark__bsjoin__python__handover": "rows"}
+TRANSFER = {"spark__bsjoin__python__transfer": "rows"}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_they_hold_as_after_sparks_own_join(
         "a range join": asof(sides),
         "incremental": incremental(sides, source),
     }
-    with settings(spark, spark__bsjoin__runtime=runtime, **HANDOVER):
+    with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
         assert differences(sides, kinds) == []
 
 
@@ -64,7 +64,7 @@ def test_they_hold_as_after_sparks_own_join(
 def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime: str) -> None:
     """What is referred to is read, filtered and sorted by, not another column of the same name."""
     stream = sides.streams["one replaced"]
-    with settings(spark, spark__bsjoin__runtime=runtime, **HANDOVER):
+    with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
         first, last = two(sides, stream)
         some = last.where(stream["amount"] > 20).select(
             stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
@@ -84,7 +84,7 @@ def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path, runtime: str
     stream = feed.stream.selectExpr("k", "k AS s0", "timestamp_seconds(k) AS t").alias("o")
     stream = stream.withWatermark("t", "1 hour")
     table = BatchTable.build(table_of(spark, 1), on="k")
-    with settings(spark, spark__bsjoin__runtime=runtime, **HANDOVER):
+    with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
         first = table.join(stream)
         last = table.join(first, select=["v"], suffix="_2")
         kept = last.where(stream["s0"] > 1).dropDuplicates(["k", "t"])
@@ -100,12 +100,12 @@ def test_those_to_the_table_hold_as_after_sparks_own_join(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     known = dict[Any, Any]()
-    for runtime, handover in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
+    for runtime, transfer in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
         with settings(
-            spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__handover=handover
+            spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__transfer=transfer
         ):
             kinds = table_kinds(spark, tmp_path)
-            assert table_differences(kinds, known, renamed_are_refused=False) == [], handover
+            assert table_differences(kinds, known, renamed_are_refused=False) == [], transfer
 
 
 @pytest.mark.parametrize("runtime", ["jvm", "python"])

@@ -20,8 +20,8 @@ from spark_samples import Feed, cycles, table_of, write_parquet
 import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, BSJoinError, Full
-from bsjoin._spark.refresh import start_refreshing
-from bsjoin.errors import OtherKeysError
+from bsjoin.build.refresh import start_refreshing
+from bsjoin.errors import TableMismatchError
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -144,7 +144,7 @@ def test_a_column_that_another_build_changes_is_a_clear_error_of_the_stream(
     query = feed.start(table.join(feed.stream))
     feed.add(1)
     query.processAllAvailable()
-    with contextlib.suppress(OtherKeysError):
+    with contextlib.suppress(TableMismatchError):
         BatchTable.build(spark.range(3).selectExpr(*change.split(", ")), on="k", path=table.path)
     feed.add(1)
     with contextlib.suppress(StreamingQueryException):

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable
-from bsjoin.store.copies import HostCopies
+from bsjoin.storage.copies import HostCopies
 
 
 def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(

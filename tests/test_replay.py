@@ -43,7 +43,7 @@ def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     assert table.vacuum(older_than=0) == [1, 2]
     feed.results.clear()
     query = feed.start(restarted.join(feed.stream))
-    with pytest.raises(StreamingQueryException, match="VersionGoneError") as error:
+    with pytest.raises(StreamingQueryException, match="VersionNotFoundError") as error:
         query.processAllAvailable()
     assert "vacuumed" in str(error.value)
     assert "new checkpoint" in str(error.value)

@@ -25,8 +25,9 @@ from spark_samples import Feed, table_of
 import bsjoin
 from bsjoin import BatchTable
 from bsjoin._reporting import _Reports, _reports
-from bsjoin._spark import reports, session
 from bsjoin.errors import ArgumentError
+from bsjoin.metrics import reports
+from bsjoin.spark import session
 
 
 @pytest.mark.usefixtures("runtime")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bsjoin._spark.run_writer import Split, _pieces
-from bsjoin.store import RUN, UNINDEXED_RUN
+from bsjoin.build.run_writer import Split, _pieces
+from bsjoin.storage import RUN, UNINDEXED_RUN
 
 # The hash, a compared key, and what can be selected: two keys and a value.
 SCHEMA = pa.schema(

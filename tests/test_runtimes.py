@@ -20,9 +20,9 @@ from spark_samples import Feed, cycles
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
-from bsjoin._spark.jvm import attach
-from bsjoin._spark.jvm import jar as jars
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError
+from bsjoin.runtimes.jvm import attach
+from bsjoin.runtimes.jvm import jar as jars
 
 GENERATED = {
     "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
@@ -213,7 +213,7 @@ class TestASessionThatRefusesIt:
         monkeypatch.setattr(attach, "_refused", WeakKeyDictionary())
         monkeypatch.setattr(attach, "_CLASS", "bsjoin.jvm.NotThere")
         # Other tests may have been warned in this application.
-        monkeypatch.setattr("bsjoin._spark.runtime._warned", WeakSet())
+        monkeypatch.setattr("bsjoin.runtimes.base._warned", WeakSet())
 
     def test_joins_run_in_python_with_one_warning(
         self,

@@ -22,20 +22,20 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
-from bsjoin._plan import JoinPlan, Output, RoutePlan, Runtime, StoredTable
 from bsjoin.errors import (
     BSJoinError,
     DamagedTableError,
-    NotATableError,
-    OtherKeysError,
     StoreAccessError,
     StoreError,
     StoreFullError,
+    TableMismatchError,
+    TableNotFoundError,
 )
-from bsjoin.hotspot import Rule
-from bsjoin.hotspot.published import Rules
+from bsjoin.partitioning import Rule
+from bsjoin.partitioning.published import Rules
+from bsjoin.plan import JoinPlan, Output, RoutePlan, Runtime, StoredTable
 from bsjoin.sources.invalidation import InvalidationLog
-from bsjoin.store import StorageLocation, versions
+from bsjoin.storage import StorageLocation, versions
 
 SECRET = "s3cr3t%2Fvalue+x%3D"
 QUERY = f"?version=7&sas={SECRET}"
@@ -157,13 +157,13 @@ def test_a_url_with_a_secret_works_and_is_never_shown(
 
 @pytest.mark.usefixtures("copies")
 def test_errors_show_no_secret(people: DataFrame, tmp_path: Path, url: str) -> None:
-    error = raised(lambda: BatchTable.open(url), NotATableError)
+    error = raised(lambda: BatchTable.open(url), TableNotFoundError)
     assert "?version=7&sas=***" in str(error)
     table = BatchTable.build(people, on="k", path=url)
     joined = table.join(people.select("k"))
     other = people.withColumn("k", people["k"].cast("int"))
-    raised(lambda: table.refresh(other), OtherKeysError)
-    raised(lambda: BatchTable.build(people, on="name", path=url), OtherKeysError)
+    raised(lambda: table.refresh(other), TableMismatchError)
+    raised(lambda: BatchTable.build(people, on="name", path=url), TableMismatchError)
     raised(lambda: versions.load(table._location, 9), StoreError)
     (victim,) = (tmp_path / f"table{QUERY}").glob("data/*/*.index.arrow")
     victim.unlink()
@@ -257,7 +257,7 @@ def test_what_is_missing_on_a_loud_file_system_is_missing(
     assert location.names("x") == []
     assert location.size("x") is None
     location.remove("x")
-    raised(lambda: BatchTable.open(loud), NotATableError)
+    raised(lambda: BatchTable.open(loud), TableNotFoundError)
     raised(location.make, StoreAccessError)
     with pytest.raises(FileNotFoundError) as caught:
         location.read("x")

@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows, table_of
 
 import bsjoin
-import bsjoin._refreshes
+import bsjoin.metrics.refreshes
 import bsjoin.table
 from bsjoin import BatchTable, Full
-from bsjoin._refreshes import error_text, follow, of_join, recorded
-from bsjoin._spark import build
+from bsjoin.build import job
 from bsjoin.errors import ArgumentError, StaleTableError
+from bsjoin.metrics.refreshes import error_text, follow, of_join, recorded
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -76,7 +76,7 @@ def refreshes(monkeypatch: pytest.MonkeyPatch) -> Refreshes:
 @pytest.fixture(autouse=True)
 def _slow_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     hours = itertools.count(0, 7_200)
-    monkeypatch.setattr(build, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: next(hours)))
 
 
 class Source:
@@ -281,8 +281,8 @@ def test_limits_that_cannot_be_kept_are_refused(options: dict[str, Any]) -> None
 def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function for ``foreachBatch`` may build a table in each micro-batch."""
     for known in ("_tables", "_joins"):
-        monkeypatch.setattr(bsjoin._refreshes, known, OrderedDict())
-    monkeypatch.setattr(bsjoin._refreshes, "_KEPT", 2)
+        monkeypatch.setattr(bsjoin.metrics.refreshes, known, OrderedDict())
+    monkeypatch.setattr(bsjoin.metrics.refreshes, "_KEPT", 2)
     for number in range(3):
         with contextlib.suppress(ValueError), recorded(f"/table/{number}"):
             if number == 1:
@@ -291,4 +291,4 @@ def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPa
         follow("join", f"/table/{number}")
         found = of_join("join")
         assert (found is None) == (number == 0), number
-    assert len(bsjoin._refreshes._tables) == 2
+    assert len(bsjoin.metrics.refreshes._tables) == 2

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bsjoin._spark.steering import Steering
-from bsjoin.hotspot import Collector, CycleStatistics, HotSpot, Router, added
-from bsjoin.hotspot.published import Rules
-from bsjoin.store import StorageLocation
+from bsjoin.partitioning import Collector, CycleStatistics, HotSpot, Router, added
+from bsjoin.partitioning.published import Rules
+from bsjoin.runtimes.steering import Steering
+from bsjoin.storage import StorageLocation
 
 OPTIONS = HotSpot(partitions=2, min_cycles=1, smoothing=0.0)
 

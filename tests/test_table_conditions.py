@@ -17,7 +17,7 @@ from spark_samples import rows
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Overlaps, Within
 from bsjoin.conditions import condition_from_json, condition_to_json
-from bsjoin.errors import ArgumentError, ColumnError, NotATableError, OtherKeysError
+from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, TableNotFoundError
 
 CONDITIONS = [
     Band("p", "q", 1, 2.5, "left"),
@@ -154,17 +154,17 @@ def test_a_table_that_does_not_know_its_condition(
     content = json.loads(manifest.read_text())
     known = content.pop("condition")
     manifest.write_text(json.dumps(content))
-    with pytest.raises(OtherKeysError, match="an earlier bsjoin wrote it: give when"):
+    with pytest.raises(TableMismatchError, match="an earlier bsjoin wrote it: give when"):
         table.join(stream)
     assert table.join(stream, when=when).count() == 4
     content["condition"] = {"Within": known["Within"] | {"closed": "ajar"}}
     manifest.write_text(json.dumps(content))
-    with pytest.raises(NotATableError, match="'ajar'"):
+    with pytest.raises(TableNotFoundError, match="'ajar'"):
         table.join(stream)
     # A condition of other columns than the table is sorted by is not used.
     content["condition"] = condition_to_json(replace(when, end_col="v"))
     manifest.write_text(json.dumps(content))
-    with pytest.raises(OtherKeysError, match="cannot be joined"):
+    with pytest.raises(TableMismatchError, match="cannot be joined"):
         table.join(stream)
 
 

@@ -16,8 +16,8 @@ from spark_samples import Feed, cycles, table_of
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin._plan import FIGURES
-from bsjoin._task_figures import Adding, MicroBatches, TaskFigures
+from bsjoin.metrics.tasks import Adding, MicroBatches, TaskFigures
+from bsjoin.plan import FIGURES
 
 ONE = TaskFigures(
     query="q", run="r", batch=3, stage=7, partition=0, attempt=11, name="join", text="1"
@@ -200,7 +200,7 @@ def reported(**changes: object) -> SimpleNamespace:
 def test_a_join_that_two_branches_use_has_the_figures_of_both(
     kept: MicroBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bsjoin._progress.received", kept)
+    monkeypatch.setattr("bsjoin.metrics.progress.received", kept)
     cache = [{"hit": 6, "neg": 1, "mis": 3, "asked": 3, "ms": [2.0], "rows": 9, "bytes": 99}]
     task = {"rows_in": 10, "hits": 7, "matches": 8, "ns": 5_000_000, "cache": cache}
     alone, longer = f"[{described(0)}]", f"[{described(0)}, {described(1)}]"

@@ -18,11 +18,11 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Within
-from bsjoin._spark import build, merging, storing
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.build import job, merging, storing
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError
-from bsjoin.store import Manifest, StorageLocation, versions
+from bsjoin.runtimes.jvm.attach import attached
+from bsjoin.storage import Manifest, StorageLocation, versions
 
 KEYS: dict[str, list[str]] = {
     "long": ["CAST({} AS bigint)"],
@@ -211,7 +211,7 @@ def test_rows_without_columns_are_stored_for_nobody(spark: SparkSession, tmp_pat
 def test_many_rows_without_a_key_are_in_few_segments(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int
 ) -> None:
-    for module in (build, merging):
+    for module in (job, merging):
         monkeypatch.setattr(module, "RUN_BYTES", 1 << 20)
     # Rows that are equal, too: no order could tell them apart.
     df = spark.range(120_000).selectExpr(
@@ -362,7 +362,7 @@ def test_a_temporary_table_of_one_join_leaves_them_out(
     drafts = []
 
     def built(*arguments: Any) -> Manifest:
-        drafts.append(build.build(*arguments))
+        drafts.append(job.build(*arguments))
         return drafts[-1]
 
     monkeypatch.setattr(storing, "build", built)
@@ -444,7 +444,7 @@ def test_hostile_entries_are_refused_by_every_reader(
     folder = tmp_path / "t"
     shutil.copytree(stored, folder)
     edit(folder, lambda data: data.update(unindexed=unindexed))
-    with pytest.raises(bsjoin.errors.NotATableError, match=says):
+    with pytest.raises(bsjoin.errors.TableNotFoundError, match=says):
         BatchTable.open(folder, verify=False)
     with pytest.raises(Exception, match=says) as caught:
         relation(spark, folder).collect()

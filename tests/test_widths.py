@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.keys import type_of
-from bsjoin._spark.range_columns import check_range_types, search_of
 from bsjoin.conditions import AsOf, Band, condition_from_json, condition_to_json
 from bsjoin.errors import ArgumentError
-from bsjoin.store import RangeColumns
-from bsjoin.widths import size_of
+from bsjoin.planner.keys import type_of
+from bsjoin.planner.range_columns import check_range_types, search_of
+from bsjoin.storage import RangeColumns
+from bsjoin.values.widths import size_of
 
 MICROSECOND = timedelta(microseconds=1)
 UNITS = {

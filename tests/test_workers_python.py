@@ -11,7 +11,7 @@ import pytest
 import workers_python_checks
 from checks_apart import TESTS, each, environment, passes
 
-from bsjoin._spark import workers
+from bsjoin.spark import workers
 
 
 @each(workers_python_checks.CHECKS)

@@ -27,7 +27,7 @@ from spark_samples import cycles, write_parquet
 
 import bsjoin
 from bsjoin import Incremental
-from bsjoin.shared import CacheLimits, HostCache
+from bsjoin.cache import CacheLimits, HostCache
 
 WORKERS = 4
 KEYS, ABSENT = 30_000, 7  # every seventh key is not in the table
@@ -190,7 +190,7 @@ class Lethal(Model):
     """A model that lets a worker die by SIGKILL where a file says, once."""
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        from bsjoin.shared import content, generation, header
+        from bsjoin.cache import content, generation, header
 
         armed = self.folder / "armed"
         places = {

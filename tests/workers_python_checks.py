@@ -22,8 +22,8 @@ from spark_samples import rows
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin._spark import workers
 from bsjoin.errors import ColumnError, WorkerEnvironmentError
+from bsjoin.spark import workers
 
 SETTING = "spark.sql.execution.pyspark.python"
 ROOT = Path(bsjoin.__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from benchmarks.data.zipf import mixed
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
-from bsjoin.shared import CacheLimits, HostCache, State
+from bsjoin.cache import CacheLimits, HostCache, State
 
 _NOW = 1_000_000
 _FEW = 1_000  # of an LRUCache, which takes microseconds a key

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
-from bsjoin.hotspot import Collector, HotKey, Reservoir, Router, Rule
+from bsjoin.partitioning import Collector, HotKey, Reservoir, Router, Rule
 
 _PARTITIONS = 16
 _CAPACITY = 10_000

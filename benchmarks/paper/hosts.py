@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data.zipf import hashed
 from benchmarks.paper.skews import Int64s, rule_maker
-from bsjoin.hotspot import Collector, Router, Rule
+from bsjoin.partitioning import Collector, Router, Rule
 
 ANYWHERE = "no routing"
 HOSTS = 6

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import Shifting, hashed
-from bsjoin import hotspot
+from bsjoin import partitioning
 
 EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 PARTITIONS = (6, 16, 128)
@@ -26,22 +26,22 @@ PAPERS_SAMPLE = 100_000
 BATCH = 10_000  # rows of an Arrow batch
 
 Int64s = NDArray[np.int64]
-Observe = Callable[[hotspot.CycleStatistics], hotspot.Rule | None]
+Observe = Callable[[partitioning.CycleStatistics], partitioning.Rule | None]
 
 
 def rule_maker(way: str, partitions: int) -> tuple[Observe, int]:
     """What makes the rules of a way, and how many rows of a cycle it samples."""
-    options = hotspot.HotSpot(partitions=partitions, split_hot_keys=way == SPLIT)
+    options = partitioning.HotSpot(partitions=partitions, split_hot_keys=way == SPLIT)
     if way == PAPER:
 
-        def observe(statistics: hotspot.CycleStatistics) -> hotspot.Rule | None:
+        def observe(statistics: partitioning.CycleStatistics) -> partitioning.Rule | None:
             if statistics.skew <= options.threshold:
                 return None
-            return hotspot.algorithm_2(statistics.sample, partitions, statistics.version + 1)
+            return partitioning.algorithm_2(statistics.sample, partitions, statistics.version + 1)
 
         return observe, PAPERS_SAMPLE
     if way in (WHOLE, SPLIT):
-        return hotspot.Controller(options).observe, options.sample
+        return partitioning.Controller(options).observe, options.sample
     return (lambda _: None), 1
 
 
@@ -52,7 +52,7 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
         For each cycle the skew DS, the largest load over the mean, and the version of its rule.
     """
     observe, sample = rule_maker(way, partitions)
-    router, found = hotspot.Router(hotspot.Rule.even(partitions)), []
+    router, found = partitioning.Router(partitioning.Rule.even(partitions)), []
     for index, codes in enumerate(cycles):
         contents = hashed(np.arange(len(codes)) + index * len(codes))
         notes, statistics = _statistics(router, codes, contents, sample, tasks)
@@ -62,7 +62,7 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
         one |= {"note_bytes": max(map(len, notes)), "rule_bytes": len(rule.to_json())}
         found.append(one)
         if (other := observe(statistics)) is not None:
-            router = hotspot.Router(other)
+            router = partitioning.Router(other)
     return found
 
 
@@ -99,7 +99,7 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
     stream = Shifting(keys, 1.16, rows, seed=seed)
     first, second = (hashed(stream.cycle(index)) for index in range(2))
     contents, halves = hashed(np.arange(rows)), np.array_split(second, 2)
-    sample, spent = hotspot.HotSpot().sample, defaultdict(list)  # type: int, dict[str, list[float]]
+    sample, spent = partitioning.HotSpot().sample, defaultdict(list)  # type: int, dict[str, list[float]]
 
     def timed(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
         began = time.process_time()
@@ -108,16 +108,16 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
         return result
 
     for _ in range(rounds):
-        controller = hotspot.Controller(hotspot.HotSpot(), n)
-        statistics = _statistics(hotspot.Router(controller.rule), first, contents, sample)[1]
+        controller = partitioning.Controller(partitioning.HotSpot(), n)
+        statistics = _statistics(partitioning.Router(controller.rule), first, contents, sample)[1]
         timed("change", controller.observe, statistics)
-        router = timed("ready", hotspot.Router, controller.rule)
+        router = timed("ready", partitioning.Router, controller.rule)
         timed("route", lambda r: [r.route(*b) for b in _batches(second, contents)], router)
         timed("sample", lambda: [_sample(half, sample // 2) for half in halves])
         notes, statistics = timed("all", _statistics, router, second, contents, sample)
         timed(
             "add",
-            lambda texts: hotspot.added(hotspot.CycleStatistics.from_json(x) for x in texts),
+            lambda texts: partitioning.added(map(partitioning.CycleStatistics.from_json, texts)),
             notes,
         )
         timed("observe", controller.observe, statistics)
@@ -131,21 +131,21 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
 
 
 def _statistics(
-    router: hotspot.Router, codes: Int64s, contents: Int64s, sample: int, tasks: int = 2
-) -> tuple[list[str], hotspot.CycleStatistics]:
+    router: partitioning.Router, codes: Int64s, contents: Int64s, sample: int, tasks: int = 2
+) -> tuple[list[str], partitioning.CycleStatistics]:
     """The notes of a cycle's tasks, and what the driver derives from them."""
     notes = []
     for task, rows in enumerate(np.array_split(np.arange(len(codes)), tasks)):
-        collector = hotspot.Collector(router, max(1, sample // tasks), seed=task)
+        collector = partitioning.Collector(router, max(1, sample // tasks), seed=task)
         part = slice(int(rows[0]), int(rows[-1]) + 1)
         for both in _batches(codes[part], contents[part]):
             collector.route(*both)
         notes.append(collector.statistics().to_json())
-    return notes, hotspot.added(hotspot.CycleStatistics.from_json(note) for note in notes)
+    return notes, partitioning.added(partitioning.CycleStatistics.from_json(note) for note in notes)
 
 
 def _sample(codes: Int64s, capacity: int) -> None:
-    reservoir = hotspot.Reservoir(capacity)
+    reservoir = partitioning.Reservoir(capacity)
     for (batch,) in _batches(codes):
         reservoir.add(batch)
 

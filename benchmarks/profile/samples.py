@@ -21,22 +21,22 @@ from benchmarks.harness.spark import run_stream
 WAIT, WORKER, REST = "waiting for the JVM", "Spark's Python worker", "notes and the rest"
 
 FUNCTIONS = {
-    "bsjoin.worker.open_table:OpenTable.find": "find keys",
-    "bsjoin.worker.open_table:OpenTable.run_lengths": "find keys",
-    "bsjoin.shared.cache:HostCache.find": "find keys",
-    "bsjoin.worker.grouping:stored_groups": "find keys",
-    "bsjoin.worker.grouping:cached_groups": "find keys",
-    "bsjoin.worker.range_search:matches": "find keys",
-    "bsjoin.worker.open_table:OpenTable.gather": "gather rows",
-    "bsjoin.worker.row_refs:structs": "gather rows",
-    "bsjoin.worker.row_refs:lists": "gather rows",
-    "bsjoin.worker.chain_rows:Brought.columns": "gather rows",
-    "bsjoin.worker.chain_rows:Brought.column": "gather rows",
-    "bsjoin.worker.source_client:SourceClient.look_up": "query the source",
-    "bsjoin.worker.loading:Loader.load": "keep rows",
-    "bsjoin.shared.cache:HostCache.claim": "keep rows",
-    "bsjoin.shared.cache:HostCache.put": "keep rows",
-    "bsjoin.hotspot.worker:routed": "route rows",
+    "bsjoin.runtimes.python.worker.open_table:OpenTable.find": "find keys",
+    "bsjoin.runtimes.python.worker.open_table:OpenTable.run_lengths": "find keys",
+    "bsjoin.cache.cache:HostCache.find": "find keys",
+    "bsjoin.runtimes.python.worker.grouping:stored_groups": "find keys",
+    "bsjoin.runtimes.python.worker.grouping:cached_groups": "find keys",
+    "bsjoin.runtimes.python.worker.range_search:matches": "find keys",
+    "bsjoin.runtimes.python.worker.open_table:OpenTable.gather": "gather rows",
+    "bsjoin.runtimes.python.worker.row_refs:structs": "gather rows",
+    "bsjoin.runtimes.python.worker.row_refs:lists": "gather rows",
+    "bsjoin.runtimes.python.worker.chain_rows:Brought.columns": "gather rows",
+    "bsjoin.runtimes.python.worker.chain_rows:Brought.column": "gather rows",
+    "bsjoin.runtimes.python.worker.source_client:SourceClient.look_up": "query the source",
+    "bsjoin.runtimes.python.worker.loading:Loader.load": "keep rows",
+    "bsjoin.cache.cache:HostCache.claim": "keep rows",
+    "bsjoin.cache.cache:HostCache.put": "keep rows",
+    "bsjoin.partitioning.worker:routed": "route rows",
 }
 """The groups; other functions of bsjoin are :data:`REST`."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError
+from bsjoin.values.durations import seconds
 
 __all__ = ["check_max_keys", "positive"]
 

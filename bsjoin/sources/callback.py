@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
+from bsjoin.values.durations import seconds
 
 __all__ = ["function"]
 
@@ -82,7 +82,7 @@ def _schema(schema: Any) -> pa.Schema:
                 'Spark StructType, or a text such as "id bigint, name string"'
             )
         # Imported only for Spark's own types, on the driver.
-        from bsjoin._spark.arrow import schema_of_ddl
+        from bsjoin.spark.arrow import schema_of_ddl
 
         schema = schema_of_ddl(schema)
     found = as_schema(schema)

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin._python_values import reprs
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.conversion import rows_of_keys
@@ -30,6 +29,7 @@ from bsjoin.sources.transient import (
     run_translated,
 )
 from bsjoin.sources.types import fitted, keeps_keys, overridden, wanted_columns
+from bsjoin.values.python_values import reprs
 
 __all__ = ["BATCH_ROWS", "Database"]
 

@@ -25,7 +25,7 @@ from bsjoin.sources.protocol import Source
 from bsjoin.sources.row_groups import sorted_keys
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, overridden, wanted_columns
-from bsjoin.store.addresses import address_of, opened
+from bsjoin.storage.addresses import address_of, opened
 
 __all__ = ["parquet"]
 

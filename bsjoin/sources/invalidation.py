@@ -1,6 +1,6 @@
 """Invalidations: which keys of a source all caches must forget, from the driver to every worker.
 
-An invalidation is a file of keys, an entry of a :mod:`bsjoin.store.versioned_folder` that the
+An invalidation is a file of keys, an entry of a :mod:`bsjoin.storage.versioned_folder` that the
 driver and all workers reach. Every host applies each of them once and keeps the last number.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
-from bsjoin.store.location import StorageLocation
-from bsjoin.store.versioned_folder import VersionedFolder
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.versioned_folder import VersionedFolder
 
 __all__ = ["InvalidationLog", "key_table", "logs_of", "register"]
 

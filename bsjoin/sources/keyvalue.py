@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from bsjoin._python_values import in_calendar
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, DataError, suggest
 from bsjoin.sources.arguments import check_max_keys, positive
 from bsjoin.sources.protocol import Source
@@ -20,6 +19,7 @@ from bsjoin.sources.redis_client import RedisClient
 from bsjoin.sources.rows import array_of
 from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
+from bsjoin.values.python_values import in_calendar
 
 __all__ = ["redis"]
 

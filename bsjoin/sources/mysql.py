@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin._python_values import shown
 from bsjoin.errors import ArgumentError, DataError, suggest
 from bsjoin.sources import mysql_errors
 from bsjoin.sources.declared import Column, Target
@@ -20,6 +19,7 @@ from bsjoin.sources.drivers import driver
 from bsjoin.sources.parts import in_parts, sizes_of
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
+from bsjoin.values.python_values import shown
 
 __all__ = ["MySQL"]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from bsjoin.sources.legacy_calendar import rebased
 from bsjoin.sources.plain import is_any_list, list_of, plain
 from bsjoin.sources.types import decimal_type
-from bsjoin.store.spark_schema import read_spark_schema
+from bsjoin.storage.spark_schema import read_spark_schema
 
 __all__ = ["Column", "Rules", "TypesDifferError", "columns_of", "converted", "declared_by_spark"]
 

@@ -44,7 +44,7 @@ def rules_of(what: str) -> Rules:
     if "pyspark.sql" not in sys.modules:
         return Rules()
     # Imported only on the driver.
-    from bsjoin._spark.reader_settings import reader_settings
+    from bsjoin.spark.reader_settings import reader_settings
 
     settings = reader_settings()
     return Rules() if settings is None else _rules(settings, what)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin._python_values import reprs
+from bsjoin.values.python_values import reprs
 
 __all__ = ["LENGTHS", "depth_of", "nested"]
 

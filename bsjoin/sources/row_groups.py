@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bsjoin._python_values import in_calendar
+from bsjoin.values.python_values import in_calendar
 
 __all__ = ["EMPTY", "MinMax", "comparable", "min_max_of", "sorted_keys", "touched"]
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin._python_values import reprs
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.plain import is_any_list, plain
 from bsjoin.sources.rows import array_of
-from bsjoin.store.spark_schema import MAX_DIGITS
+from bsjoin.storage.spark_schema import MAX_DIGITS
+from bsjoin.values.python_values import reprs
 
 __all__ = [
     "DECIMAL",

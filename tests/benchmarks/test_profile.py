@@ -109,17 +109,18 @@ def test_the_outcome_has_tables_a_picture_our_share_and_why_there_are_no_samples
 
 
 TASK = 'process 7:"python -m pyspark.daemon";manager (daemon.py:184);invoke_udf (worker.py:4210)'
-FIND = "answers (bsjoin/worker/full_cache.py:8);OpenTable.find (bsjoin/worker/open_table.py:9)"
+IN = "bsjoin/runtimes/python/worker"
+FIND = f"answers ({IN}/full_cache.py:8);OpenTable.find ({IN}/open_table.py:9)"
 
 
 @pytest.mark.parametrize(
     ("frames", "group"),
     [
         (f"{FIND};take (pyarrow/compute.py:3)", "find keys"),
-        (f"{FIND};Loader.load (bsjoin/worker/loading.py:3)", "keep rows"),
-        ("answers (bsjoin/worker/full_cache.py:8);len (numpy/core.py:1)", REST),
+        (f"{FIND};Loader.load (bsjoin/runtimes/python/worker/loading.py:3)", "keep rows"),
+        ("answers (bsjoin/runtimes/python/worker/full_cache.py:8);len (numpy/core.py:1)", REST),
         ("answers (bsjoin/x.py:8);A.load_stream (serializers.py:5);f (pyarrow/ipc.py:1)", WAIT),
-        (f"{FIND};Segment.find (bsjoin/store/segment.py:1)", "find keys"),
+        (f"{FIND};Segment.find (bsjoin/storage/segment.py:1)", "find keys"),
         ("A.dump_stream (serializers.py:5)", WORKER),
     ],
 )

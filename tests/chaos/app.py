@@ -54,7 +54,7 @@ class _Application:
         path = self.settings["table"]
         try:
             return BatchTable.open(path)
-        except bsjoin.errors.NotATableError:
+        except bsjoin.errors.TableNotFoundError:
             return BatchTable.build(table_rows(self.spark, 1), on="k", path=path)
 
     def source(self) -> Any:

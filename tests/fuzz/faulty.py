@@ -165,7 +165,7 @@ class FaultySession:
 
     def _packaged(self, name: str) -> dict[str, bytes]:
         """The classes of a source as the session has got them."""
-        from bsjoin._spark.jvm.jar import jar
+        from bsjoin.runtimes.jvm.jar import jar
 
         with zipfile.ZipFile(jar()) as archive:
             return {
@@ -205,9 +205,9 @@ class FaultySession:
 def _with_runtime(case: Any, file: str) -> Any:
     """The case with all its joins in the runtime that a file is of."""
     runtime = None
-    if file.startswith("_spark/jvm/"):
+    if file.startswith("runtimes/jvm/"):
         runtime = "jvm"
-    if file.startswith(("_spark/python/", "index/", "worker/", "shared/", "store/")):
+    if file.startswith(("runtimes/python/", "index/", "cache/", "storage/")):
         runtime = "python"
     if runtime is None:
         return case

@@ -47,9 +47,9 @@ def has_all(found: set[str], needed: list[set[str]]) -> bool:
 def wanted(file: str, needs: str) -> list[set[str]]:
     """What a join needs, in the runtime of a file: one word of each set."""
     needed = [set(word.split("|")) for word in needs.split()]
-    if file.startswith("_spark/jvm/"):
+    if file.startswith("runtimes/jvm/"):
         needed.append({"jvm"})
-    if file.startswith(("_spark/python/", "index/", "worker/", "shared/", "store/")):
+    if file.startswith(("runtimes/python/", "index/", "cache/", "storage/")):
         needed.append({"python"})
     return needed
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable
-from bsjoin._spark.jvm.jar import compiled
+from bsjoin.runtimes.jvm.jar import compiled
 
 LACKING = "org/apache/spark/sql/catalyst/expressions/BloomFilterMightContain"
 ROOT = Path(__file__).parents[2]

@@ -204,7 +204,7 @@ def test_a_hostile_manifest_swapped_in_after_planning_is_an_error(
     change(folder, MANIFESTS[name])
     said = refused(df, folder)
     assert said is not None
-    assert "DamagedTableError" in said or "OtherKeysError" in said
+    assert "DamagedTableError" in said or "TableMismatchError" in said
 
 
 @pytest.mark.parametrize("first", [None, 1, 0.0, "0", 1 << 63])
@@ -289,17 +289,21 @@ def test_nulls_where_the_plan_expects_none_are_an_error(
 @pytest.mark.parametrize(
     ("kind", "ranged", "said"),
     [
-        ("points", None, "OtherKeysError"),
-        ("points", {"names": ["y"], "types": ["long"], "closed": None}, "OtherKeysError"),
-        ("points", {"names": ["q"], "types": ["double"], "closed": None}, "OtherKeysError"),
+        ("points", None, "TableMismatchError"),
+        ("points", {"names": ["y"], "types": ["long"], "closed": None}, "TableMismatchError"),
+        ("points", {"names": ["q"], "types": ["double"], "closed": None}, "TableMismatchError"),
         ("points", {"names": ["q"], "types": ["long"], "closed": "both"}, "DamagedTable"),
-        ("points", {"names": ["q"] * 2, "types": ["long"] * 2, "closed": "both"}, "OtherKeysError"),
+        (
+            "points",
+            {"names": ["q"] * 2, "types": ["long"] * 2, "closed": "both"},
+            "TableMismatchError",
+        ),
         ("points", {"names": ["q"] * 9, "types": ["long"] * 9, "closed": None}, "DamagedTable"),
-        ("intervals", {"names": ["q"], "types": ["long"], "closed": None}, "OtherKeysError"),
+        ("intervals", {"names": ["q"], "types": ["long"], "closed": None}, "TableMismatchError"),
         (
             "intervals",
             {"names": ["q", "y"], "types": ["long"] * 2, "closed": "left"},
-            "OtherKeysError",
+            "TableMismatchError",
         ),
         ("intervals", 7, "DamagedTable"),
     ],

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 from bsjoin import BatchTable
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 _SECOND = 1_000_000
 _FEW = 20  # mappings: eight versions of two files, and those that a task has just used

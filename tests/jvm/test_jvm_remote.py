@@ -22,13 +22,13 @@ from spark_samples import Feed, cycles, rows, table_of
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin._spark import jvm
-from bsjoin._spark.jvm import joins
-from bsjoin.store import versions
-from bsjoin.store.copies import HostCopies
-from bsjoin.store.versioned_folder import Activation
+from bsjoin.runtimes import jvm
+from bsjoin.runtimes.jvm import joins
+from bsjoin.storage import versions
+from bsjoin.storage.copies import HostCopies
+from bsjoin.storage.versioned_folder import Activation
 
-_MODULE = "bsjoin.worker.copy_service"
+_MODULE = "bsjoin.runtimes.python.worker.copy_service"
 _OPENS = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in ("java.lang", "java.nio", "sun.nio.ch", "jdk.internal.misc")
@@ -191,7 +191,7 @@ def test_a_vacuumed_version_is_an_error_that_names_those_that_are_left(
     joined = table.join(keys)
     table.refresh(table_of(spark, 2))
     assert table.vacuum(keep=1, older_than="0 seconds") == [1]
-    refused(joined, "VersionGoneError", "version 1 of the table", table.path, "[2]")
+    refused(joined, "VersionNotFoundError", "version 1 of the table", table.path, "[2]")
 
 
 def test_a_remote_that_fails_is_an_error_until_it_works_again(

@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
-from bsjoin._spark import sql
-from bsjoin._spark.jvm import attached
-from bsjoin._spark.jvm.attach import call
-from bsjoin.hotspot import HotKey, HotSpot, Router, Rule
-from bsjoin.hotspot.generated import note_of
-from bsjoin.hotspot.published import PublishedRule, Rules
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.store import StorageLocation
+from bsjoin.partitioning import HotKey, HotSpot, Router, Rule
+from bsjoin.partitioning.generated import note_of
+from bsjoin.partitioning.published import PublishedRule, Rules
+from bsjoin.runtimes.jvm import attached
+from bsjoin.runtimes.jvm.attach import call
+from bsjoin.spark import sql
+from bsjoin.storage import StorageLocation
 
 RULES = [
     Rule.even(1),

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Within
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 RAISED = (Py4JJavaError, PySparkException)
 DIRECTIONS = ("backward", "forward", "nearest")

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from real_time_queries import Source, planned_in_real_time, started
 
 from bsjoin import AsOf, Band, BatchTable, Within
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 IN_REAL_TIME = "MapPartitions BsjoinLookup"
 RAISED = (Py4JJavaError, PySparkException)
@@ -126,7 +126,7 @@ def test_a_version_of_other_columns_is_an_error(
     df = _version(spark, 0).select("k").join(plain(spark, table.path), "k")
     assert IN_REAL_TIME in plan_of(df)
     BatchTable.build(spark.sql(later), on="k", path=table.path)
-    with pytest.raises(RAISED, match=f"OtherKeysError: version 2 of .* {said}"):
+    with pytest.raises(RAISED, match=f"TableMismatchError: version 2 of .* {said}"):
         df.collect()
 
 
@@ -137,7 +137,7 @@ def test_a_table_that_was_built_again_is_an_error(spark: SparkSession, tmp_path:
     assert IN_REAL_TIME in plan_of(df)
     shutil.rmtree(table.path)
     BatchTable.build(_version(spark, 2), on="k", path=table.path)
-    with pytest.raises(RAISED, match="VersionGoneError"):
+    with pytest.raises(RAISED, match="VersionNotFoundError"):
         df.collect()
 
 

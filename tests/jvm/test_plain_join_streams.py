@@ -60,7 +60,7 @@ def test_a_replay_has_the_same_version(spark: SparkSession, feed: Feed, table: B
     table.vacuum(older_than=0)
     feed.results.clear()
     query = feed.start(joined(spark, feed, table))
-    with pytest.raises(StreamingQueryException, match="VersionGoneError"):
+    with pytest.raises(StreamingQueryException, match="VersionNotFoundError"):
         query.processAllAvailable()
     assert feed.results == {}
 

@@ -20,7 +20,7 @@ from test_progress import Listener
 
 import bsjoin
 from bsjoin import AsOf, BatchTable
-from bsjoin._spark.counted import counted
+from bsjoin.metrics.counted import counted
 
 KEYS: list[list[int | None]] = [[1, 1, 2, 3, None, 99], [99, None, 2]]
 COUNTS = {1: 3, 2: 1, 5: 2}

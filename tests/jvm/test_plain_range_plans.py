@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import Band, BatchTable, Overlaps, Within
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 
 BANDS = (
     "s.at BETWEEN t.ts - INTERVAL '5' MINUTE AND t.ts",

@@ -15,7 +15,7 @@ from plain_ranges import KINDS, Ranges, answers
 from pyspark.sql import SparkSession
 
 from bsjoin import Band, BatchTable, Overlaps
-from bsjoin._spark.jvm.attach import attached
+from bsjoin.runtimes.jvm.attach import attached
 from tests import sessions
 
 CLOSED = ("left", "right", "both", "neither")

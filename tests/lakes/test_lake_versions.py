@@ -13,7 +13,7 @@ from spark_samples import Feed, rows
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin._spark.fingerprint import fingerprint
+from bsjoin.spark.fingerprint import fingerprint
 
 ROWS = "SELECT id AS k, concat('v', id) AS v, id % 3 AS part FROM range(12)"
 # Some of these change no data file.

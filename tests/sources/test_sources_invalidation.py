@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bsjoin.sources.invalidation import InvalidationLog, key_table
-from bsjoin.store import StorageLocation
-from bsjoin.store.versioned_folder import VersionedFolder
+from bsjoin.storage import StorageLocation
+from bsjoin.storage.versioned_folder import VersionedFolder
 
 KEYS = pa.schema(
     [

@@ -18,8 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sessions import configured
 
-from bsjoin._spark.incremental_cache import schema_of_source
 from bsjoin.errors import BSJoinError, ColumnError, SourceError
+from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources import parquet
 
 Rows = list[str]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bsjoin.store import StorageLocation
-from bsjoin.worker import full_cache, notes
+from bsjoin.runtimes.python.worker import full_cache, notes
+from bsjoin.storage import StorageLocation
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from stored_tables import put, store
 
-from bsjoin._plan import JoinPlan, Output, Runtime, StageColumn, StageJoin, StagePlan, StoredTable
-from bsjoin.store import StorageLocation, versions
-from bsjoin.worker import batch_sizes
-from bsjoin.worker.batch_sizes import Cutter, together
-from bsjoin.worker.chain import joined
-from bsjoin.worker.chain_rows import Rows
+from bsjoin.plan import JoinPlan, Output, Runtime, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin.runtimes.python.worker import batch_sizes
+from bsjoin.runtimes.python.worker.batch_sizes import Cutter, together
+from bsjoin.runtimes.python.worker.chain import joined
+from bsjoin.runtimes.python.worker.chain_rows import Rows
+from bsjoin.storage import StorageLocation, versions
 
 KIB = 1 << 10
 

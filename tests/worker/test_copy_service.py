@@ -14,7 +14,7 @@ import pytest
 from stored_tables import numbered, put
 
 import bsjoin
-from bsjoin.store import StorageLocation, versions
+from bsjoin.storage import StorageLocation, versions
 
 Service = subprocess.Popen[str]
 
@@ -30,7 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     )
     path = os.pathsep.join([str(tmp_path), str(Path(bsjoin.__file__).parents[1])])
     with subprocess.Popen(
-        [sys.executable, "-m", "bsjoin.worker.copy_service"],
+        [sys.executable, "-m", "bsjoin.runtimes.python.worker.copy_service"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from stored_tables import numbered, put, store
 
-from bsjoin._plan import JoinPlan, Output, Runtime, Shape, StoredTable
-from bsjoin.errors import VersionGoneError
-from bsjoin.store import Manifest, StorageLocation, versions
-from bsjoin.worker import full_cache, notes, row_refs
+from bsjoin.errors import VersionNotFoundError
+from bsjoin.plan import JoinPlan, Output, Runtime, Shape, StoredTable
+from bsjoin.runtimes.python.worker import full_cache, notes, row_refs
+from bsjoin.storage import Manifest, StorageLocation, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
@@ -234,7 +234,7 @@ def test_a_version_that_is_not_needed_may_vanish(
     versions.vacuum(location, 1 << 62, keep=1)
     monkeypatch.setattr(versions, "numbers", lambda _: before)  # listed before, read afterwards
     assert value_at(plan, 350) == 3
-    with pytest.raises(VersionGoneError, match="vacuumed"):
+    with pytest.raises(VersionNotFoundError, match="vacuumed"):
         value_at(plan, 250)
 
 
@@ -256,9 +256,9 @@ def test_a_vacuumed_version_is_an_error_not_another_version(location: StorageLoc
     for number in (1, 2):
         put(location, numbered(location, number), number, number * 100)
     versions.vacuum(location, 1 << 62, keep=1)
-    with pytest.raises(VersionGoneError, match="vacuumed"):
+    with pytest.raises(VersionNotFoundError, match="vacuumed"):
         value_at(follow(location), 150)
-    with pytest.raises(VersionGoneError, match="version 1"):
+    with pytest.raises(VersionNotFoundError, match="version 1"):
         answered(plan_of(location, "row"), [0])
 
 
@@ -332,7 +332,8 @@ def test_a_plan_travels_small_and_compares_equal(location: StorageLocation) -> N
 def test_a_plan_answers_in_a_process_that_has_no_spark(location: StorageLocation) -> None:
     stored(location)
     code = (
-        "import pickle, sys; import pyarrow as pa; from bsjoin.worker import full_cache\n"
+        "import pickle, sys; import pyarrow as pa\n"
+        "from bsjoin.runtimes.python.worker import full_cache\n"
         "plan = pickle.loads(sys.stdin.buffer.read())\n"
         "print(full_cache.answer(plan, pa.array([2, 3]), None, []).to_pylist())\n"
         "assert not [name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')]\n"

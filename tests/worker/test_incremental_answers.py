@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from cache_samples import Model, until
 
-from bsjoin._plan import JoinPlan, Output, RetryPolicy, Runtime, Shape, SourceTable
+from bsjoin.cache import CacheLimits
 from bsjoin.errors import LookupFailedError
-from bsjoin.shared import CacheLimits
+from bsjoin.plan import JoinPlan, Output, RetryPolicy, Runtime, Shape, SourceTable
+from bsjoin.runtimes.python.worker import incremental_cache
+from bsjoin.runtimes.python.worker.hashing import xxhash64
+from bsjoin.runtimes.python.worker.incremental_cache import answers
 from bsjoin.sources.invalidation import InvalidationLog
-from bsjoin.store import StorageLocation
-from bsjoin.worker import incremental_cache
-from bsjoin.worker.hashing import xxhash64
-from bsjoin.worker.incremental_cache import answers
+from bsjoin.storage import StorageLocation
 
 LARGE = "x" * 50_000
 KEYS = pa.schema([("k", pa.int64())])

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.keys import source_key, stream_key
-from bsjoin.worker.hashing import xxhash64
-from bsjoin.worker.keys import converted, hashed_key
-from bsjoin.worker.matching import canonical
+from bsjoin.planner.keys import source_key, stream_key
+from bsjoin.runtimes.python.worker.hashing import xxhash64
+from bsjoin.runtimes.python.worker.keys import converted, hashed_key
+from bsjoin.runtimes.python.worker.matching import canonical
+from bsjoin.spark.arrow import arrow_fields
 
 NAN, INF = float("nan"), float("inf")
 MOMENTS = [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(9999, 12, 31)]
@@ -132,7 +132,7 @@ def test_a_key_in_the_table_s_type_is_the_one_of_spark_s_expressions(values: Dat
 
 
 def _target(dtype: T.DataType, stored: bool) -> pa.DataType:
-    """The type in which the stage compares: see bsjoin._spark.python.stage."""
+    """The type in which the stage compares: see bsjoin.runtimes.python.driver.stage."""
     exact = arrow(dtype)
     if stored and pa.types.is_integer(exact):
         return pa.int64()

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bsjoin.cache import CacheLimits, Found, HostCache, State
 from bsjoin.errors import DataError
-from bsjoin.shared import CacheLimits, Found, HostCache, State
-from bsjoin.worker.batch import Batch, Tally
-from bsjoin.worker.grouping import CacheRows
-from bsjoin.worker.loading import Loader
-from bsjoin.worker.row_refs import gathered
+from bsjoin.runtimes.python.worker.batch import Batch, Tally
+from bsjoin.runtimes.python.worker.grouping import CacheRows
+from bsjoin.runtimes.python.worker.loading import Loader
+from bsjoin.runtimes.python.worker.row_refs import gathered
 
 HASHES = np.array([7])
 KEYS = [pa.array([7])]

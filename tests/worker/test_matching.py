@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from bsjoin.worker.matching import canonical, distinct, owners
+from bsjoin.runtimes.python.worker.matching import canonical, distinct, owners
 
 NAN = float("nan")
 SETTINGS = hypothesis.settings(deadline=None)

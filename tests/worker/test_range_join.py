@@ -33,8 +33,8 @@ from range_tables import (
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.index.scan import scanned
-from bsjoin.store import StorageLocation
-from bsjoin.worker.chain import NOTE
+from bsjoin.runtimes.python.worker.chain import NOTE
+from bsjoin.storage import StorageLocation
 
 SIZES = (1, 2, 7, 49, 50, 51, 100)
 EVERYTHING = [

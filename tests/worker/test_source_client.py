@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import bsjoin
-from bsjoin._plan import RetryPolicy
+from bsjoin.cache import ConnectionSemaphore
 from bsjoin.errors import LookupFailedError, SourceError
-from bsjoin.shared import ConnectionSemaphore
+from bsjoin.plan import RetryPolicy
+from bsjoin.runtimes.python.worker.connections import SharedConnection
+from bsjoin.runtimes.python.worker.source_client import Figures, SourceClient
 from bsjoin.sources import Source, transient
-from bsjoin.worker.connections import SharedConnection
-from bsjoin.worker.source_client import Figures, SourceClient
 
 SCHEMA = pa.schema([("k", pa.int64())])
 KEYS = pa.table({"k": [1, 2, 3]})

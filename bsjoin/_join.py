@@ -1,0 +1,241 @@
+"""``bsjoin.join``: checks the call, finds or builds the table, plans the look-up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from bsjoin.build.source_scan import scanned
+from bsjoin.conditions import AsOf, Condition
+from bsjoin.errors import ArgumentError, StoreError
+from bsjoin.metrics.observing import current_cycle
+from bsjoin.options import Full, Incremental
+from bsjoin.partitioning import Hash, HotSpot
+from bsjoin.planner.arguments import JoinCall, probe_side, table_side
+from bsjoin.planner.automatic import automatic_cache
+from bsjoin.planner.following import warn_unless_followed
+from bsjoin.planner.incremental_cache import IncrementalCache, schema_of_source
+from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
+from bsjoin.reuse import Wanted, reused
+from bsjoin.runtimes.apply import plan_join
+from bsjoin.sources.protocol import Source
+from bsjoin.spark.session import MicroBatch, micro_batch
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.table import BatchTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from bsjoin.planner.arguments import JoinType
+    from bsjoin.planner.columns import On
+
+__all__ = ["join", "join_by"]
+
+
+def join(
+    stream: DataFrame,
+    batch: DataFrame | BatchTable | Source,
+    on: On = None,
+    how: JoinType = "inner",
+    *,
+    when: Condition | None = None,
+    cache: Literal["auto"] | Full | Incremental = "auto",
+    partition: Hash | HotSpot | None = None,
+    select: Sequence[str] | None = None,
+    suffix: str = "_batch",
+) -> DataFrame:
+    """Join a stream with a big table; the cost per micro-batch does not grow with the table.
+
+    With a full cache the table is indexed once, by a Spark job that runs before this call returns,
+    and is then memory-mapped by Spark's executors, or their Python workers. With an incremental
+    cache the table stays in its source, which is queried only for the keys in the stream
+    (Algorithm 1 of the BS-Join paper).
+    The result is row for row that of Spark's own ``stream.join(batch, ...)``, for the table as it
+    was last read: null keys match nothing, NaN equals NaN, -0.0 equals 0.0, every pair of
+    duplicate keys is a row.
+
+    Args:
+        stream: the probe side; a streaming or a batch DataFrame.
+        batch: the table: a DataFrame that is not streaming, a :class:`BatchTable`, or a source of
+            :mod:`bsjoin.sources`.
+        on: the equality keys: a column name, a list of names, or a dict from the stream's names to
+            the table's. ``None`` (default): the names that both sides share (for a BatchTable: its
+            keys), except the columns of ``when``. ``[]`` with ``when``: a pure range join.
+        how: ``"inner"`` (default), ``"left"`` (keeps all rows of the stream), ``"semi"`` or
+            ``"anti"`` (the stream's rows with or without a match, without columns of the table).
+            Spark's other spellings are equivalent: ``"left_outer"``, ``"leftsemi"`` and so on.
+        when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
+            :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
+            cache it requires equality keys.
+        cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
+            ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
+            source that supports scans and has up to a million rows; otherwise
+            ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress`` reports it as
+            ``mode``. For a batch result the source is read once, without a refresh.
+        partition: how the stream's rows are shuffled before the join: :class:`HotSpot` or
+            :class:`Hash`. ``None`` (default): no shuffle, which is fastest because every worker has
+            access to the whole table or its host's cache. The result is the same; ``progress``
+            reports the distribution.
+        select: the table's columns to return, in this order. ``None`` (default): all columns that
+            are not keys.
+        suffix: appended to a table column whose name the stream already has; default ``"_batch"``.
+
+    Returns:
+        A DataFrame, streaming if ``stream`` is: the stream's columns, then the selected columns of
+        the table. A key occurs once, under the stream's name. Table columns of a left join are
+        nullable. The order of rows is undefined. A streaming result uses in every micro-batch the
+        version of the table that was active at the micro-batch's timestamp (in real-time mode: at
+        the time of the row); a batch result is bound to the newest version at the time of this
+        call.
+        References to columns of both sides hold as after Spark's own join: ``customers["name"]``,
+        and ``"c.name"`` after ``customers.alias("c")``. Where both sides have the same column, as
+        in a join of a table with itself, it is the stream's. The table's key has none, since it
+        occurs once; nor, under Spark Connect, a column that got the suffix: both are errors there,
+        in ``drop``, too.
+
+    Raises:
+        ColumnError: a column is missing, occurs twice, or names clash.
+        KeyTypeError: the key types do not compare exactly, or cannot be compared.
+        ArgumentError: the table side is streaming, ``how`` is unknown, or there is no key.
+        DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
+        SourceError: the source cannot be reached, or supports no scan for ``Full``.
+        TableMismatchError: a table, or the store of ``Full``, was built for other keys or another
+            condition.
+        WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
+        StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
+
+    Warns:
+        NotFollowedWarning: the DataFrame reads what Spark's own join would read anew in each
+            micro-batch (a table of a catalogue, JDBC, the current time), and ``cache`` has neither
+            ``refresh`` nor ``fingerprint``.
+
+    Complexity:
+        A full cache: one sort of the table for the build, then O(rows) expected per
+        micro-batch. An incremental cache: O(rows) expected per micro-batch, plus one query per
+        batch of missing keys. A range condition: O(log n) per row, plus its matches.
+
+    Example:
+        >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
+        >>> enriched.columns
+        ['order_id', 'customer_id', 'name', 'city']
+    """
+    probe_side(stream)
+    call = JoinCall(
+        on=on, when=when, how=how, partition=partition, select=select, suffix=suffix, stream=stream
+    )
+    return join_by(call, stream, batch, cache)
+
+
+def join_by(
+    call: JoinCall,
+    stream: DataFrame,
+    batch: DataFrame | BatchTable | Source,
+    cache: Literal["auto"] | Full | Incremental,
+) -> DataFrame:
+    """:func:`join`, its arguments checked and in one object."""
+    probe_side(stream)
+    if not (cache == "auto" or isinstance(cache, Full | Incremental)):
+        raise ArgumentError(
+            f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
+        )
+    if isinstance(batch, Source):
+        return _join_source(call, stream, batch, cache)
+    if isinstance(cache, Incremental):
+        raise ArgumentError(
+            f"cache=Incremental(...) needs a source that supports look-ups by key, and the "
+            f"table is a {type(batch).__name__}: give bsjoin.sources.sql(...) or another source, "
+            "or use cache=bsjoin.Full(...)"
+        )
+    if isinstance(batch, BatchTable):
+        if cache != "auto":
+            raise ArgumentError(
+                "cache= has no meaning with a BatchTable, which is already built; leave it out"
+            )
+        return batch._join_by(call, stream)
+    table_side(batch)
+    # Everything that can be wrong with the call is found before the table is built.
+    join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
+    options = Full() if cache == "auto" else cache
+    return _join_whole(stream, join, batch, lambda _: batch, batch.columns, options)
+
+
+def _join_source(
+    call: JoinCall,
+    stream: DataFrame,
+    source: Source,
+    cache: Literal["auto"] | Full | Incremental,
+) -> DataFrame:
+    """Join with a source: query it for keys, or read it whole."""
+    schema = schema_of_source(source, cache if isinstance(cache, Incremental) else None)
+    join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
+    if cache == "auto":
+        cache = automatic_cache(stream, source, needs_whole=not join.keys)
+    if isinstance(cache, Incremental):
+        if not join.keys:
+            raise ArgumentError(
+                "on=[] with cache=Incremental(...): a source is queried for the rows of a key, and "
+                f"{call.when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
+            )
+        return plan_join(stream, join, IncrementalCache(source, cache))
+    spark = stream.sparkSession
+    return _join_whole(
+        stream, join, source.token, lambda names: scanned(spark, source, names), schema.names, cache
+    )
+
+
+def _join_whole(
+    stream: DataFrame,
+    join: ResolvedJoin,
+    origin: DataFrame | str,
+    read: Callable[[list[str]], DataFrame],
+    columns: Sequence[str],
+    options: Full,
+) -> DataFrame:
+    """Build the table, let it be refreshed if that is wanted, and join with it.
+
+    Args:
+        stream: the probe side.
+        join: what is joined.
+        origin: the DataFrame or the token of the source; identifies the table.
+        read: the table as a DataFrame that has at least some columns.
+        columns: all columns of the table.
+        options: how to build it.
+    """
+    if options.store is not None:
+        join = join.in_order_of(_stored_keys(options.store))
+    # A stored table keeps all columns for later joins; a temporary one the selected columns only.
+    stored = list(join.columns) if options.store is None else list(columns)
+    ranged = () if join.ranged is None else join.ranged.names
+    needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
+    if isinstance(join.when, AsOf) and stored:
+        needed = list(columns)  # all of them order rows with the same point
+    wanted = Wanted(
+        origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
+    )
+    cycle, batch = current_cycle(), _batch_of(stream, options)
+    table: BatchTable
+    if batch is not None and cycle is None:
+        table = reused(batch, wanted)
+    elif cycle is not None and "table" in cycle.kept:
+        table = cycle.kept["table"]
+    else:
+        if stream.isStreaming or cycle is not None:
+            warn_unless_followed(origin, options)
+        table = wanted.build()
+        if cycle is not None:
+            cycle.kept["table"] = table
+    return table._join_resolved(join, stream, None if isinstance(origin, str) else origin)
+
+
+def _stored_keys(store: str | os.PathLike[str]) -> list[str]:
+    """The keys of the table in a store, in its order; none without a table."""
+    try:
+        return [key.name for key in versions.latest(StorageLocation.of(store)).keys]
+    except StoreError:
+        return []  # what is wrong with the store is said where the table is built
+
+
+def _batch_of(stream: DataFrame, options: Full) -> MicroBatch | None:
+    """The micro-batch in which a private table is wanted, if that is so."""
+    return None if stream.isStreaming or options.store is not None else micro_batch(stream)

@@ -1,0 +1,232 @@
+"""The build job: a DataFrame becomes sorted, indexed segments, in parallel, without a collect.
+
+Spark hashes the keys. Each task writes a run of rows, sorted by hash, for every 64 MB of its rows;
+then the runs are merged into segments of up to ``segment_bytes``, each of a range of hashes, one
+column at a time. For range joins the rows of a key are sorted by their point; where the key
+is an integer and the keys are dense, the rows are sorted by the key. So there is no shuffle, no
+task holds more than a run or two columns, and no row visits the driver unless all fit into a run.
+
+Rows that match nothing are in runs of their own. They are put together without being indexed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.spark import sql
+from bsjoin.spark.arrow import arrow_fields, is_storable
+from bsjoin.spark.sql import quoted
+from bsjoin.planner.keys import (KeySide, hash_is_exact, hashable, table_key, type_name)
+from bsjoin.build.merging import (INFO, RUN_BYTES, collected, gathered, merged)
+from bsjoin.planner.range_columns import range_side
+from bsjoin.build.run_writer import Split, run_writer
+from bsjoin.spark.session import default_parallelism
+from bsjoin.spark.workers import check_workers
+from bsjoin.conditions import Condition
+from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.storage import (UNINDEXED_RUN, Build, Gathering, KeyColumn, Manifest, Merge, RangeColumns, RunInfo, SegmentInfo, StorageLocation)
+from bsjoin.storage.ties import ties_of
+
+__all__ = ["Layout", "build"]
+
+_FEW_TASKS = 64
+_HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table is to hold.
+
+    Args:
+        on: the key columns.
+        columns: the columns to store, in order.
+        unique: whether a duplicate key is an error.
+        segment_bytes: how large a segment may grow.
+        ranged: the range columns of a table for range joins.
+        condition: the condition that they are for.
+        row: the columns whose content orders rows with the same key and the same point; some may
+            not be stored.
+        whole: whether rows that match nothing are stored, too, outside of the index. Then ``on``
+            and the range columns are among ``columns``. Default False.
+    """
+
+    on: tuple[str, ...]
+    columns: tuple[str, ...]
+    unique: bool
+    segment_bytes: int
+    ranged: RangeColumns | None = None
+    condition: Condition | None = None
+    row: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that have no null in a row that may match: keys, and the point or start."""
+        return (*self.on, *(() if self.ranged is None else self.ranged.names[:1]))
+
+
+def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
+    """Write the segments of a new version; nothing is visible until it is published.
+
+    Args:
+        df: the table.
+        begun: where it is to be written, to be abandoned by the caller if this fails.
+        layout: which columns, which limits.
+
+    Returns:
+        The manifest, its version number still open.
+
+    Raises:
+        DuplicateKeyError: a key occurs twice, and the layout says unique.
+        WorkerEnvironmentError: the workers cannot run it.
+        StoreFullError, StoreAccessError: the location cannot be written to.
+    """
+    check_workers(df.sparkSession)
+    started = time.monotonic()
+    fields = {field.name: field for field in df.schema.fields}
+    key_types = [fields[name].dataType for name in layout.on]
+    key = table_key([*map(sql.column, layout.on)], key_types)
+    compared = [_COMPARED.format(i) for i in range(len(key.compared))]
+    stored = T.StructType([fields[name] for name in layout.columns])
+    # Names inside the job are positions: the table's own names may repeat ours.
+    names = [f"c{i}" for i in range(len(layout.columns))]
+    ranged = range_side(layout.ranged)
+    ordered = [name for name in layout.row if name not in layout.columns] if ranged else []
+    found = {
+        _HASH: _sorted_by(key, ranged, stored) if layout.whole else key.hash,
+        **dict(zip(compared, key.compared, strict=True)),
+        **ranged,
+        **{name: sql.column(c) for c, name in zip(layout.columns, names, strict=True)},
+        **{_TIE.format(i): _sortable(fields[name]) for i, name in enumerate(ordered)},
+    }
+    keyed = df.selectExpr(*(f"{value} AS {name}" for name, value in found.items()))
+    if not layout.whole:
+        keyed = keyed.where(f"{_HASH} IS NOT NULL")
+        if ranged:
+            # A row without a point, or without a start, matches nothing.
+            keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
+    compared_types = T.StructType([keyed.schema[name] for name in compared])
+    range_types = T.StructType([keyed.schema[name] for name in ranged])
+    compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
+    schema = pa.schema([*compared_fields, *arrow_fields(stored)])
+    order_types = T.StructType([keyed.schema[_TIE.format(i)] for i in range(len(ordered))])
+    before = [*compared_fields, *arrow_fields(range_types)]
+    written = pa.schema([*before, *arrow_fields(stored), *arrow_fields(order_types)])
+    called = [*(field.name for field in before), *layout.columns, *ordered]
+    merge = Merge(
+        build=begun,
+        schema=written,
+        keys=len(compared),
+        ranged=len(ranged),
+        closed=None if layout.ranged is None else layout.ranged.closed,
+        integers=key.integer is not None and not ranged,
+        ties=()
+        if layout.ranged is None
+        else ties_of(
+            layout.ranged.order_by, layout.row, [*zip(called, written.types, strict=True)]
+        ),
+        unstored=len(ordered),
+    )
+    gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
+    split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
+    limit = min(RUN_BYTES, layout.segment_bytes)
+    with _worker_errors(begun.location):
+        tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
+        work = keyed.coalesce(tasks).mapInArrow(run_writer(begun, written, limit, split), INFO)
+        runs = [*map(RunInfo.from_json, collected(work))]
+        # In the order of the source: the same rows make the same segments.
+        runs.sort(key=lambda run: run.name)
+        others = [run for run in runs if run.name.endswith(UNINDEXED_RUN)]
+        indexed = [run for run in runs if not run.name.endswith(UNINDEXED_RUN)]
+        segments = merged(df.sparkSession, merge, indexed, layout.segment_bytes)
+        unindexed = gathered(df.sparkSession, gathering, others, layout.segment_bytes)
+        merge.clean()
+    _check_unique(df, layout, segments)
+    manifest = Manifest(
+        version=0,
+        activates_at_us=0,
+        created_at_us=0,
+        build_s=time.monotonic() - started,
+        keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
+        compared=len(compared),
+        unique=layout.unique,
+        schema=schema,
+        spark_schema=stored.json(),
+        segments=segments,
+        ranged=layout.ranged,
+        condition=layout.condition,
+        row=None if layout.ranged is None else layout.row,
+        unindexed=unindexed if layout.whole else None,
+    )
+    _check_visible(begun.location, manifest)
+    assert hash_is_exact(key_types) == (not compared)
+    return manifest
+
+
+def _sortable(field: T.StructField) -> str:
+    """A column that only orders rows; the text of what cannot travel to the workers."""
+    value = sql.column(field.name)
+    return value if is_storable(field) else sql.cast(value, T.StringType())
+
+
+def _sorted_by(key: KeySide, ranged: Mapping[str, str], stored: T.StructType) -> str:
+    """The hash of the key; of a row that matches nothing one of all that Spark can hash."""
+    point = next(iter(ranged.values()), None)
+    found = key.hash if point is None else sql.case((f"{point} IS NOT NULL", key.hash))
+    names = hashable(stored)
+    content = f"xxhash64({', '.join(map(sql.column, names))})" if names else "0L"
+    return f"coalesce({found}, {content})"
+
+
+def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]) -> None:
+    if not layout.unique or all(segment.longest_run == 1 for segment in segments):
+        return
+    names = [_COMPARED.format(i) for i in range(len(layout.on))]
+    keys = df.select(*(F.col(quoted(c)).alias(n) for c, n in zip(layout.on, names, strict=True)))
+    for name in names:  # `dropna` would drop NaN, too
+        keys = keys.where(F.col(name).isNotNull())
+    counts = keys.groupBy(*names).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+    found = counts.limit(1).toArrow().to_pylist()
+    *key, count = found[0].values() if found else ("?", "several")
+    example = ", ".join(f"{name}={value!r}" for name, value in zip(layout.on, key, strict=False))
+    raise DuplicateKeyError(
+        f"the table is declared unique on {list(layout.on)}, but this key occurs in {count} rows: "
+        f"{example}. Remove the duplicates, or leave unique out"
+    )
+
+
+def _check_visible(location: StorageLocation, manifest: Manifest) -> None:
+    for name, size, _ in manifest.files:
+        if location.size(name) != size:
+            raise StoreError(
+                f"the workers wrote {name!r} to {str(location)!r}, but it is not visible from "
+                "here: give store=/path= a folder that the driver and all workers share"
+            )
+
+
+@contextlib.contextmanager
+def _worker_errors(location: StorageLocation) -> Iterator[None]:
+    """Give the store errors of a worker back their class."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        for kind in (StoreFullError, StoreAccessError, StoreError):
+            if found := re.search(rf"\b{kind.__name__}: (.*)", text):
+                raise kind(found[1]) from error
+        if "No space left on device" in text:
+            raise StoreFullError(
+                f"no space left on a device while the table in {str(location)!r} was built. "
+                "Nothing half-built is visible"
+            ) from error
+        raise

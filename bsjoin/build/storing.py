@@ -1,0 +1,414 @@
+"""Storing a table: found as it was left, or built and published as the next version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._clock import now_us
+from bsjoin.metrics.refreshes import recorded
+from bsjoin.planner.arguments import distinct
+from bsjoin.spark.arrow import check_storable
+from bsjoin.build.job import Layout, build
+from bsjoin.planner.columns import names_of
+from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
+from bsjoin.spark.fingerprint import renew
+from bsjoin.planner.full_cache import schema_of
+from bsjoin.spark.interrupts import Interruption, interruptible
+from bsjoin.planner.keys import check_key_types
+from bsjoin.planner.range_columns import range_columns
+from bsjoin.planner.resolve import BuiltTable
+from bsjoin.planner.uses import (as_nullable, check_columns, check_unique, types_of)
+from bsjoin.conditions import AsOf, Condition
+from bsjoin.errors import DamagedTableError, TableNotFoundError, TableMismatchError
+from bsjoin.options import Full
+from bsjoin.storage import (Manifest, StorageLocation, builds, freshness, versions)
+from bsjoin.storage.names import VERSIONS
+
+__all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
+
+_log = logging.getLogger("bsjoin")
+
+_RECENT_US = 600_000_000
+"""A table that was confirmed since is not confirmed again by a start that builds nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedTable:
+    """The table that a location is to hold.
+
+    Args:
+        layout: its keys, columns and limits.
+        key_types: the types of its keys.
+        fingerprint: the user's own word for the state of the source.
+        guarded: whether its rows must not be old.
+    """
+
+    layout: Layout
+    key_types: tuple[T.DataType, ...]
+    fingerprint: str | None
+    guarded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        df: DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        options: Full,
+        when: Condition | None,
+        *,
+        private: bool,
+    ) -> WantedTable:
+        """The table of a DataFrame.
+
+        Args:
+            df: the source; its names are distinct.
+            keys: the key columns, as it spells them.
+            columns: the columns to store, as it spells them.
+            options: limits, uniqueness, fingerprint.
+            when: the range condition.
+            private: whether it belongs to one join. If it has no store either, it is for look-ups
+                only, and rows that match nothing are left out.
+
+        Raises:
+            ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
+        """
+        schema = distinct(df, "the table")
+        types = [schema[name].dataType for name in keys]
+        typed = list(zip(keys, types, strict=True))
+        check_key_types(typed, typed)
+        ranged = None
+        if when is not None:
+            ranged = range_columns(when, schema, names_of(df, "the table"))
+        # A private table stores the selected columns, of rows that all columns order for as-of.
+        ordered = isinstance(when, AsOf) and options.store is None and columns
+        layout = Layout(
+            tuple(keys),
+            tuple(columns),
+            options.unique,
+            options.segment_bytes,
+            ranged,
+            when,
+            tuple(df.columns if ordered else columns),
+            whole=not private or options.store is not None,
+        )
+        if not set(layout.needed) <= set(columns):
+            layout = replace(layout, whole=False)
+        return cls(
+            layout=layout,
+            key_types=tuple(types),
+            fingerprint=options.fingerprint,
+            guarded=options.max_staleness is not None,
+        )
+
+    def spelled(self, names: Mapping[str, str]) -> WantedTable:
+        """The same, some of its columns under other names."""
+        layout, ranged, condition = self.layout, self.layout.ranged, self.layout.condition
+        if ranged is not None:
+            ranged = ranged.spelled(lambda name: names.get(name, name))
+            if condition is not None:
+                condition = condition.renamed(condition.stream_columns, ranged.names)
+        on, columns, row = (
+            tuple(names.get(name, name) for name in given)
+            for given in (layout.on, layout.columns, layout.row)
+        )
+        layout = replace(
+            layout, on=on, columns=columns, ranged=ranged, condition=condition, row=row
+        )
+        return replace(self, layout=layout)
+
+    def check_same_as(self, before: Manifest, path: str) -> None:
+        """Refuse a location that holds a table of other keys or another condition.
+
+        Raises:
+            TableMismatchError: says what it was built for.
+        """
+        built = BuiltTable(before, path)
+        built.check_built_for(self.layout.on, self.key_types, self.layout.ranged)
+
+
+def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> None:
+    """Build a table in an empty location.
+
+    Raises:
+        DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
+    """
+    with recorded(location.url):
+        _build(location, df, wanted.layout, None, _Source(df))
+
+
+def confirmed(location: StorageLocation, read_us: int) -> None:
+    """Note that the source of a table was looked at, and is the same as for its newest version.
+
+    Args:
+        location: where the table is stored.
+        read_us: when that began, microseconds since the epoch.
+    """
+    with recorded(location.url):
+        freshness.confirm(location, versions.latest(location), read_us)
+
+
+def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool) -> None:
+    """Let a location hold a table: build it, unless it is there and its source is unchanged.
+
+    Args:
+        location: where the table is stored.
+        df: the source.
+        wanted: the table.
+        private: whether it is wanted by a join, which does not change the condition that a table
+            was built with.
+
+    Raises:
+        TableMismatchError: the location holds a table of other keys or another condition.
+        DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
+    """
+    with recorded(location.url):
+        _ensure(location, df, wanted, private=private)
+
+
+def _ensure(
+    location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool
+) -> None:
+    began = now_us()
+    before, source = _newest_or_none(location), _Source(df, wanted.fingerprint)
+    if before is None:
+        _build(location, df, wanted.layout, None, source)
+        return
+    names = _table_spelling(df, before)
+    if names:
+        wanted, df = wanted.spelled(names), df.withColumnsRenamed(names)
+    wanted.check_same_as(before, str(location))
+    layout = wanted.layout
+    if private:
+        columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
+        layout = replace(layout, columns=columns, condition=condition)
+        layout = _kept_whole(layout, before)
+    stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
+    serves = before.unique == layout.unique and (
+        # What a join does not need may stay.
+        schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
+    )
+    if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
+        serves = serves and before.row == layout.row
+    serves = serves and (before.is_whole or not layout.whole)
+    if serves and source.is_of(location, before) and _is_intact(location, before):
+        if wanted.guarded or not freshness.is_confirmed_since(location, before, began - _RECENT_US):
+            freshness.confirm(location, before, began)
+        condition = before.condition if layout.condition is None else layout.condition
+        _remember(location, before, replace(before, condition=condition), source)
+        return
+    _build(location, df, layout, before, source)
+
+
+def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
+    """Publish a new version of a table, unless it holds what is there already.
+
+    Args:
+        location: where the table is stored.
+        df: the table as it is now.
+        options: limits and uniqueness.
+        adds: whether columns of ``df`` that the table does not have are added to it.
+
+    Returns:
+        The newest version.
+
+    Raises:
+        TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.
+    """
+    with recorded(location.url):
+        return _refreshed(location, df, options, adds=adds)
+
+
+def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
+    before, path, began = versions.latest(location), str(location), now_us()
+    source = _Source(df)
+    if names := _table_spelling(df, before):
+        df = df.withColumnsRenamed(names)
+    schema = distinct(df, "the new table")
+    keys = [key.name for key in before.keys]
+    ranged = () if before.ranged is None else before.ranged.names
+    row = before.row or ()
+    needed = {*keys, *ranged, *before.columns, *row}
+    lacking = [name for name in needed if name not in schema.names]
+    if lacking:
+        raise TableMismatchError(
+            f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has. "
+            "A refresh keeps all of them: BatchTable.build(..., path=...) takes away those that no "
+            "running query uses"
+        )
+    columns = _in_order(before, schema.names) if adds else tuple(before.columns)
+    layout = Layout(
+        tuple(keys),
+        columns,
+        options.unique,
+        options.segment_bytes,
+        before.ranged,
+        before.condition,
+        (*row, *(name for name in columns if name not in row)),
+        whole=adds,
+    )
+    layout = _kept_whole(layout, before)
+    key_types = tuple(schema[name].dataType for name in keys)
+    WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
+    for field in schema_of(before).fields:
+        new = schema[field.name].dataType
+        if as_nullable(new) != as_nullable(field.dataType):
+            raise TableMismatchError(
+                f"the column {field.name!r} is {new.simpleString()} "
+                f"in the new table and {field.dataType.simpleString()} in the table in "
+                f"{path!r}. A refresh keeps the types: cast it. BatchTable.build(..., path=...) "
+                "changes those of columns that no running query uses"
+            )
+    serves = before.unique == layout.unique and before.columns == list(layout.columns)
+    serves = serves and (before.ranged is None or before.row == layout.row)
+    serves = serves and (before.is_whole or not layout.whole)
+    if serves and source.is_of(location, before) and _is_there(location, before):
+        _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
+        freshness.confirm(location, before, began)
+        return before
+    return _build(location, df, layout, before, source)
+
+
+class _Source:
+    """What a version is made of: the state of a DataFrame as it is when this is created.
+
+    Args:
+        df: the DataFrame; whatever has been cached of its tables is read anew.
+        fingerprint: the user's own word for its state; None (default): computed.
+    """
+
+    def __init__(self, df: DataFrame, fingerprint: str | None = None):
+        renew(df)
+        self._df = df
+        self._told = fingerprint
+        self._fingerprint = fingerprint or fingerprint_of(df)
+
+    def is_of(self, location: StorageLocation, manifest: Manifest) -> bool:
+        """Whether a version was made of it."""
+        known = self._fingerprint
+        return known is not None and versions.is_marked(location, manifest, known)
+
+    def mark(self, location: StorageLocation, manifest: Manifest) -> None:
+        """Note that a version was made of it, unless it has changed meanwhile."""
+        known = self._fingerprint
+        if known is None or versions.is_marked(location, manifest, known):
+            return
+        if self._told is not None or known == fingerprint_of(self._df):
+            versions.mark(location, manifest, known)
+
+
+def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
+    """The table's own names of columns that a DataFrame spells in another case."""
+    given, found = names_of(df, "the table"), {}
+    ranged = () if before.ranged is None else before.ranged.names
+    keys, row = (key.name for key in before.keys), before.row or ()
+    for name in dict.fromkeys([*keys, *ranged, *before.columns, *row]):
+        if name not in given.columns and name in given:
+            found[given.find(name, "columns")] = name
+    return found
+
+
+def _in_order(before: Manifest, columns: Iterable[str]) -> tuple[str, ...]:
+    """Columns in the order of the table, then those that are new."""
+    given = list(columns)
+    kept = [name for name in before.columns if name in given]
+    return (*kept, *(name for name in given if name not in kept))
+
+
+def _kept_whole(layout: Layout, before: Manifest) -> Layout:
+    """A layout that leaves out no rows where a version before it has not."""
+    kept = before.is_whole and set(layout.needed) <= set(layout.columns)
+    return replace(layout, whole=layout.whole or kept)
+
+
+def _stored(df: DataFrame, layout: Layout) -> T.StructType:
+    schema = df.schema
+    return T.StructType([schema[name] for name in layout.columns])
+
+
+def _newest_or_none(location: StorageLocation) -> Manifest | None:
+    try:
+        return versions.latest(location)
+    except TableNotFoundError:
+        if location.names(VERSIONS):
+            raise
+        return None
+
+
+def _build(
+    location: StorageLocation,
+    df: DataFrame,
+    layout: Layout,
+    before: Manifest | None,
+    source: _Source,
+) -> Manifest:
+    """Build a version and publish it, unless it turns out to be what is there already."""
+    schema = _stored(df, layout)
+    check_storable(schema)
+    if before is not None:
+        check_columns(location, schema_of(before), schema)
+
+    def work(interruption: Interruption) -> Manifest:
+        began = now_us()
+        begun = builds.begin(location)
+        try:
+            draft = build(df, begun, layout)
+            interruption.check()
+            known = _found_out(before, draft)
+            if before is not None and known.same_as(draft) and _is_intact(location, before):
+                begun.abandon()
+                freshness.confirm(location, before, began)
+                return _remember(location, before, known, source)
+            if before is not None:
+                check_columns(location, schema_of(before), schema)  # of queries begun since
+                check_unique(location, before.longest_run, draft.longest_run)
+            published = versions.publish(location, draft)
+        except BaseException:
+            begun.abandon()
+            raise
+        begun.published()
+        source.mark(location, published)
+        return published
+
+    return interruptible(df.sparkSession, work)
+
+
+def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
+    """The version before, with what a build has found out: its condition, that it lacks no rows."""
+    if before is None:
+        return draft
+    unindexed = before.unindexed
+    if not before.is_whole and draft.unindexed == ():
+        unindexed = ()  # an earlier bsjoin has not written down that there were none
+    condition = before.condition if draft.condition is None else draft.condition
+    return replace(before, condition=condition, unindexed=unindexed)
+
+
+def _remember(
+    location: StorageLocation, before: Manifest, known: Manifest, source: _Source
+) -> Manifest:
+    """Keep a version that holds the right rows; if more is known of it, it is published again.
+
+    The files stay the same: a condition says how they are searched.
+    """
+    published = before if known == before else versions.publish(location, known)
+    source.mark(location, published)
+    return published
+
+
+def _is_there(location: StorageLocation, manifest: Manifest) -> bool:
+    return all(location.size(name) == size for name, size, _ in manifest.files)
+
+
+def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:
+    try:
+        versions.verify(location, manifest)
+    except DamagedTableError as error:
+        _log.warning("bsjoin: %s; it is built again now", error)
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""Figures that the tasks of a Python stage send to the driver, with Spark's accumulators.
+
+A task knows the query and the number of the micro-batch: Spark sets them as properties of its jobs.
+What tasks send is with the driver before the job ends, and so before Spark reports the micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from bsjoin.metrics.observing import current_cycle
+from bsjoin.metrics.tasks import Adding, TaskFigures, received
+from bsjoin.spark.session import is_connect, retained
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext  # the package of a mere Connect client has none
+
+__all__ = ["sender"]
+
+# What Spark calls the properties.
+_QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
+
+
+def sender(stream: DataFrame, name: str) -> Callable[[str], None] | None:
+    """What sends the figures of joins of these rows.
+
+    Args:
+        stream: the stream.
+        name: under which Spark would report the figures if it observed them.
+
+    Returns:
+        A function for workers, which takes the figures of a task as JSON at its end. None where
+        Spark has to observe them: in a cycle, whose driver asks for its own, and under Spark
+        Connect, whose client receives no accumulators.
+    """
+    spark = stream.sparkSession
+    if is_connect(spark) or not (stream.isStreaming or current_cycle() is None):
+        return None
+    received.remember(retained(spark))
+    accumulator = _accumulator(spark.sparkContext)
+
+    def send(text: str) -> None:
+        task = TaskContext.get()
+        if task is None:
+            return
+        query, batch = task.getLocalProperty(_QUERY), task.getLocalProperty(_BATCH)
+        if query is None or batch is None:
+            return  # not in a micro-batch: nobody asks
+        figures = TaskFigures(
+            query=query,
+            run=task.getLocalProperty(_RUN) or "",
+            batch=int(batch),
+            stage=task.stageId(),
+            partition=task.partitionId(),
+            attempt=task.taskAttemptId(),
+            name=name,
+            text=text,
+        )
+        accumulator.add([figures])
+
+    return send
+
+
+@cache
+def _accumulator(context: SparkContext) -> Any:
+    """The accumulator of an application."""
+    return context.accumulator(received, Adding())  # type: ignore[arg-type]

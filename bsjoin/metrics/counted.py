@@ -1,0 +1,90 @@
+"""What the joins that the JVM has run have counted: kept in Spark's driver, see ``Figures.java``.
+
+In a classic session that is a call; under Spark Connect it is a query, of which the optimizer makes
+a constant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bsjoin.spark.remote import is_remote
+
+__all__ = ["counted", "tagged"]
+
+_CATALOG = "spark.sql.catalog.bsjoin"
+
+
+def counted(
+    run: str, first: int, last: int, spark: SparkSession | None = None
+) -> list[dict[str, Any]]:
+    """The joins that were executed in micro-batches, in this order; none where none can be known.
+
+    Args:
+        run: Spark's id of the run of a query, or what stands for it.
+        first: the number of the first micro-batch.
+        last: and of the last one.
+        spark: a session that the query belongs to; None (default) for the active one.
+    """
+    text = _text_of_classic(run, first, last)
+    if text is None:
+        text = _text_of_query(run, first, last, spark)
+    return [] if text is None else list(json.loads(text))
+
+
+def _text_of_classic(run: str, first: int, last: int) -> str | None:
+    """None where Python cannot call the classes of the jar."""
+    if is_remote():
+        return None
+    from pyspark import SparkContext  # the package of a mere Connect client has none
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return None
+    from py4j.java_gateway import JavaClass
+    from py4j.protocol import Py4JError
+
+    try:
+        figures = gateway.jvm.bsjoin.jvm.Figures
+        return str(figures.read(run, first, last)) if isinstance(figures, JavaClass) else None
+    except Py4JError:  # the application has ended
+        return None
+
+
+def _text_of_query(run: str, first: int, last: int, spark: SparkSession | None) -> str | None:
+    try:
+        spark = SparkSession.active() if spark is None else spark
+        if not spark.conf.get(_CATALOG, ""):
+            return None  # no join can have been planned
+        query = "SELECT bsjoin.figures(:run, :first, :last)"
+        row = spark.sql(query, {"run": run, "first": first, "last": last}).first()
+    except PySparkException:
+        return None
+    return None if row is None else str(row[0])
+
+
+@contextlib.contextmanager
+def tagged(spark: SparkSession, run: str, batch: int) -> Iterator[None]:
+    """Count the joins of this thread for a micro-batch, where Spark does not say which it is.
+
+    Args:
+        spark: the session.
+        run: what stands for the run of a query: hexadecimal digits and hyphens.
+        batch: the number of the micro-batch.
+    """
+    tag = f"bsjoin-batch-{run}_{batch}"
+    if is_remote():
+        add, remove = spark.addTag, spark.removeTag
+    else:  # those of the context hold outside of Spark's executions, too
+        add, remove = spark.sparkContext.addJobTag, spark.sparkContext.removeJobTag
+    add(tag)
+    try:
+        yield
+    finally:
+        remove(tag)

@@ -1,0 +1,149 @@
+"""Figures that Spark adds up while rows pass by: of a stream's micro-batch, or of one cycle.
+
+A streaming query reports them with its progress. In ``foreachBatch`` every micro-batch is a batch
+of its own: the driver of the cycle collects its figures, or
+:mod:`bsjoin.metrics.foreach_batch` keeps them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+
+from bsjoin.metrics.counted import counted, tagged
+from bsjoin.metrics.foreach_batch import observed_batches
+from bsjoin.plan import RoutePlan
+from bsjoin.spark.session import micro_batch
+
+__all__ = ["Cycle", "current_cycle", "is_reported", "is_steered", "observe"]
+
+_WAIT_S = 5.0
+_TICK_S = 0.01
+
+
+class Cycle:
+    """One micro-batch that the driver steers.
+
+    Args:
+        route: what the workers do to send rows to partitions; None if they do not.
+        kept: what one cycle leaves to the next: the table that it has built, and the label of
+            the join, which is one join for all cycles.
+        place: sends the partitions of the stream's rows to workers, just before the look-up.
+    """
+
+    def __init__(
+        self,
+        route: RoutePlan | None,
+        kept: dict[str, Any],
+        place: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+    ):
+        self.route = route
+        self.kept = kept
+        self.place = place
+        self.table_bytes = 0
+        """Of the planned join's table, if it is stored in files."""
+        self.number = kept["number"] = kept.get("number", -1) + 1
+        """Of the cycle: a micro-batch may run again under the number that it had."""
+        self.query: str = kept.setdefault("query", str(uuid.uuid4()))
+        """What stands for the query of all cycles."""
+        self._observations: dict[str, Observation] = {}
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Let the joins that are planned meanwhile report to this cycle."""
+        token = _cycle.set(self)
+        try:
+            yield
+        finally:
+            _cycle.reset(token)
+
+    def counting(self, spark: SparkSession) -> contextlib.AbstractContextManager[None]:
+        """Let the joins in the JVM that run meanwhile count for this cycle."""
+        return tagged(spark, self.query, self.number)
+
+    def operators(self) -> list[dict[str, Any]]:
+        """What they have counted."""
+        return counted(self.query, self.number, self.number)
+
+    def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
+        """Let Spark compute aggregates while the rows of ``df`` pass by."""
+        observation = self._observations[name] = Observation(name)
+        return df.observe(observation, *aggregates)
+
+    def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What was observed, by name; without what no action has used.
+
+        Args:
+            below: what was observed in a plan that Spark's observations do not reach, since
+                the partitions of its rows were placed.
+        """
+        found: dict[str, dict[str, Any]] = dict(below)
+        missing = {name: one for name, one in self._observations.items() if name not in below}
+        # Spark 4.1 reports them a moment after the action; those of a result that is not used
+        # never come.
+        until = time.monotonic() + _WAIT_S
+        while missing:
+            for name in [name for name, one in missing.items() if _is_complete(one)]:
+                found[name] = missing.pop(name).get
+            if time.monotonic() > until:
+                break
+            time.sleep(_TICK_S if missing else 0)
+        return {name: figures for name, figures in found.items() if figures}
+
+
+def _is_complete(observation: Observation) -> bool:
+    """Whether its figures can be read without waiting."""
+    java = getattr(observation, "_jo", None)
+    # Spark Connect has its figures with the result of the action.
+    return java is None or bool(java.future().isCompleted())
+
+
+def _figures_of(observation: Observation) -> dict[str, Any] | None:
+    """What was observed, without waiting; None if it was not, or the action failed."""
+    try:
+        return observation.get if _is_complete(observation) else None
+    except PySparkException:  # Spark Connect raises what the action has raised
+        return None
+
+
+_cycle: ContextVar[Cycle | None] = ContextVar("bsjoin-cycle", default=None)
+
+
+def current_cycle() -> Cycle | None:
+    """The cycle that is being planned, if any."""
+    return _cycle.get()
+
+
+def is_steered(stream: DataFrame) -> bool:
+    """Whether the figures of these rows steer what comes after them."""
+    return stream.isStreaming or current_cycle() is not None
+
+
+def is_reported(stream: DataFrame) -> bool:
+    """Whether anybody reads the figures of a join of these rows."""
+    return is_steered(stream) or micro_batch(stream) is not None
+
+
+def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
+    """Let Spark compute aggregates while the rows of ``df`` pass by."""
+    cycle = None if df.isStreaming else current_cycle()
+    if cycle is not None:
+        return cycle.observe(df, name, *aggregates)
+    batch = None if df.isStreaming else micro_batch(df)
+    if batch is None:
+        return df.observe(name, *aggregates)
+    observation = Observation(name)
+    observed_batches.add(
+        batch.query,
+        int(batch.number),
+        name,
+        lambda: _figures_of(observation),
+    )
+    return df.observe(observation, *aggregates)

@@ -1,0 +1,129 @@
+"""``placement=`` and ``scaler=`` of cycles: the loop of :mod:`scheduling` around every one.
+
+The only module of bsjoin that imports ``scheduling``; imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from bsjoin.errors import ArgumentError
+from bsjoin.metrics.progress import cached_entries
+from bsjoin.metrics.records import PlacementProgress
+from bsjoin.partitioning import HotSpot
+from scheduling import Policy
+from scheduling.scalers import Scaler
+from scheduling.spark import CachesSeen, CycleContext, Loop, Placement
+
+if TYPE_CHECKING:
+    from bsjoin.partitioning import Hash
+
+__all__ = ["Placing", "check_placing"]
+
+_log = logging.getLogger("bsjoin")
+
+
+def check_placing(placement: object, scaler: object) -> None:
+    """Refuse what is neither a policy nor a placement, and what is no scaler.
+
+    Raises:
+        ArgumentError: says what to give.
+        scheduling.errors.ClusterFileError: the file of prices cannot be used.
+    """
+    if isinstance(placement, Placement):
+        placement.price_table()
+    # A class has the methods of its objects, too.
+    if not (placement is None or _is_one(placement, Placement | Policy)):
+        raise ArgumentError(
+            f"placement={placement!r}: give a policy, as scheduling.LBACE(), or "
+            "scheduling.spark.Placement(policy=..., ...)"
+        )
+    if not (scaler is None or _is_one(scaler, Scaler)):
+        raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.OERA()")
+
+
+def _is_one(thing: object, kind: Any) -> bool:
+    return isinstance(thing, kind) and not isinstance(thing, type)
+
+
+class Placing:
+    """The placed cycles of one join.
+
+    Args:
+        spark: the session.
+        placement: a policy, or options; None where only the number of partitions changes.
+        scaler: chooses that number, or the executors'; None keeps it.
+        partition: how the rows are sent to partitions, with the first number of them, if any.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        placement: Policy | Placement | None,
+        scaler: Scaler | None,
+        partition: Hash | HotSpot | None,
+    ) -> None:
+        self._loop = Loop(
+            spark,
+            placement,
+            scaler=scaler,
+            operator="join",
+            partitions=None if partition is None else partition.partitions,
+            splits=isinstance(partition, HotSpot) and partition.splits,
+        )
+
+    def cycle(self) -> AbstractContextManager[CycleContext]:
+        """One cycle; what is yielded says how many partitions, and places rows."""
+        return self._loop.cycle()
+
+    def explain(self) -> str:
+        """Who decides, and why the last cycle ran as it did."""
+        return self._loop.explain()
+
+    def cached(
+        self,
+        context: CycleContext,
+        observed: Mapping[str, dict[str, Any]],
+        table_bytes: int,
+        *,
+        by_key: bool,
+    ) -> None:
+        """Say what the hosts have cached, so that the plan knows what a move loads again.
+
+        Args:
+            context: the running cycle.
+            observed: its figures.
+            table_bytes: of a table in files; 0 for an incremental cache.
+            by_key: whether a key is always in the same partition. Where it is not, the entries of a
+                host serve whichever partitions run there, as a table does.
+        """
+        try:
+            entries = cached_entries(observed)
+        except Exception as error:  # the rows have been processed
+            _log.warning("bsjoin: what is cached where is not known: %s", error)
+            return
+        if entries and not by_key:
+            table_bytes = max(held for held, _ in entries.values())
+            entries = {}
+        context.caches = CachesSeen(table_bytes, entries)
+
+    def progress(self) -> PlacementProgress | None:
+        """Of the cycle that ended last."""
+        last = self._loop.last
+        if last is None:
+            return None
+        decision = last.decision
+        missed = sum(last.landed.get(task) != at for task, at in last.requested.items())
+        return PlacementProgress(
+            action="failed" if decision is None else decision.action,
+            reason=last.reason,
+            partitions=last.partitions,
+            requested=len(last.requested),
+            landed=len(last.requested) - missed if last.landed else None,
+            workers=tuple(sorted(last.workers.items())),
+        )

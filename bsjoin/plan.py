@@ -1,0 +1,340 @@
+"""What travels from the driver to the workers: small, frozen, picklable.
+
+The plan of a join is composed: what is matched (an equality of keys and, with a ``search``, a range
+condition), where the table's rows are (``table``), what comes back (``output``), and what runs it
+(``runtime``). How the stream's rows reach it is not in here: that is the choice of a runtime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import pyarrow as pa
+
+from bsjoin.cache.entry_state import CacheLimits
+from bsjoin.conditions import Closed, Direction
+from bsjoin.partitioning.rule import Rule
+from bsjoin.sources.invalidation import InvalidationLog
+from bsjoin.sources.protocol import Source
+from bsjoin.storage import KeyColumn, StorageLocation
+from bsjoin.storage.range_index import is_ranked
+from bsjoin.storage.ties import Tie
+
+__all__ = [
+    "FIGURES",
+    "ROUTE_FIGURES",
+    "JoinPlan",
+    "OnError",
+    "Output",
+    "RangeOrder",
+    "RetryPolicy",
+    "RoutePlan",
+    "Runtime",
+    "Search",
+    "Shape",
+    "SourceTable",
+    "StageColumn",
+    "StageJoin",
+    "StagePlan",
+    "StoredTable",
+]
+
+FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-route:"
+"""Prefixes of the names under which Spark reports the figures of a join."""
+
+Shape = Literal["exists", "row", "rows", "runs"]
+OnError = Literal["fail", "stale", "null"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTable:
+    """A table in files: a full cache.
+
+    Args:
+        location: where the files are stored.
+        epoch: when the newest version was published as the plan was made; distinguishes a
+            table from an earlier one at the same path.
+        version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
+        max_staleness_us: how long before a micro-batch the table's source must have been read at
+            the latest, in microseconds; 0 (default) for any time.
+        keys: the key columns; a version with others is refused.
+    """
+
+    location: StorageLocation
+    epoch: int
+    version: int | None
+    keys: tuple[KeyColumn, ...]
+    max_staleness_us: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How failed look-ups in a source are repeated.
+
+    Args:
+        retries: how often a look-up that failed is repeated.
+        backoff_s: the longest pause before the first repetition, in seconds; twice as long
+            before each further one, and a random part of that (full jitter).
+        max_connections: how many processes of a host may be connected to the database at once.
+        on_error: what to do when the repetitions have failed, too.
+        failure_cooldown_s: for how long the source is then not queried, unless ``on_error`` is
+            "fail".
+    """
+
+    retries: int
+    backoff_s: float
+    max_connections: int
+    on_error: OnError
+    failure_cooldown_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeOrder:
+    """How the rows of a key are ordered in a cache for range joins: by their range column.
+
+    Args:
+        names: the column of points, or the columns of starts and ends, as the source names them.
+        type: the type in which they are searched.
+        closed: which ends belong to the intervals; None for points.
+        row: the columns that order rows with the same point, under their names in the source.
+        ties: how.
+    """
+
+    names: tuple[str, ...]
+    type: pa.DataType
+    closed: Closed | None
+    row: pa.Schema
+    ties: tuple[Tie, ...]
+
+    @property
+    def stored_types(self) -> list[pa.DataType]:
+        """The types of the columns to search, as a cache stores them."""
+        return [self.type if is_ranked(self.type) else pa.int64()] * len(self.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTable:
+    """A table in a source behind a cache: an incremental cache.
+
+    Args:
+        token: the name of the cache on every host.
+        database: the name of the source's database on every host: sources with the same one share
+            connections.
+        source: the source to query.
+        keys: the key columns, under their names in the source.
+        exact: whether equal hashes mean equal keys.
+        payload: the columns to cache beside the keys, under their names in the source.
+        unique: whether a key with two rows is an error.
+        limits: of the cache.
+        retry_policy: with the source.
+        invalidation_log: where invalidations of keys are published.
+        warm_up: the keys to load first, or a query that yields them.
+        folder: where the caches are on every host; None to choose.
+        order: how the rows of a key are ordered, and by which columns; None for any order.
+    """
+
+    token: str
+    database: str
+    source: Source
+    keys: pa.Schema
+    exact: bool
+    payload: pa.Schema
+    unique: bool
+    limits: CacheLimits
+    retry_policy: RetryPolicy
+    invalidation_log: InvalidationLog
+    warm_up: pa.Table | str | None
+    folder: str | None
+    order: RangeOrder | None = None
+
+    @property
+    def queried_columns(self) -> list[str]:
+        """The columns to read from the source, besides the keys."""
+        ordered = () if self.order is None else (*self.order.names, *self.order.row.names)
+        return list(dict.fromkeys([*self.payload.names, *ordered]))
+
+    @property
+    def stored_types(self) -> list[pa.DataType]:
+        """The types of the columns in the cache: the payload, then those to search."""
+        return [*self.payload.types, *([] if self.order is None else self.order.stored_types)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A range condition, in the units of the codes.
+
+    Args:
+        kind: which condition.
+        floating: whether the columns are floating-point numbers.
+        before: of a band: how far below the probe it begins.
+        after: of a band: how far above it ends.
+        closed: which ends belong to the band or the intervals.
+        direction: of an as-of join: where to look.
+        tolerance: how far away a row may be; None for any distance.
+        exact: whether a row at the point itself counts.
+        finer: how many digits the stream's decimals have behind those of the table's column;
+            widths are in units of the stream's last digit.
+        ranked: whether points have no codes of 64 bits: strings, binary, and decimals of more than
+            18 digits on either side.
+    """
+
+    kind: Literal["band", "within", "overlaps", "asof"]
+    floating: bool
+    before: Fraction | float = 0.0
+    after: Fraction | float = 0.0
+    closed: Closed = "both"
+    direction: Direction = "backward"
+    tolerance: Fraction | float | None = None
+    exact: bool = True
+    finer: int = 0
+    ranked: bool = False
+
+    @property
+    def points(self) -> int:
+        """How many columns of the stream are probes: two for an interval."""
+        return 2 if self.kind == "overlaps" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What comes back from a look-up.
+
+    Args:
+        columns: the table's columns to bring.
+        shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
+            struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
+            as first row and count, to be gathered in pieces.
+        row_type: Arrow type of the struct that holds one row of the table.
+        longest_run: the largest number of rows of one key, as the table was when the plan was made.
+    """
+
+    columns: tuple[str, ...]
+    shape: Shape
+    row_type: pa.StructType
+    longest_run: int = 1
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The Arrow types of the columns to bring."""
+        return [self.row_type.field(i).type for i in range(len(self.columns))]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What runs a join.
+
+    Args:
+        name: "jvm": Spark's generated code; "python": its Python workers.
+        reason: why not the JVM; empty for it.
+        wanted: the setting that asks for the JVM where Python runs it; empty (default) for none.
+    """
+
+    name: Literal["jvm", "python"]
+    reason: str
+    wanted: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinPlan:
+    """A join, as the workers carry it out.
+
+    Args:
+        label: unique name of the join in this application, for its figures.
+        how: the join type: "inner", "left", "semi" or "anti".
+        table: where the table's rows are.
+        search: the range condition that rows of the same key are searched by; None without one.
+        output: what comes back.
+        runtime: what runs it.
+        reports: whether the figures are read.
+        partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
+    """
+
+    label: str
+    how: str
+    table: StoredTable | SourceTable
+    search: Search | None
+    output: Output
+    runtime: Runtime
+    reports: bool
+    partitioned: str = "none"
+
+    @property
+    def needs_unique(self) -> bool:
+        """Whether the plan relies on keys that do not repeat."""
+        shape = self.output.shape
+        return shape == "row" or (shape == "exists" and self.how in ("inner", "left"))
+
+
+@dataclass(frozen=True)
+class StageColumn:
+    """A column that the rows of a stage have, or get from one of its joins.
+
+    Args:
+        join: the number of the join that brings it; None if Spark sends it.
+        number: its number among the columns of that join, or among those that are sent.
+        type: the type to convert it to; None to take it as it is.
+    """
+
+    join: int | None
+    number: int
+    type: pa.DataType | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageJoin:
+    """One join of a stage.
+
+    Args:
+        plan: the join.
+        hash: the hash of the key, which Spark sends; None if it is computed of ``key``.
+        key: the columns to compare or to look up; without a hash, all columns of the key.
+        probes: the range columns.
+        clock: the number of the sent column by which the table's version is chosen; None if the
+            plan has the version.
+    """
+
+    plan: JoinPlan
+    hash: StageColumn | None
+    key: tuple[StageColumn, ...]
+    probes: tuple[StageColumn, ...]
+    clock: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePlan:
+    """Joins that one Python function carries out over whole rows, one after the other.
+
+    Args:
+        carried: the number of columns that are sent only to be in the result; they come first.
+        joins: first to last.
+    """
+
+    carried: int
+    joins: tuple[StageJoin, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoutePlan:
+    """How the rows of a stream are sent to partitions, as the workers carry it out.
+
+    Args:
+        label: unique name of the join in this application.
+        location: the folder with the rules; None where the plan has the rule of its only cycle.
+        rule: the rule as long as the folder has none.
+        capacity: how many keys each task is to sample under it.
+        seed: of the sample.
+        cycle: the number of the only cycle, where there is no folder.
+    """
+
+    label: str
+    location: StorageLocation | None
+    rule: Rule
+    capacity: int
+    seed: int
+    cycle: int = 0
+
+    def labelled(self, label: str) -> RoutePlan:
+        """The same for another join."""
+        return replace(self, label=label)

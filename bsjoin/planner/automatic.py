@@ -1,0 +1,56 @@
+"""What ``cache="auto"`` means for a source."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from bsjoin.metrics.observing import current_cycle
+from bsjoin.options import Full, Incremental
+from bsjoin.sources.protocol import Source
+from bsjoin.spark.session import micro_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["automatic_cache"]
+
+_log = logging.getLogger("bsjoin")
+
+_FULL_UP_TO_ROWS = 1_000_000
+_AUTOMATIC_FULL = Full(refresh="10 minutes")
+_AUTOMATIC_INCREMENTAL = Incremental(max_bytes="1 GiB")
+
+
+def automatic_cache(stream: DataFrame, source: Source, *, needs_whole: bool) -> Full | Incremental:
+    """Choose a cache; the cycles of one join keep the first choice.
+
+    Args:
+        stream: the probe side.
+        source: the table.
+        needs_whole: whether the source cannot be queried by key for this join.
+    """
+    cycle = current_cycle()
+    if cycle is None:
+        follows = stream.isStreaming or micro_batch(stream) is not None
+        return _chosen(source, needs_whole, follows=follows)
+    if "cache" not in cycle.kept:
+        cycle.kept["cache"] = _chosen(source, needs_whole, follows=True)
+    chosen: Full | Incremental = cycle.kept["cache"]
+    return chosen
+
+
+def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremental:
+    """Choose by size and log it; ``follows``: whether the join goes on while the source changes."""
+    rows = source.size() if source.can_scan and not needs_whole else None
+    if needs_whole or (rows is not None and rows <= _FULL_UP_TO_ROWS):
+        why = "is joined without a key" if rows is None else f"has about {rows} rows"
+        chosen = _AUTOMATIC_FULL if follows else Full()
+        times = f"now and again every {chosen.refresh}" if follows else "once"
+        _log.info("bsjoin: full cache for %r, which %s: it is read %s", source, why, times)
+        return chosen
+    why = "cannot be read whole" if not source.can_scan else f"has about {rows} rows"
+    if rows is None and source.can_scan:
+        why = "does not report its size"
+    _log.info("bsjoin: incremental cache of up to 1 GiB for %r, which %s", source, why)
+    return _AUTOMATIC_INCREMENTAL

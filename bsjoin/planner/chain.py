@@ -1,0 +1,199 @@
+"""Chains of joins: the DataFrame that a join returns remembers how it was made.
+
+The planner of a join sees by it that its stream is the result of a join. What is derived from such
+a DataFrame, by a selection for instance, is a DataFrame of its own, which remembers nothing: its
+plan tells from which result it is derived (:mod:`bsjoin.planner.projections`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from bsjoin.errors import ArgumentError
+from bsjoin.plan import SourceTable
+from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.projections import UNREADABLE, Derivation, derivation, register, results_in
+from bsjoin.spark.session import is_dataframe
+
+if TYPE_CHECKING:
+    from bsjoin.runtimes.python.driver import Stage
+
+__all__ = ["Earlier", "JoinStep", "earlier", "explain", "joins_of", "remember", "step_of"]
+
+_ATTRIBUTE = "_bsjoin_step"
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """One join of a chain.
+
+    Args:
+        stream: its probe side, as the call had it.
+        planned: the join.
+        runs: what runs it, and how.
+        stage: the Python stage that ends with it; None (default) in the JVM, and where its rows
+            cannot travel.
+        first: how the join runs if a later one shares its stage; None (default) for as ``runs``.
+        apart: why it does not share the stage of the join before; empty (default) if it does, or
+            if neither has a stage in Python.
+        before: the join before; None (default) where the plan was not searched for it.
+        is_derived: whether its result has projections above the columns of the stage; default no.
+    """
+
+    stream: DataFrame
+    planned: PlannedJoin
+    runs: str
+    stage: Stage | None = None
+    first: str | None = None
+    apart: str = ""
+    before: JoinStep | None = None
+    is_derived: bool = False
+
+    def shares(self, before: JoinStep) -> bool:
+        """Whether the join runs in the Python stage of the join before."""
+        return self.stage is not None and any(
+            planned is before.planned for planned in self.stage.joins
+        )
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The join whose result a DataFrame is, or is derived from by projections.
+
+    Args:
+        step: the join.
+        between: the projections; None if there are none.
+    """
+
+    step: JoinStep
+    between: Derivation | None = None
+
+
+def remember(result: DataFrame, step: JoinStep, below: DataFrame | None = None) -> DataFrame:
+    """Note on the result of a join how it was made.
+
+    Args:
+        result: what the join returns.
+        step: how it was made.
+        below: the result below its projections, with the columns of all joins of the stage; None
+            (default) where it has none.
+    """
+    setattr(result, _ATTRIBUTE, step)
+    register(result if below is None else below, step)
+    return result
+
+
+def earlier(df: DataFrame) -> Earlier | None:
+    """The join whose result a DataFrame is, or is derived from by projections; None if none."""
+    step = step_of(df)
+    if step is not None and not step.is_derived:
+        return Earlier(step)
+    between = derivation(df)
+    if between is not None:
+        return Earlier(between.made_by, between)
+    return None if step is None else Earlier(step, Derivation(step, UNREADABLE))
+
+
+def joins_of(df: DataFrame) -> list[JoinStep]:
+    """The joins that a DataFrame is made of, first to last, each once; none for any other.
+
+    Between the joins, and above the last, there may be anything that Spark's plan shows. Where a
+    stage begins by it, that is said.
+
+    Complexity: O(joins), and O(nodes of the plan) where something is between them.
+    """
+    step = step_of(df)
+    found: dict[int, JoinStep] = {}
+    for last in results_in(df) if step is None else [step]:
+        for one in _up_to(last):
+            found.setdefault(id(one.planned), one)
+    return [*found.values()]
+
+
+def _up_to(step: JoinStep) -> list[JoinStep]:
+    """A join, after those that its stream is made of."""
+    before = step.before or step_of(step.stream)
+    if before is None and (found := derivation(step.stream, rows_change=True)):
+        before = found.made_by
+        if step.stage is not None and before.stage is not None:
+            step = replace(step, apart=found.against)
+    if before is not None:
+        return [*_up_to(before), step]
+    return [*joins_of(step.stream), step]
+
+
+def step_of(df: DataFrame) -> JoinStep | None:
+    """How a DataFrame was made that is the direct result of a join; None for any other."""
+    # For ``getattr`` every column of the DataFrame is an attribute, too.
+    step: JoinStep | None = getattr(df, "__dict__", {}).get(_ATTRIBUTE)
+    return step
+
+
+def explain(df: DataFrame) -> None:
+    """Print how the joins of a DataFrame run, first to last.
+
+    For each join: its type and condition, how the table is cached, what runs it and how, how the
+    stream's rows are sent to partitions, the columns that the join brings, and for one that Python
+    workers run why the JVM does not.
+
+    Args:
+        df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned, or any DataFrame that is
+            made of such results: by selections, filters, unions, joins of Spark, views and so on.
+
+    Raises:
+        ArgumentError: it is no DataFrame, or its plan shows no join of bsjoin: there is none, or
+            it is hidden, as behind ``checkpoint``, ``rdd``, a micro-batch of ``foreachBatch``, or
+            a view or SQL under Spark Connect.
+
+    Example:
+        >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
+        (1) left join on customer_id = customer_id: full cache, newest version of ...
+            Spark's generated code looks keys up, partitioned: none; brings name, city
+    """
+    if not is_dataframe(df):
+        raise ArgumentError(
+            f"explain() of a {type(df).__name__}: give a DataFrame that bsjoin.join returned, or "
+            "one that is made of it. For a running query, bsjoin.progress(query) says what runs it"
+        )
+    steps = joins_of(df)
+    if not steps:
+        raise ArgumentError(
+            f"the plan of this DataFrame, with the columns {df.columns}, shows no join of bsjoin. "
+            "If there is one, it is behind what hides it (checkpoint, rdd, a micro-batch of "
+            "foreachBatch, a view or SQL under Spark Connect): give what bsjoin.join returned"
+        )
+    for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
+        first = step.first if after is not None and after.shares(step) else None
+        runs = first or step.runs
+        if step.apart:
+            runs = f"{runs}, in a stage of their own: {step.apart}"
+        print(f"({number}) {_lines(step, runs)}")
+
+
+def _lines(step: JoinStep, runs: str) -> str:
+    plan, join = step.planned.plan, step.planned.join
+    equal = [f"{stream} = {table}" for stream, table in join.keys]
+    condition = " and ".join([*equal, *([] if join.when is None else [repr(join.when)])])
+    if isinstance(plan.table, SourceTable):
+        table = f"incremental cache of {plan.table.source!r}"
+    else:
+        number = plan.table.version
+        version = "newest version" if number is None else f"version {number}"
+        table = f"full cache, {version} of {str(plan.table.location)!r}"
+    brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
+    return (
+        f"{plan.how} join on {condition}: {table}\n"
+        f"    {runs}, partitioned: {plan.partitioned}; {brought}{_why_not_jvm(step)}"
+    )
+
+
+def _why_not_jvm(step: JoinStep) -> str:
+    """A line that says why Python workers run a join; empty for the JVM."""
+    runtime = step.planned.plan.runtime
+    if runtime.name == "jvm":
+        return ""
+    asked = f", although {runtime.wanted} asks for it" if runtime.wanted else ""
+    return f"\n    not in the JVM{asked}: {runtime.reason}"

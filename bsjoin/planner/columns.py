@@ -1,0 +1,185 @@
+"""Which columns a join is on, which it brings, and what they are called in the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+from pyspark.sql import DataFrame
+
+from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.spark.session import is_case_sensitive
+
+__all__ = [
+    "Names",
+    "On",
+    "ScratchColumns",
+    "join_keys",
+    "names_of",
+    "result_names",
+    "selected",
+    "unused",
+]
+
+On = str | Sequence[str] | Mapping[str, str] | None
+
+
+def unused(columns: Iterable[str], *names: str) -> list[str]:
+    """Names for columns of ours that no column of a DataFrame has, in upper or lower case.
+
+    They end with more underscores than any of its columns does.
+
+    Args:
+        columns: the columns of the DataFrame, and those it is going to have.
+        names: what to call ours; they do not end with an underscore.
+
+    Example:
+        >>> unused(["id", "note_"], "note", "answer")
+        ['note__', 'answer__']
+    """
+    most = max((len(column) - len(column.rstrip("_")) for column in columns), default=0)
+    return [name + "_" * (most + 1) for name in names]
+
+
+@dataclass(frozen=True)
+class ScratchColumns:
+    """What the columns are called that a look-up adds and drops again: the fields of a subclass."""
+
+    @classmethod
+    def beside(cls, columns: Iterable[str]) -> Self:
+        """Names that no other column has."""
+        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
+
+
+class Names:
+    """The column names of one side, found as Spark finds them.
+
+    Args:
+        columns: the names, in order.
+        side: how an error message calls this side.
+        case_sensitive: whether names that differ in case only are different.
+    """
+
+    def __init__(self, columns: Sequence[str], side: str, case_sensitive: bool):
+        self.columns = list(columns)
+        self.side = side
+        self.case_sensitive = case_sensitive
+        self._fold = (lambda name: name) if case_sensitive else str.lower
+        self._by_name = {self._fold(name): name for name in columns}
+        self._count = Counter(map(self._fold, columns))
+
+    def __contains__(self, name: str) -> bool:
+        return self._fold(name) in self._by_name
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two names are the same to Spark."""
+        return bool(self._fold(one) == self._fold(other))
+
+    def find(self, name: object, argument: str) -> str:
+        """The column's own spelling. Raises ColumnError where it is missing or doubled."""
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{argument}: {name!r} is a {type(name).__name__}; columns are given by name"
+            )
+        if name not in self:
+            raise ColumnError(
+                f"{argument}: {self.side} has no column {name!r}. {suggest(name, self.columns)}"
+            )
+        if self._count[self._fold(name)] > 1:
+            raise ColumnError(
+                f"{argument}: {self.side} has {self._count[self._fold(name)]} columns called "
+                f"{name!r}; rename all but one"
+            )
+        return self._by_name[self._fold(name)]
+
+    def check_distinct(self) -> None:
+        """Raise ColumnError where a name occurs twice."""
+        for name in self.columns:
+            self.find(name, "columns")
+
+
+def names_of(df: DataFrame, side: str) -> Names:
+    """The column names of a DataFrame."""
+    return Names(df.columns, side, is_case_sensitive(df.sparkSession))
+
+
+def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
+    """Pairs of key columns: the stream's name and the table's.
+
+    Raises:
+        ColumnError: a column is not there.
+        ArgumentError: no key at all.
+    """
+    if on is None:
+        shared = [(name, table.find(name, "on")) for name in stream.columns if name in table]
+        if not shared:
+            raise ArgumentError(
+                f"on=None joins on the column names that both sides share, and there are none: "
+                f"{stream.side} has {stream.columns}, {table.side} has {table.columns}. Give "
+                'on="column" or on={"stream column": "table column"}'
+            )
+        for name, _ in shared:
+            stream.find(name, "on")
+        return shared
+    if isinstance(on, str):
+        pairs = [(on, on)]
+    elif isinstance(on, Mapping):
+        pairs = list(on.items())
+    else:
+        pairs = [(name, name) for name in on]
+    if not pairs:
+        raise ArgumentError(
+            "on=[] names no column: an equality join needs at least one, and a pure range join "
+            "needs when="
+        )
+    found = [(stream.find(s, "on"), table.find(t, "on")) for s, t in pairs]
+    for side, names in (("stream", [s for s, _ in found]), ("table", [t for _, t in found])):
+        doubled = [name for name, count in Counter(names).items() if count > 1]
+        if doubled:
+            raise ArgumentError(f"on={on!r} names the {side}'s column {doubled[0]!r} twice")
+    return found
+
+
+def selected(
+    select: Sequence[str] | None, how: str, table: Names, keys: Sequence[str]
+) -> list[str]:
+    """The table's columns that the result brings, in order.
+
+    Raises:
+        ArgumentError: ``select`` with a join that brings none, or a name given twice.
+        ColumnError: a column is not there.
+    """
+    if how in ("semi", "anti"):
+        if select is not None:
+            raise ArgumentError(
+                f"select={list(select)!r}: a {how} join brings no column of the table; leave "
+                "select out, or use an inner or left join"
+            )
+        return []
+    if select is None:
+        return [name for name in table.columns if name not in keys]
+    found = [table.find(name, "select") for name in select]
+    doubled = [name for name, count in Counter(found).items() if count > 1]
+    if doubled:
+        raise ArgumentError(f"select={list(select)!r} names {doubled[0]!r} twice")
+    return found
+
+
+def result_names(columns: Sequence[str], stream: Names, suffix: str) -> list[str]:
+    """What the table's columns are called in the result.
+
+    Raises:
+        ColumnError: a name clashes even with the suffix.
+    """
+    names = [name + suffix if name in stream else name for name in columns]
+    for i, name in enumerate(names):
+        others = names[:i] + names[i + 1 :]
+        if name in stream or any(stream.same(name, other) for other in others):
+            raise ColumnError(
+                f"the table's column {columns[i]!r} would be called {name!r} in the result, and "
+                f"there is a column of that name already. Choose another suffix (it is "
+                f"{suffix!r}), rename the column, or leave it out with select=[...]"
+            )
+    return names

@@ -1,0 +1,218 @@
+"""A table in its source, behind a cache, as a join uses it: the incremental cache."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+
+from bsjoin.cache import CacheLimits, remove_at_exit
+from bsjoin.conditions import AsOf
+from bsjoin.errors import ColumnError, SourceError, StoreError
+from bsjoin.options import Incremental
+from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
+from bsjoin.planner.keys import hash_is_exact, source_key, type_of
+from bsjoin.planner.planned_join import PlannedTable, shape_of
+from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.sources.invalidation import InvalidationLog, key_table, register
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import run_with_retries
+from bsjoin.spark.arrow import arrow_fields
+from bsjoin.storage import RangeColumns, StorageLocation
+from bsjoin.storage.temporary import temporary_location
+from bsjoin.storage.ties import ties_of
+from bsjoin.values.durations import seconds
+
+__all__ = ["IncrementalCache", "schema_of_source"]
+
+V = TypeVar("V")
+
+_log = logging.getLogger("bsjoin")
+
+_DEFAULT = Incremental(max_rows=1)
+
+_invalidation_logs: dict[str, InvalidationLog] = {}  # of this application's caches, by their token
+_databases: set[str] = set()  # those of this application, by their names
+_application = uuid.uuid4().hex
+
+
+def answer_of(work: Callable[[], V], options: Incremental) -> V:
+    """What a source answers the driver; after a transient failure it is asked again.
+
+    Raises:
+        SourceError: the last failure.
+    """
+    return run_with_retries(
+        work,
+        options.retries,
+        seconds(options.backoff, "backoff"),
+        is_transient=lambda fault: isinstance(fault, SourceError) and fault.is_transient,
+        noted=lambda fault: _log.info("bsjoin: %s; retrying", fault),
+    )
+
+
+def schema_of_source(source: Source, options: Incremental | None = None) -> T.StructType:
+    """A source's columns as Spark types; all nullable, for what is there may change.
+
+    Args:
+        source: the source.
+        options: how often it is asked again after a transient failure; None (default): as often as
+            by default.
+    """
+    fields = []
+    for field in answer_of(lambda: source.schema, options or _DEFAULT):
+        try:
+            dtype = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+        except Exception as error:
+            raise ColumnError(
+                f"the column {field.name!r} of {source!r} has the Arrow type {field.type}, which "
+                f"Spark does not know: {error}"
+            ) from error
+        fields.append(T.StructField(field.name, dtype))
+    return T.StructType(fields)
+
+
+@dataclass(frozen=True)
+class IncrementalCache:
+    """A table in its source, behind a cache.
+
+    Args:
+        source: the source.
+        options: how its rows are cached.
+    """
+
+    source: Source
+    options: Incremental
+
+    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
+        """The table as this join uses it."""
+        source, options = self.source, self.options
+        schema = schema_of_source(source, options)
+        fields = tuple(schema[name] for name in join.columns)
+        unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
+        shape = shape_of(join.how, join.columns, unique, 1)
+        types = [stream.schema[name].dataType for name in join.stream_keys]
+        if join.when is not None:  # the rows of a key are one entry, which serves any width
+            shape = "rows"
+        return PlannedTable(
+            key=lambda column: source_key(join.key_values(column), types, join.key_types),
+            fields=fields,
+            shape=shape,
+            table=self._table(schema, join, shape),
+        )
+
+    def _table(self, schema: T.StructType, join: ResolvedJoin, shape: Shape) -> SourceTable:
+        source, options = self.source, self.options
+        keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
+        payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
+        order = None if join.ranged is None else _order(join.ranged, join, schema)
+        # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
+        # The representation of the options hides the secrets of a URL.
+        log = str(options.invalidation_log)
+        same = (source.token, keys, join.columns, shape, options, log, order)
+        token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
+        warm_up = options.warm_up
+        return SourceTable(
+            token=token,
+            database=_database(token, source, options),
+            source=source,
+            keys=keys,
+            exact=hash_is_exact(join.key_types),
+            payload=payload,
+            unique=shape == "row",
+            limits=_limits(options),
+            retry_policy=RetryPolicy(
+                retries=options.retries,
+                backoff_s=seconds(options.backoff, "backoff"),
+                max_connections=options.max_connections,
+                on_error=options.on_error,
+                failure_cooldown_s=seconds(options.failure_cooldown, "failure_cooldown"),
+            ),
+            invalidation_log=_invalidation_log(token, source, keys, options),
+            warm_up=warm_up
+            if warm_up is None or isinstance(warm_up, str)
+            else key_table(warm_up, keys, "warm_up"),
+            folder=_folder(options),
+            order=order,
+        )
+
+
+def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:
+    # Where no column is brought, any of the rows with the same point will do.
+    chooses = isinstance(join.when, AsOf) and join.columns
+    row = pa.schema(arrow_fields(schema) if chooses else [])
+    point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
+    return RangeOrder(
+        names=ranged.names,
+        type=arrow_fields(point)[0].type,
+        closed=ranged.closed,
+        row=row,
+        ties=ties_of(ranged.order_by, row.names, [*zip(row.names, row.types, strict=True)]),
+    )
+
+
+def _folder(options: Incremental) -> str | None:
+    if options.folder is None:
+        return None
+    if not StorageLocation.of(options.folder).is_local:
+        raise StoreError(
+            f"{options!r}: a cache is stored in the memory and on the disk of a host: give folder= "
+            "a local path, or leave it out"
+        )
+    return str(options.folder)
+
+
+def _invalidation_log(
+    token: str, source: Source, keys: pa.Schema, options: Incremental
+) -> InvalidationLog:
+    """The invalidation log of a cache; the cache goes when the application ends."""
+    invalidation_log = _invalidation_logs.get(token)
+    if invalidation_log is None:
+        location = (
+            temporary_location()
+            if options.invalidation_log is None
+            else StorageLocation.of(options.invalidation_log)
+        )
+        location.check_shared()
+        location.make()
+        invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys)
+        register(source.token, invalidation_log)
+        remove_at_exit(token, None if options.folder is None else str(options.folder))
+    return invalidation_log
+
+
+def _database(token: str, source: Source, options: Incremental) -> str:
+    """The name of a source's database on every host, for this application."""
+    if source.database is None:
+        return token
+    same = f"{_application} {source.database}"
+    name = hashlib.blake2b(same.encode(), digest_size=16).hexdigest()
+    if name not in _databases:
+        _databases.add(name)
+        remove_at_exit(name, None if options.folder is None else str(options.folder))
+    return name
+
+
+def _limits(options: Incremental) -> CacheLimits:
+    def micro(value: object, name: str) -> int | None:
+        return None if value is None else round(seconds(value, name) * 1e6)  # type: ignore[arg-type]
+
+    ttl = micro(options.ttl, "ttl")
+    negative_ttl = micro(options.negative_ttl, "negative_ttl")
+    return CacheLimits(
+        max_rows=options.max_rows,
+        max_bytes=options.most_bytes,
+        ttl_us=ttl,
+        negative_ttl_us=ttl if negative_ttl is None else negative_ttl,
+        idle_ttl_us=micro(options.idle_ttl, "idle_ttl"),
+        stale_us=micro(options.stale_while_revalidate, "stale_while_revalidate") or 0,
+        negative=options.negative,
+    )

@@ -1,0 +1,329 @@
+"""The projections between the result of a join and a DataFrame that is derived from it.
+
+``select``, ``drop``, ``withColumn`` and ``withColumnRenamed`` add projections to the analyzed plan,
+and ``alias`` a name: the rows stay the same. So a later join can be carried out below them, in the
+stage of the earlier one. They are then put above the new stage as they are; only the columns of
+the earlier result are replaced by those of the new one.
+
+A result is recognized by the identity of its plan in the JVM. What is private in Spark is used in
+this module only; where any of it is missing or fails, the DataFrame counts as one that is not
+derived from a join, a new stage begins, and a debug message in the log says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame
+
+from bsjoin.spark.session import is_connect
+
+__all__ = ["UNREADABLE", "Derivation", "derivation", "register", "results_in"]
+
+UNREADABLE = "the plan between the joins cannot be read"
+
+_log = logging.getLogger("bsjoin")
+_ATTRIBUTE = "_bsjoin_made_by"
+_ROWS_STAY = ("Project", "SubqueryAlias")
+_ROWS_STAY_ON_CONNECT = (*_ROWS_STAY, "WithColumns", "WithColumnsRenamed", "Drop", "ToDF")
+_COLUMN = "AttributeReference"
+_SWEPT_FROM = 64
+_making = threading.Lock()
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How a DataFrame is derived from the result of a join.
+
+    Args:
+        made_by: what was registered for the result.
+        against: why its projections cannot be put above other rows; empty if they can.
+        plan: the analyzed plan of the result.
+        nodes: the nodes above it, last first.
+        catalyst: the JVM.
+        session: the session, as the JVM has it.
+    """
+
+    made_by: Any
+    against: str
+    plan: Any = None
+    nodes: tuple[Any, ...] = ()
+    catalyst: _Catalyst | None = None
+    session: Any = None
+
+    def numbers(self, columns: Sequence[int]) -> list[int | None] | None:
+        """The columns of the result that columns of the DataFrame are; None for a computed one.
+
+        Args:
+            columns: the numbers of the columns in the DataFrame.
+
+        Returns:
+            None altogether where the plan cannot be read.
+
+        Complexity: O(nodes + columns) calls of the JVM.
+        """
+        return _guarded(lambda: self._numbers(columns))
+
+    def _numbers(self, columns: Sequence[int]) -> list[int | None]:
+        catalyst = self._jvm
+        output = (self.nodes[0] if self.nodes else self.plan).output()
+        wanted = catalyst.seq([output.apply(number) for number in columns])
+        for node in self._projections:
+            wanted = catalyst.collapse.buildCleanedProjectList(wanted, node.projectList())
+        given = catalyst.attributes(self.plan.output())
+        found: list[int | None] = []
+        for i in range(len(columns)):
+            item = wanted.apply(i)
+            if item.nodeName() == "Alias":
+                item = item.child()
+            number = given.indexOf(item.exprId()) if item.nodeName() == _COLUMN else -1
+            found.append(number if number >= 0 else None)
+        return found
+
+    def above(self, rows: DataFrame, added: int) -> DataFrame | None:
+        """The projections above other rows; None where the plan cannot be rewritten.
+
+        Args:
+            rows: have the columns of the result, in the same order, then others.
+            added: so many of these, the last ones, come behind the columns of the DataFrame.
+
+        Complexity: O(nodes) calls of the JVM.
+        """
+        return _guarded(lambda: self._above(rows, added))
+
+    def _above(self, rows: DataFrame, added: int) -> DataFrame:
+        catalyst, below = self._jvm, rows._jdf.queryExecution().analyzed()
+        columns = below.output()
+        same = catalyst.map.apply(self.plan.output().zip(columns))
+        last = columns.takeRight(added)
+        plan = below
+        for node in reversed(self.nodes):
+            if node.nodeName() == "Project":
+                items = node.rewriteAttrs(same).projectList().appendedAll(last)
+                plan = catalyst.project(items, plan)
+            else:
+                plan = node.withNewChildren(catalyst.seq([plan]))
+        made = catalyst.rows_of(self.session, plan)
+        return type(rows)(made, rows.sparkSession)
+
+    @property
+    def _projections(self) -> list[Any]:
+        return [node for node in self.nodes if node.nodeName() == "Project"]
+
+    @property
+    def _jvm(self) -> _Catalyst:
+        assert self.catalyst is not None
+        return self.catalyst
+
+
+def register(result: DataFrame, made_by: object) -> None:
+    """Note what made a result, as long as its plan, or one derived from it, is in use."""
+    if is_connect(result.sparkSession):
+        setattr(result._plan, _ATTRIBUTE, made_by)
+        return
+    _guarded(
+        lambda: _catalyst(result).results.add(result._jdf.queryExecution().analyzed(), made_by)
+    )
+
+
+def derivation(df: DataFrame, *, rows_change: bool = False) -> Derivation | None:
+    """How a DataFrame is derived from the result of a join; None if it is not.
+
+    Args:
+        df: the DataFrame.
+        rows_change: whether to look below filters, aggregations and so on, too, which end a stage.
+
+    Complexity: O(nodes above the result) calls of the JVM.
+    """
+    if is_connect(df.sparkSession):
+        return _on_connect(df, rows_change)
+    return _guarded(lambda: _derivation(df, rows_change))
+
+
+def _derivation(df: DataFrame, rows_change: bool) -> Derivation | None:
+    catalyst = _catalyst(df)
+    if not catalyst.results:
+        return None
+    session = df.sparkSession._jsparkSession
+    node, nodes, against = df._jdf.queryExecution().analyzed(), list[Any](), ""
+    while True:
+        made_by = catalyst.results.get(node)
+        if made_by is not None:
+            break
+        if (name := node.nodeName()) not in _ROWS_STAY:
+            if not rows_change or node.children().size() != 1:
+                return None
+            against = f"between them is {name}"
+        nodes.append(node)
+        node = node.children().apply(0)
+    if not against:
+        against = catalyst.objection(nodes, node, session)
+    return Derivation(made_by, against, node, tuple(nodes), catalyst, session)
+
+
+def _on_connect(df: DataFrame, rows_change: bool) -> Derivation | None:
+    """A Connect session has no analyzed plan, but the calls that made the DataFrame."""
+    against = "under Spark Connect a selection between joins begins a new stage"
+    plan: Any = df._plan
+    while plan is not None:
+        made_by = vars(plan).get(_ATTRIBUTE)
+        if made_by is not None:
+            return Derivation(made_by, against)
+        if (name := type(plan).__name__) not in _ROWS_STAY_ON_CONNECT:
+            if not rows_change:
+                return None
+            against = f"between them is {name}"
+        plan = getattr(plan, "_child", None)
+    return None
+
+
+def results_in(df: DataFrame) -> list[Any]:
+    """What made the results of joins that a DataFrame is made of, each once, as the plan has them.
+
+    What is below such a result is not searched.
+
+    Complexity: O(nodes of the plan) calls of the JVM.
+    """
+    if is_connect(df.sparkSession):
+        return _distinct(_results_on_connect(df._plan))
+    return _guarded(lambda: _distinct(_results_below(_catalyst(df), df))) or []
+
+
+def _distinct(made: Iterator[Any]) -> list[Any]:
+    return [*{id(made_by): made_by for made_by in made}.values()]
+
+
+def _results_below(catalyst: _Catalyst, df: DataFrame) -> Iterator[Any]:
+    nodes = [df._jdf.queryExecution().analyzed()]
+    while nodes and catalyst.results:
+        node = nodes.pop()
+        made_by = catalyst.results.get(node)
+        if made_by is not None:
+            yield made_by
+            continue
+        children = node.children()
+        nodes += [children.apply(number) for number in reversed(range(children.size()))]
+
+
+def _results_on_connect(plan: Any) -> Iterator[Any]:
+    made_by = vars(plan).get(_ATTRIBUTE)
+    if made_by is not None:
+        yield made_by
+        return
+    kind = next(base for base in type(plan).__mro__ if base.__name__ == "LogicalPlan")
+    seen: set[int] = set()
+    for value in vars(plan).values():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, kind) and id(one) not in seen:
+                seen.add(id(one))
+                yield from _results_on_connect(one)
+
+
+class _Catalyst:
+    """What is used of a JVM, each name looked up once, and the results of joins in it."""
+
+    def __init__(self, jvm: Any):
+        catalyst = jvm.org.apache.spark.sql.catalyst
+        self.project = catalyst.plans.logical.Project
+        self.no_rows = catalyst.plans.logical.OneRowRelation
+        self.attributes = getattr(catalyst.expressions, "package$AttributeSeq")
+        self.map = _module(catalyst.expressions, "AttributeMap")
+        self.collapse = _module(catalyst.optimizer, "CollapseProject")
+        self.patterns = [
+            ("a Python function", catalyst.trees.TreePattern.PYTHON_UDF()),
+            ("a subquery", catalyst.trees.TreePattern.PLAN_EXPRESSION()),
+        ]
+        self.rows_of = jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        self.seq: Callable[[list[Any]], Any] = jvm.PythonUtils.toSeq
+        self.results = _Results(jvm)
+
+    def objection(self, nodes: Sequence[Any], result: Any, session: Any) -> str:
+        """Why projections cannot be put above other rows; empty if they can."""
+        stub = self.no_rows()
+        for node in reversed(nodes):
+            if node.nodeName() == "Project":
+                stub = self.project(node.projectList(), stub)
+        if not stub.deterministic():
+            return "an expression between them is not deterministic"
+        for what, pattern in self.patterns:
+            if stub.containsPattern(pattern):
+                return f"{what} is between them"
+        if not session.sharedState().cacheManager().isEmpty():
+            for node in [*nodes, result]:
+                level = self.rows_of(session, node).storageLevel()
+                if level.useMemory() or level.useDisk():
+                    return "the rows between them are cached"
+        return ""
+
+
+class _Results:
+    """What made the plans of results, by their identity; forgotten with the plan.
+
+    Args:
+        jvm: the JVM with the plans.
+    """
+
+    def __init__(self, jvm: Any):
+        self._identity = jvm.java.lang.System.identityHashCode
+        self._weak = jvm.java.lang.ref.WeakReference
+        self._lock = threading.Lock()
+        self._known: dict[int, list[tuple[Any, object]]] = {}
+        self._sweep_at = _SWEPT_FROM
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, plan: Any, made_by: object) -> None:
+        """Note what made a plan."""
+        identity, entry = self._identity(plan), (self._weak(plan), made_by)
+        with self._lock:
+            self._known.setdefault(identity, []).append(entry)
+            if len(self._known) >= self._sweep_at:
+                self._sweep()
+
+    def get(self, plan: Any) -> object | None:
+        """What made a plan; None for a plan that is not known."""
+        for reference, made_by in self._known.get(self._identity(plan), ()):
+            if reference.refersTo(plan):
+                return made_by
+        return None
+
+    def _sweep(self) -> None:
+        """Forget plans that are gone; as seldom as there are plans, so that it costs O(1) each."""
+        kept = {
+            identity: [entry for entry in entries if not entry[0].refersTo(None)]
+            for identity, entries in self._known.items()
+        }
+        self._known = {identity: entries for identity, entries in kept.items() if entries}
+        self._sweep_at = max(_SWEPT_FROM, 2 * len(self._known))
+
+
+@functools.lru_cache(maxsize=1)
+def _catalyst_of(jvm: Any) -> _Catalyst:
+    return _Catalyst(jvm)
+
+
+def _catalyst(df: DataFrame) -> _Catalyst:
+    with _making:
+        return _catalyst_of(df.sparkSession._jvm)
+
+
+def _module(package: Any, name: str) -> Any:
+    """A Scala object that has a class of the same name."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _guarded(use: Callable[[], Result]) -> Result | None:
+    """The result of a function that uses private members of Spark; None where it fails."""
+    try:
+        return use()
+    except Exception as error:
+        _log.debug("bsjoin: the plan of a DataFrame cannot be used: %s", error)
+        return None

@@ -1,0 +1,179 @@
+"""References to the columns of a join's sides: they hold for its result, as for Spark's own join.
+
+``orders["amount"]``, or ``"o.amount"`` after ``orders.alias("o")``, names an attribute of the plan
+of ``orders``, and a join of Spark hands its attributes on. The columns of a stored table, and those
+that come back from a Python worker, are new attributes to Spark. So they get the identity of the
+columns that they are:
+
+- In a classic session, the attributes themselves. All members that are private in Spark are used
+  here and in :mod:`bsjoin.planner.projections`; where one is missing, the columns stay new ones,
+  and a debug message in the log says so.
+- Under Spark Connect, projections by which the server finds them:
+  :mod:`bsjoin.planner.connect_references`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.planner.connect_references import with_columns_of, with_columns_of_table
+from bsjoin.planner.nullability import may_hold
+from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.projections import Derivation
+from bsjoin.spark.session import is_connect
+
+__all__ = ["brought", "identified"]
+
+_log = logging.getLogger("bsjoin")
+_IDENTITIES = "_bsjoin_identities"
+
+
+def identified(rows: DataFrame, given: DataFrame | Derivation, names: Sequence[str]) -> DataFrame:
+    """Rows that a Python worker has returned, their first columns as those that they are.
+
+    Args:
+        rows: the direct result of ``mapInArrow``.
+        given: its columns, or those of the result that it is derived from, are the first ones of
+            the rows, with the same names.
+        names: the names of the columns of the rows.
+
+    Complexity: a few calls of the JVM, for any number of columns.
+    """
+    if isinstance(given, DataFrame) and is_connect(rows.sparkSession):
+        return with_columns_of(rows, given, names)
+    try:
+        return _mapped(rows, given)
+    except Exception as error:
+        _log.debug("bsjoin: references to %s do not hold for the result: %s", names, error)
+        return rows
+
+
+def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
+    plan = rows._jdf.queryExecution().analyzed()
+    below = given.plan if isinstance(given, Derivation) else given._jdf.queryExecution().analyzed()
+    known = below.output()
+    made = _made_with(rows).map_in_arrow(
+        plan.functionExpr(),
+        known.appendedAll(plan.output().drop(known.size())),
+        plan.child(),
+        plan.isBarrier(),
+        plan.profile(),
+    )
+    return _rows_of(rows, made)
+
+
+def brought(rows: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
+    """The result of a join, its columns of the table as those of a DataFrame that they are.
+
+    Args:
+        rows: the result; the table's columns are the last ones.
+        stream: the probe side.
+        planned: the join.
+
+    Complexity: O(columns of the table) calls of the JVM.
+    """
+    if is_connect(rows.sparkSession):
+        return with_columns_of_table(rows, stream, planned.given, planned.given_names)
+    if planned.given is None or not planned.fields:
+        return rows
+    try:
+        return _brought(rows, planned.given, planned)
+    except Exception as error:
+        _log.debug("bsjoin: references to %s do not hold for the result: %s", planned.given, error)
+        return rows
+
+
+def _brought(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
+    spark = _made_with(rows)
+    plan, given = (df._jdf.queryExecution().analyzed() for df in (rows, table))
+    output, first = plan.output(), len(rows.columns) - len(planned.fields)
+    # What the stream has already stays the stream's, as in Spark's own join.
+    there = given.outputSet().intersect(plan.outputSet())
+    taken = None if there.isEmpty() else there
+    known, names = _identities(table), planned.given_names
+    items = []
+    for number, field in enumerate(planned.fields, first):
+        item, own = output.apply(number), names[field.name]
+        # A reference keeps the type that it had, and a version of the table may have another one.
+        if own is not None and may_hold(known[own].dtype, field.dataType):
+            identity = known[own].identity
+            if taken is not None and taken.contains(known[own].attribute):
+                identity = item.exprId()
+            item = spark.alias(
+                item, field.name, identity, known[own].qualifier, spark.none, spark.no_keys
+            )
+        items.append(item)
+    projected = output.take(first).appendedAll(spark.to_seq(items))
+    return _rows_of(rows, spark.project(projected, plan))
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """What a column of a DataFrame is to Spark."""
+
+    dtype: T.DataType
+    attribute: Any
+    identity: Any
+    qualifier: Any
+
+
+def _identities(table: DataFrame) -> dict[str, _Identity]:
+    """The columns of a DataFrame by name."""
+    known: dict[str, _Identity] | None = vars(table).get(_IDENTITIES)
+    if known is None:
+        output = table._jdf.queryExecution().analyzed().output()
+        attributes = [output.apply(place) for place in range(output.size())]
+        known = {
+            field.name: _Identity(
+                field.dataType, attribute, attribute.exprId(), attribute.qualifier()
+            )
+            for field, attribute in zip(table.schema, attributes, strict=True)
+        }
+        setattr(table, _IDENTITIES, known)
+    return known
+
+
+def _rows_of(rows: DataFrame, plan: Any) -> DataFrame:
+    spark = rows.sparkSession
+    return type(rows)(_made_with(rows).rows_of(spark._jsparkSession, plan), spark)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """What plans are made with; to find one takes a call of the JVM for each part of its name."""
+
+    alias: Any
+    project: Any
+    map_in_arrow: Any
+    rows_of: Any
+    to_seq: Any
+    none: Any
+    no_keys: Any
+
+
+_classes: WeakKeyDictionary[Any, _Classes] = WeakKeyDictionary()
+
+
+def _made_with(rows: DataFrame) -> _Classes:
+    """The classes as the JVM of a session has them, found once."""
+    jvm: Any = rows.sparkSession._jvm
+    if jvm not in _classes:
+        sql, to_seq = jvm.org.apache.spark.sql, jvm.PythonUtils.toSeq
+        logical = sql.catalyst.plans.logical
+        _classes[jvm] = _Classes(
+            alias=sql.catalyst.expressions.Alias,
+            project=logical.Project,
+            map_in_arrow=logical.MapInArrow,
+            rows_of=sql.classic.Dataset.ofRows,
+            to_seq=to_seq,
+            none=jvm.scala.Option.empty(),
+            no_keys=to_seq([]),
+        )
+    return _classes[jvm]

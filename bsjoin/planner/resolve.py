@@ -1,0 +1,443 @@
+"""Names and types of a join, resolved in one place for every entry point.
+
+A call names columns as a user spells them. Here each name becomes the column's own spelling, the
+types of both sides are compared, and what the result is called is settled. What comes out, a
+:class:`ResolvedJoin`, is all that planning needs of the call.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.conditions import AsOf, Condition
+from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
+from bsjoin.planner.arguments import JoinCall, Partition
+from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
+from bsjoin.planner.columns import Names, On, join_keys, names_of, result_names, selected
+from bsjoin.planner.keys import check_key_types, type_name, type_of
+from bsjoin.planner.range_columns import check_range_types, range_columns
+from bsjoin.storage import Manifest, RangeColumns
+from bsjoin.values.sort_order import SortOrder
+
+__all__ = [
+    "BuiltTable",
+    "ResolvedJoin",
+    "TableSide",
+    "UnbuiltTable",
+    "resolve",
+]
+
+_log = logging.getLogger("bsjoin")
+
+_noted: set[str] = set()  # tables of earlier versions, by their paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedJoin:
+    """A join whose columns and types are settled.
+
+    Args:
+        how: "inner", "left", "semi" or "anti".
+        keys: pairs of key columns, the stream's and the table's, in the order of the table's key.
+        key_types: the table's types of them.
+        when: the range condition, on columns as both sides spell them.
+        ranged: the table's range columns; None exactly where ``when`` is.
+        columns: the table's columns to bring.
+        names: what these are called in the result.
+        partition: how the stream's rows are sent to partitions.
+        lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
+            they differ.
+    """
+
+    how: str
+    keys: tuple[tuple[str, str], ...]
+    key_types: tuple[T.DataType, ...]
+    when: Condition | None
+    ranged: RangeColumns | None
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    partition: Partition
+    lengths: tuple[tuple[int, int] | None, ...]
+
+    def key_values(self, column: Callable[[str], str]) -> list[str]:
+        """The stream's keys in SQL, each as long as the table's.
+
+        Args:
+            column: gets the stream's columns in SQL, by name.
+        """
+        return [
+            with_length(column(name), lengths)
+            for name, lengths in zip(self.stream_keys, self.lengths, strict=True)
+        ]
+
+    @property
+    def stream_keys(self) -> tuple[str, ...]:
+        """The stream's key columns."""
+        return tuple(stream for stream, _ in self.keys)
+
+    @property
+    def table_keys(self) -> tuple[str, ...]:
+        """The table's key columns."""
+        return tuple(table for _, table in self.keys)
+
+    def in_order_of(self, keys: Sequence[str]) -> ResolvedJoin:
+        """The same join with its keys in another order.
+
+        Args:
+            keys: the table's key columns; nothing changes where they are others.
+        """
+        if sorted(keys) != sorted(self.table_keys):
+            return self
+        places = [self.table_keys.index(key) for key in keys]
+        return replace(
+            self,
+            keys=tuple(self.keys[place] for place in places),
+            key_types=tuple(self.key_types[place] for place in places),
+            lengths=tuple(self.lengths[place] for place in places),
+        )
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The stream's columns of the range condition."""
+        return () if self.when is None else self.when.stream_columns
+
+
+class TableSide(Protocol):
+    """What a call can name of a table."""
+
+    def selectable(self, case_sensitive: bool) -> Names:
+        """The columns that a join can bring."""
+
+    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
+        """The range condition of the join."""
+
+    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
+        """The equality keys, in the order of the table's key; none for a pure range join."""
+
+    def key_type(self, name: str) -> T.DataType:
+        """The type of a key column."""
+
+    def char_length(self, name: str) -> int | None:
+        """The length of a CHAR(n) column; None for any other."""
+
+    def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
+        """What the table is sorted by to answer the condition."""
+
+
+def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin:
+    """Find the columns that a call means, and refuse what cannot be joined.
+
+    Args:
+        stream: the probe side.
+        table: the other side.
+        call: the arguments.
+
+    Raises:
+        ColumnError: a column is not there, is there twice, or names clash in the result.
+        KeyTypeError: types that do not compare exactly, or not at all; or lengths of CHAR(n).
+        ArgumentError: no key, a width that does not suit its column, or arguments that exclude
+            each other.
+        TableMismatchError: the table was built for other keys or another condition.
+    """
+    names, types = names_of(stream, "the stream"), stream.schema
+    when = table.condition(call.when, names)
+    pairs = table.key_pairs(call.on, when, names)
+    key_types = [table.key_type(key) for _, key in pairs]
+    check_key_types(
+        [(name, types[name].dataType) for name, _ in pairs],
+        [(key, dtype) for (_, key), dtype in zip(pairs, key_types, strict=True)],
+    )
+    spark = stream.sparkSession
+
+    def lengths(one: str, other: str, *, ordered: bool) -> tuple[int, int] | None:
+        left, right = char_length(types[one].metadata), table.char_length(other)
+        return check_char_pair(spark, (one, left), (other, right), ordered=ordered)
+
+    ranged = None
+    if when is not None:
+        names.check_distinct()
+        ranged = table.range_columns(when, names)
+        probes = [names.find(name, "when") for name in when.stream_columns]
+        check_range_types(when, [(name, types[name].dataType) for name in probes], ranged)
+        for one in probes:
+            for other in ranged.names:
+                lengths(one, other, ordered=True)
+        when = when.renamed(probes, ranged.names)
+        if isinstance(when, AsOf):
+            when = replace(when, order_by=ranged.order_by)
+    if call.partition is not None and not pairs:
+        raise ArgumentError(
+            f"partition={call.partition!r}: rows are sent to partitions by their equality keys, "
+            "and there are none; leave partition out"
+        )
+    selectable = table.selectable(names.case_sensitive)
+    columns = selected(call.select, call.how, selectable, [key for _, key in pairs])
+    return ResolvedJoin(
+        how=call.how,
+        keys=tuple(pairs),
+        key_types=tuple(key_types),
+        when=when,
+        ranged=ranged,
+        columns=tuple(columns),
+        names=tuple(result_names(columns, names, call.suffix)),
+        partition=call.partition,
+        lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
+    )
+
+
+@dataclass(frozen=True)
+class UnbuiltTable:
+    """A DataFrame or a source: it can be joined on any of its columns.
+
+    Args:
+        schema: its columns.
+        side: how errors name it.
+    """
+
+    schema: T.StructType
+    side: str
+    _types: dict[str, T.DataType] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._types.update({column.name: column.dataType for column in self.schema})
+
+    def selectable(self, case_sensitive: bool) -> Names:
+        """All its columns."""
+        return Names(self.schema.names, self.side, case_sensitive)
+
+    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
+        """The condition of the call."""
+        return when
+
+    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
+        """The keys of the call; by default the shared names that are not in the condition."""
+        table = self.selectable(stream.case_sensitive)
+        table.check_distinct()
+        if when is None:
+            return join_keys(on, stream, table)
+        if on is not None:
+            return [] if on == [] else join_keys(on, stream, table)
+        sorting = [o.column for o in when.orders] if isinstance(when, AsOf) else []
+        used = [*when.stream_columns, *when.table_columns, *sorting]
+        ranged = Names(used, "when", stream.case_sensitive)
+        left, right = (
+            Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
+            for side in (stream, table)
+        )
+        if not any(name in right for name in left.columns):
+            raise ArgumentError(
+                "on=None joins on the column names that both sides share besides those of when=, "
+                f"and there are none: {stream.side} has {stream.columns}, {table.side} has "
+                f"{table.columns}. Give on=..., or on=[] for a pure range join"
+            )
+        return join_keys(None, left, right)
+
+    def key_type(self, name: str) -> T.DataType:
+        """The column's type."""
+        return self._types[name]
+
+    def char_length(self, name: str) -> int | None:
+        """As the column's metadata says."""
+        return char_length(self.schema[name].metadata)
+
+    def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
+        """The columns of the condition, as they will be sorted."""
+        return range_columns(when, self.schema, self.selectable(stream.case_sensitive))
+
+
+@dataclass(frozen=True)
+class BuiltTable:
+    """A stored table: it is joined on the keys, and for the condition, that it was built for.
+
+    Args:
+        manifest: its newest version.
+        path: how errors name it.
+    """
+
+    manifest: Manifest
+    path: str
+
+    @property
+    def _keys(self) -> list[str]:
+        return [key.name for key in self.manifest.keys]
+
+    def selectable(self, case_sensitive: bool) -> Names:
+        """The columns that are stored."""
+        return Names(self.manifest.columns, "the table", case_sensitive)
+
+    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
+        """The condition of the call; by default the one that the table was built with."""
+        built = self.manifest.ranged
+        if built is None and when is None:
+            return None
+        if built is None:
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built {_shown_ranges(built)}: build one with "
+                "when=... for this join"
+            )
+        return self._built_condition(built, stream) if when is None else when
+
+    def _built_condition(self, built: RangeColumns, stream: Names) -> Condition:
+        """The condition that the table was built with, for a stream that has its columns."""
+        when = self.manifest.condition
+        if when is None:
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built {_shown_ranges(built)}, and its "
+                "manifest does not hold the whole condition, since an earlier bsjoin wrote it: "
+                "give when=..., or build the table again"
+            )
+        for name in when.stream_columns:
+            if name not in stream:
+                raise ColumnError(
+                    f"the table in {self.path!r} was built with {when!r}, and the stream has no "
+                    f"column {name!r}. {suggest(name, stream.columns)} Give when=... with the "
+                    "stream's columns"
+                )
+        return when
+
+    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
+        """The table's keys, all of them."""
+        keys = self._keys
+        known = [*keys, *(name for name in self.manifest.columns if name not in keys)]
+        table = Names(known, "the table", stream.case_sensitive)
+        pure = when is not None and not keys and on in (None, [])
+        pairs = [] if pure else join_keys(keys if on is None else on, stream, table)
+        by_key = {key: name for name, key in pairs}
+        if sorted(by_key) != sorted(keys):
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built for the keys {keys} and cannot be "
+                f"joined on {list(by_key)}. Give all its keys and no other, or "
+                "build another table"
+            )
+        return [(by_key[key], key) for key in keys]
+
+    def key_type(self, name: str) -> T.DataType:
+        """The type that the key was built with."""
+        return next(type_of(key.type) for key in self.manifest.keys if key.name == name)
+
+    def char_length(self, name: str) -> int | None:
+        """As the metadata of the column says, which is stored with it."""
+        fields = json.loads(self.manifest.spark_schema)["fields"]
+        metadata = (one.get("metadata", {}) for one in fields if one["name"] == name)
+        return next(map(char_length, metadata), None)
+
+    def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
+        """What the table is sorted by, if that is what the condition needs."""
+        built = self.manifest.ranged
+        assert built is not None
+        given: Sequence[str] = when.table_columns
+        closed = getattr(when, "closed", None) if len(given) == 2 else None
+        same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
+        order_by = built.order_by  # which has no meaning for other conditions
+        if isinstance(when, AsOf):
+            order_by = tuple(_spelled(order, built, stream) for order in when.orders)
+            self._note_unknown_order()
+        if not same or closed != built.closed or order_by != built.order_by:
+            wanted = RangeColumns(tuple(given), built.types, closed, order_by)
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
+                f"joined {_shown_ranges(wanted)}. Build another table"
+            )
+        return built
+
+    def _note_unknown_order(self) -> None:
+        if self.manifest.row is None and self.path not in _noted:
+            _noted.add(self.path)
+            _log.warning(
+                "bsjoin: the table in %s was built by an earlier version, which ordered rows with "
+                "the same key and the same point by a hash: an as-of join takes the first of them "
+                "in that order. Build or refresh it to have them in the order of their columns",
+                self.path,
+            )
+
+    def check_built_for(
+        self, keys: Sequence[str], types: Sequence[T.DataType], ranged: RangeColumns | None
+    ) -> None:
+        """Refuse a table of other keys or another condition.
+
+        Args:
+            keys: the wanted key columns, in order.
+            types: their types.
+            ranged: the wanted range columns.
+
+        Raises:
+            TableMismatchError: says what it was built for.
+        """
+        built = [(key.name, key.type) for key in self.manifest.keys]
+        wanted = list(zip(keys, map(type_name, types), strict=True))
+        if built != wanted:
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built for the keys {_shown(built)}, not "
+                f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
+            )
+        if self.manifest.ranged != ranged:
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built {_shown_ranges(self.manifest.ranged)}, "
+                f"not {_shown_ranges(ranged)}. Join as it was built, or build another "
+                "table at another path"
+            )
+
+    def spelled(self, join: ResolvedJoin, stream: Names) -> ResolvedJoin:
+        """A join that was resolved before the table was found, in the table's own spelling."""
+        ranged = self.manifest.ranged
+        own = [*self._keys, *self.manifest.columns, *(() if ranged is None else ranged.names)]
+
+        def of(name: str) -> str:
+            return name if name in own else next((n for n in own if stream.same(n, name)), name)
+
+        if join.ranged is None:
+            when, ranges = join.when, None
+        else:
+            ranges = join.ranged.spelled(of)
+            when = None if join.when is None else join.when.renamed(join.probes, ranges.names)
+            if isinstance(when, AsOf):
+                when = replace(when, order_by=ranges.order_by)
+        return replace(
+            join,
+            keys=tuple((probe, of(key)) for probe, key in join.keys),
+            columns=tuple(map(of, join.columns)),
+            ranged=ranges,
+            when=when,
+        )
+
+    def check_serves(self, join: ResolvedJoin) -> None:
+        """Refuse a table that has been replaced since the join was resolved.
+
+        Raises:
+            TableMismatchError: it has other keys, another condition, or lacks columns of the join.
+        """
+        self.check_built_for(join.table_keys, join.key_types, join.ranged)
+        lacking = [name for name in join.columns if name not in self.manifest.columns]
+        if lacking:
+            raise TableMismatchError(
+                f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "
+                "another one was built at its path. Build another table at another path"
+            )
+
+
+def _shown(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
+
+
+def _shown_ranges(ranged: RangeColumns | None) -> str:
+    """How errors name what a table was built for."""
+    if ranged is None:
+        return "without a range condition"
+    closed = "" if ranged.closed is None else f" (closed={ranged.closed!r})"
+    order_by = f" (order_by={list(ranged.order_by)!r})" if ranged.order_by else ""
+    return f"for ranges of {', '.join(ranged.names)}{closed}{order_by}"
+
+
+def _spelled(order: SortOrder, built: RangeColumns, stream: Names) -> str:
+    """A sort order with its column as the table spells it, if the table is sorted by it."""
+    for name in (SortOrder.parse(text).column for text in built.order_by):
+        if stream.same(name, order.column):
+            return str(replace(order, column=name))
+    return str(order)

@@ -1,0 +1,128 @@
+"""Lets a session call the functions of the jar.
+
+In a classic session the driver's class loader gets the jar, for all its sessions and threads, and
+Spark sends it to the executors, to those that join later, too. Under Spark Connect it is an
+artifact of the session. Where it is on ``spark.jars``, nothing is to do but to name the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bsjoin.runtimes.jvm.jar import JarError, build_of_sources, compiled
+from bsjoin.spark.session import application_of, is_connect
+from bsjoin.spark.sql import quoted
+
+__all__ = ["attached", "call", "lacks_planner"]
+
+_CATALOG = "bsjoin"
+_CLASS = "bsjoin.jvm.Functions"
+_SETTING = f"spark.sql.catalog.{_CATALOG}"
+_CHECKED = "spark.bsjoin.jvm.build"  # a session inherits it together with the catalog
+_PLANNER = "spark.bsjoin.jvm.planner"
+
+_refused: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def call(what: str, *arguments: str, **more: Any) -> str:
+    """A call of one of the functions, in SQL.
+
+    Args:
+        what: its kind; see ``Functions.java``.
+        arguments: its arguments, in SQL.
+        more: what else it needs to know; part of its name.
+    """
+    build = build_of_sources()
+    name = json.dumps({"what": what, "build": build, **more}, separators=(",", ":"))
+    name = name.replace("$", r"\u0024")  # Spark would make values of variables of ${...}
+    return f"{_CATALOG}.{quoted(name)}({', '.join(arguments)})"
+
+
+def attached(spark: SparkSession) -> str | None:
+    """Let a session call the functions, if it cannot yet.
+
+    Returns:
+        Why that is impossible; None if it is done.
+    """
+    if spark.conf.get(_CHECKED, "") == build_of_sources():
+        return None
+    catalog = spark.conf.get(_SETTING, _CLASS)
+    if catalog != _CLASS:  # of this session alone
+        return f"{_SETTING} is {catalog}, and bsjoin needs a catalog of that name"
+    application = application_of(spark)
+    if application not in _refused:
+        try:
+            _attach(spark)
+        except JarError as error:
+            _refused[application] = str(error)
+        except _refusals(spark) as error:
+            _refused[application] = f"the session refuses the jar: {_first_line(error)}"
+        else:
+            return None
+    return _refused[application]
+
+
+def lacks_planner(spark: SparkSession) -> str | None:
+    """Why joins are not planned in a session that has the functions; None if they are.
+
+    Its Spark may lack what the planner in the jar needs: another version, or distribution.
+    """
+    if spark.conf.get(_PLANNER, "") != build_of_sources():
+        try:
+            spark.range(0).selectExpr(call("planner")).schema  # noqa: B018
+        except _refusals(spark) as error:
+            return _first_line(error)
+        spark.conf.set(_PLANNER, str(build_of_sources()))
+    return None
+
+
+def _refusals(spark: SparkSession) -> tuple[type[Exception], ...]:
+    if is_connect(spark):
+        return (PySparkException,)
+    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
+
+    return PySparkException, Py4JError
+
+
+def _attach(spark: SparkSession) -> None:
+    path = compiled()
+    if is_connect(spark):
+        spark.addArtifact(str(path))
+    else:
+        _attach_classic(spark, path)
+    spark.conf.set(_SETTING, _CLASS)
+    # Calls what the jar has: another build of it, attached before, refuses.
+    spark.range(0).selectExpr(call("build")).schema  # noqa: B018
+    spark.conf.set(_CHECKED, build_of_sources())
+
+
+def _attach_classic(spark: SparkSession, path: Path) -> None:
+    from py4j.protocol import Py4JError
+
+    jvm = spark._jvm
+    assert jvm is not None
+    context = spark.sparkContext._jsc
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(_CLASS, False, loader)
+        # By spark.jars, or attached by another context of this process, whose executors are gone.
+        if path.name not in context.sc().listJars().mkString(" "):
+            context.addJar(str(path))
+    except Py4JError:
+        try:
+            # `ADD JAR` alone would not reach the code that other threads generate.
+            loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
+        except Py4JError:  # not one of Spark's loaders
+            spark.sql(f"ADD JAR '{path.as_uri()}'")
+        else:
+            context.addJar(str(path))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300]

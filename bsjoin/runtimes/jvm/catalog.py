@@ -1,0 +1,66 @@
+"""Stored tables in Spark's catalog, for plain joins and SQL; see ``StoredTables.java``."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bsjoin.errors import ArgumentError, StoreError, WorkerEnvironmentError
+from bsjoin.runtimes.jvm.attach import attached
+from bsjoin.spark.session import too_old
+from bsjoin.spark.workers import check_workers
+from bsjoin.storage import StorageLocation
+
+__all__ = ["name_table", "relation"]
+
+_SETTING = "spark.bsjoin.table."
+_NAME = re.compile(r"\w+")
+
+
+def name_table(spark: SparkSession, location: StorageLocation, name: str) -> None:
+    """Let a table be ``bsjoin.<name>`` in a session.
+
+    Raises:
+        ArgumentError: it is not a name.
+        StoreError, WorkerEnvironmentError: as for :func:`relation`.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ArgumentError(
+            f"name={name!r}: give a name of letters, digits and underscores, for bsjoin.name in SQL"
+        )
+    _check(spark, location)
+    spark.conf.set(f"{_SETTING}{name}", location.url)
+
+
+def relation(
+    spark: SparkSession, location: StorageLocation, max_staleness_us: int = 0
+) -> DataFrame:
+    """A table as a DataFrame that is read in Spark's JVM.
+
+    Raises:
+        StoreError: its URL has a secret, which plans would show.
+        WorkerEnvironmentError: the session refuses the jar; or the table is behind a URL, and the
+            workers' Python, which copies its files, cannot run bsjoin.
+    """
+    _check(spark, location)
+    reader = spark.read.format("bsjoin")
+    if max_staleness_us:
+        reader = reader.option("maxStalenessUs", str(max_staleness_us))
+    return reader.load(location.url)
+
+
+def _check(spark: SparkSession, location: StorageLocation) -> None:
+    if str(location) != location.url:
+        raise StoreError(
+            f"{str(location)!r}: the URL has a secret, which settings and plans of Spark would "
+            "show: give it to fsspec through the environment or its configuration file"
+        )
+    against = too_old(spark.version) or attached(spark)
+    if against is not None:
+        raise WorkerEnvironmentError(
+            f"the table in {str(location)!r} cannot be read in Spark's JVM: {against}. Start the "
+            "application with spark.jars=bsjoin.jar()"
+        )
+    if not location.is_local:
+        check_workers(spark)

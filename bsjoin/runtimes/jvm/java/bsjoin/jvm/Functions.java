@@ -1,0 +1,87 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The catalog of the stored tables, and of the functions that stand for what bsjoin does with rows:
+ * join them, and send them to partitions.
+ *
+ * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
+ * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,
+ * the {@code epoch} and {@code version} of {@code bsjoin.plan.StoredTable}, and what else it needs.
+ * The path has no credentials: a table whose URL has one is looked up in Python.
+ */
+public final class Functions extends StoredTables implements FunctionCatalog {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private static final String BUILD = build();
+
+  private String name;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) {
+    return new Identifier[0];
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier identifier) {
+    if (identifier.name().equalsIgnoreCase(AsOf.NAME)) {
+      return new AsOf();
+    }
+    if (identifier.name().equalsIgnoreCase(Figures.NAME)) {
+      return new Figures();
+    }
+    try {
+      JsonNode spec = JSON.readTree(identifier.name());
+      String wanted = spec.path("build").asText();
+      if (!wanted.equals(BUILD)) {
+        throw new IllegalArgumentException(
+            "another build of bsjoin's jar is attached to this application: " + BUILD
+                + " instead of " + wanted + "; use the same version of bsjoin everywhere");
+      }
+      String what = spec.path("what").asText();
+      if (what.equals("planner")) {
+        Linkage.check();
+      }
+      return switch (what) {
+        case "matches" -> new Matches(identifier.name(), spec);
+        case "rule" -> new PublishedRules(identifier.name(), spec);
+        case "rule cells" -> new Route.Cells(identifier.name(), spec);
+        case "place" -> new Route.Place(identifier.name(), spec);
+        case "sampled" -> new Sampled(identifier.name(), spec);
+        // Of the first two nobody asks for the result: their calls show that they can be called.
+        case "build", "planner", "batch time" -> new BatchTime(identifier.name(), spec);
+        default ->
+            throw new IllegalArgumentException("bsjoin has no function " + identifier.name());
+      };
+    } catch (IOException e) {
+      throw new IllegalArgumentException("bsjoin has no function " + identifier.name(), e);
+    }
+  }
+
+  private static String build() {
+    try (InputStream in = Functions.class.getResourceAsStream("build")) {
+      return in == null ? "" : new String(in.readAllBytes(), StandardCharsets.US_ASCII);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

@@ -1,0 +1,100 @@
+"""Routing as SQL expressions over the functions of the jar: where a row goes, and what is counted.
+
+The rule of a micro-batch is a constant: the optimizer evaluates the function that reads it from the
+rules' folder, in the driver. Spark adds up the rows of every place, which is a cell of the rule and
+a partition, and lists the keys that are drawn for the sample. Of both the driver makes the
+statistics of the cycle (:func:`bsjoin.partitioning.generated.note_of`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin.metrics.observed import observed_places
+from bsjoin.metrics.observing import is_steered
+from bsjoin.plan import RoutePlan
+from bsjoin.planner.columns import unused
+from bsjoin.runtimes.jvm.attach import call
+from bsjoin.spark import sql
+
+__all__ = ["by_rule", "unsupported_route"]
+
+_MOST_PARTITIONS = 1_000
+
+
+def unsupported_route(plan: RoutePlan) -> str | None:
+    """Why no expression can send rows to partitions by a rule; None if one can."""
+    if plan.rule.partitions > _MOST_PARTITIONS:
+        return f"a rule has more than {_MOST_PARTITIONS:,} partitions"
+    if plan.location is not None and not plan.location.is_local:
+        return "the rules are behind a URL"
+    return None
+
+
+def by_rule(
+    stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
+) -> DataFrame:
+    """Send rows to partitions by a rule, and count and sample them on the way.
+
+    Args:
+        stream: the rows.
+        key: the 64-bit hash of their keys, in SQL; null for a null key.
+        number: of the row, in SQL; see :func:`bsjoin.runtimes.python.driver.routing.number_of`.
+        names: the key columns.
+        plan: the rule, or where rules come from, for which :func:`unsupported_route` has no
+            objection.
+    """
+    partitions = plan.rule.partitions
+    rule = _rule(plan)
+    # A null key matches nothing, wherever it goes: such rows are spread.
+    code = f"coalesce({key}, {number})"
+    names_of_ours = ("place", "version", "cells", "task", "drawn")
+    ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
+    place, version, cells, task, drawn = ours
+    if not is_steered(stream):
+        # No column: filters above the join still move below.
+        place = call("place", rule, code, number)
+        return stream.repartitionById(partitions, _partition(place, partitions))
+    version_of = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
+    sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
+    rows = sql.select(
+        stream,
+        f"{call('place', rule, code, number, once=True)} AS {place}",
+        f"try_cast({version_of} AS bigint) AS {version}",
+        f"{call('rule cells', rule)} AS {cells}",
+        f"spark_partition_id() AS {task}",
+        f"{sampled} AS {drawn}",
+    )
+    texts = ", ".join(f"cast({sql.column(name)} AS string)" for name in names)
+    name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
+    written = f"""concat('"', {drawn}, '"')"""
+    is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
+    named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
+    rows = rows.withColumn(drawn, F.expr(named))
+    counted = dict(zip(names_of_ours, ours, strict=True))
+    rows = observed_places(rows, plan.label, partitions, **counted)
+    return rows.repartitionById(partitions, _partition(place, partitions)).drop(*ours)
+
+
+def _partition(place: str, partitions: int) -> Column:
+    return F.expr(f"cast({place} % {partitions} AS int)")
+
+
+def _batch_clock() -> str:
+    """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
+    batch = call("batch time")
+    spelled_out = "cast(unix_micros(`current_timestamp`()) AS string)"
+    return sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
+
+
+def _rule(plan: RoutePlan) -> str:
+    """The rule of the micro-batch, as its file has it."""
+    first = json.dumps({"capacity": plan.capacity, "rule": plan.rule.to_json()})
+    if plan.location is None:
+        return sql.text(first)
+    folder, partitions = plan.location.url, plan.rule.partitions
+    return call("rule", _batch_clock(), folder=folder, first=first, partitions=partitions)

@@ -1,0 +1,192 @@
+"""The transfer mode of keys only: keys go to the workers, the stream's rows stay in the JVM.
+
+Only the hash of the key (and the key, where hashes do not suffice) crosses to Python; Spark
+keeps the stream's other columns and puts the answer beside them, so the cost does not grow
+with the width of the stream's rows, and watermarks and column metadata stay.
+
+The functions are marked as nondeterministic: the optimizer would otherwise move a later filter
+below the look-up together with a second copy of it, and look everything up twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+from bsjoin.metrics.observed import observed
+from bsjoin.plan import JoinPlan, Shape, StoredTable
+from bsjoin.planner.columns import ScratchColumns
+from bsjoin.planner.nullability import as_not_null
+from bsjoin.planner.planned_join import PIECE_ROWS, PlannedJoin, clock_of
+from bsjoin.runtimes.python.worker import full_cache, incremental_cache, notes
+
+__all__ = ["joined"]
+
+_RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
+
+
+@dataclass(frozen=True)
+class _Scratch(ScratchColumns):
+    """What the columns are called that a look-up adds and drops again.
+
+    Args:
+        answer: what a worker has answered.
+        note: its note.
+        both: the two in one column.
+        piece: where a piece of a run begins.
+        row: before the names of a row's fields.
+    """
+
+    answer: str
+    note: str
+    both: str
+    piece: str
+    row: str
+
+    def field(self, name: str) -> str:
+        """The column of one field of a row."""
+        return f"{name}_{self.row}"
+
+
+def joined(planned: PlannedJoin) -> DataFrame:
+    """The stream's columns, then (inner, left) the table's.
+
+    Args:
+        planned: an equality join.
+    """
+    stream, plan, how = planned.stream, planned.plan, planned.plan.how
+    ours = _Scratch.beside([*stream.columns, *planned.join.names])
+    answers = _answered(planned, ours)
+    if plan.reports:
+        answers = observed(answers, plan, F.col(ours.answer), F.col(ours.note))
+    answer = F.col(ours.answer)
+    scratch = [ours.answer, ours.note, ours.piece]
+    if plan.output.shape == "exists":
+        if how != "left":
+            answers = answers.where(~answer if how == "anti" else answer)
+        return answers.drop(*scratch)
+    if plan.output.shape == "row":
+        if how == "inner":
+            answers = answers.where(answer.isNotNull())
+        values = [answer.getField(field.name) for field in planned.row.fields]
+        if how == "inner":
+            fields = planned.row.fields
+            values = [as_not_null(v, f) for v, f in zip(values, fields, strict=True)]
+        columns = [
+            value.alias(field.name, metadata=field.metadata)
+            for value, field in zip(values, planned.fields, strict=True)
+        ]
+        return answers.select("*", *columns).drop(*scratch)
+    if plan.output.shape == "runs":
+        answers = _in_pieces(answers, planned, ours)
+    return _unrolled(answers, planned, ours).drop(*scratch)
+
+
+def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
+    """Replace each run by lists of at most 64 rows, one beside each copy of the stream's row."""
+    plan, answer, piece = planned.plan, F.col(ours.answer), F.col(ours.piece)
+    last = answer.getField("count") - 1
+    starts = F.when(answer.isNotNull(), F.sequence(F.lit(0).cast("long"), last, F.lit(PIECE_ROWS)))
+    explode = F.explode_outer if plan.how == "left" else F.explode
+    cut = answers.select("*", explode(starts).alias(ours.piece))
+    first = F.coalesce(answer.getField("first") + piece, F.lit(0))
+    # `least` skips nulls: a miss must be excluded first.
+    size = F.least(answer.getField("count") - piece, F.lit(PIECE_ROWS))
+    count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
+    rows = _gather(plan, planned.row)(first, count, *map(F.expr, clock_of(plan)))
+    return cut.withColumn(ours.answer, rows)
+
+
+def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
+    """One output row per row in the list; a left join keeps the stream's row without one."""
+    unroll = F.inline_outer if planned.plan.how == "left" else F.inline
+    inner = [ours.field(field.name) for field in planned.row.fields]
+    columns = [
+        F.col(hidden).alias(field.name, metadata=field.metadata)
+        for hidden, field in zip(inner, planned.fields, strict=False)
+    ]
+    unrolled = answers.select("*", unroll(F.col(ours.answer)).alias(*inner))
+    return unrolled.select("*", *columns).drop(*inner)
+
+
+def _answered(planned: PlannedJoin, ours: _Scratch) -> DataFrame:
+    """The stream with the answers beside it, and the notes if the plan reports."""
+    plan, stream, key = planned.plan, planned.stream, planned.stream_key
+    hash_, compared = F.expr(key.hash), map(F.expr, key.compared)
+    returned = _answer_type(plan.output.shape, planned.row)
+    if isinstance(plan.table, StoredTable):
+        answer = _function(_stored_lookup(plan, plan.table), returned)
+        added = [answer(hash_, *map(F.expr, clock_of(plan)), *compared).alias(ours.answer)]
+        if plan.reports:
+            added.append(_note(plan)(hash_).alias(ours.note))
+        return stream.select("*", *added)
+    lookup = _source_lookup(plan)
+    if not plan.reports:
+        answer = _function(lookup, returned)
+        return stream.select("*", answer(hash_, *compared).alias(ours.answer))
+    both = T.StructType([T.StructField("answer", returned), T.StructField("note", T.StringType())])
+    answers = stream.select("*", _function(lookup, both)(hash_, *compared).alias(ours.both))
+    found, note = (F.col(ours.both).getField(name) for name in ("answer", "note"))
+    return answers.select("*", found.alias(ours.answer), note.alias(ours.note)).drop(ours.both)
+
+
+def _answer_type(shape: Shape, row: T.StructType) -> T.DataType:
+    """The Spark type of an answer."""
+    returned: dict[Shape, T.DataType] = {
+        "exists": T.BooleanType(),
+        "row": row,
+        "rows": T.ArrayType(row, containsNull=False),
+        "runs": _RUN,
+    }
+    return returned[shape]
+
+
+def _stored_lookup(plan: JoinPlan, table: StoredTable) -> Callable[..., pa.Array]:
+    timed = table.version is None
+
+    def bsjoin_lookup(*columns: pa.Array) -> pa.Array:
+        hashes, *rest = columns
+        batch_time = rest.pop(0) if timed else None
+        return full_cache.answer(plan, hashes, batch_time, rest)
+
+    return bsjoin_lookup
+
+
+def _source_lookup(plan: JoinPlan) -> Callable[..., Iterator[pa.Array]]:
+    """A function that takes batch after batch, so that several are looked up at once."""
+
+    def bsjoin_lookup(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        task = TaskContext.get()
+        notes.begin(None if task is None else task.partitionId())
+        return incremental_cache.answers(plan, batches)
+
+    return bsjoin_lookup
+
+
+def _gather(plan: JoinPlan, row: T.StructType) -> Callable[..., Column]:
+    def bsjoin_gather(first: pa.Array, count: pa.Array, *batch_time: pa.Array) -> pa.Array:
+        return full_cache.gather(plan, batch_time[0] if batch_time else None, first, count)
+
+    return _function(bsjoin_gather, T.ArrayType(row, containsNull=False))
+
+
+def _note(plan: JoinPlan) -> Callable[..., Column]:
+    label = plan.label
+
+    def bsjoin_note(hashes: pa.Array) -> pa.Array:
+        return notes.fetch(label, len(hashes))
+
+    return _function(bsjoin_note, T.StringType())
+
+
+def _function(function: Callable[..., Any], returned: T.DataType) -> Callable[..., Column]:
+    made = arrow_udf(function, returned).asNondeterministic()
+    return made  # type: ignore[no-any-return]

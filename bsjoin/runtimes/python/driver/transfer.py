@@ -1,0 +1,164 @@
+"""The choice of a transfer mode, keys only or whole rows, and of the joins that share a stage.
+
+A row that travels costs the more the wider it is, and a key does not; a stage costs the same for
+any number of joins. So a chain travels as whole rows, and a single join does where its rows are
+narrow (docs/decisions/0016-python-stages.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.errors import ArgumentError, suggest
+from bsjoin.planner.chain import Earlier
+from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.projections import UNREADABLE, Derivation
+from bsjoin.runtimes.python.driver.whole_rows import Stage
+from bsjoin.spark.arrow import not_exchangeable
+
+__all__ = ["CHAINS", "TRANSFER", "Choice", "choose", "width"]
+
+TRANSFER, CHAINS = "spark.bsjoin.python.transfer", "spark.bsjoin.python.chains"
+_MODES, _SWITCH = ("auto", "keys", "rows"), ("true", "false")
+
+_NARROW = 48
+"""The most bytes of a row that a single join lets travel: there both modes cost the same."""
+_SAVED = 400
+"""By so many more bytes for each further join of a stage, which then is no stage of its own."""
+
+_BYTES: dict[type[T.DataType], int] = {
+    T.BooleanType: 1,
+    T.ByteType: 1,
+    T.ShortType: 2,
+    T.IntegerType: 4,
+    T.FloatType: 4,
+    T.DateType: 4,
+    T.DecimalType: 16,
+}
+_LONG, _TEXT, _ELEMENTS = 8, 40, 4
+"""Bytes of other types; of texts, which cost as five longs do; the elements of a list or map."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a join.
+
+    Args:
+        stage: the stage that ends with it; None if its rows cannot travel.
+        rows: whether whole rows travel.
+        apart: why it does not share the stage of the join before; empty if it does, or there is
+            none.
+        between: the projections that belong above the stage; None (default) without any.
+    """
+
+    stage: Stage | None
+    rows: bool
+    apart: str = ""
+    between: Derivation | None = None
+
+
+def choose(
+    planned: PlannedJoin, earlier: Earlier | None, *, moved: bool, against: str = ""
+) -> Choice:
+    """Choose for a join.
+
+    Args:
+        planned: the join.
+        earlier: the join whose result its stream is, or is derived from; None if there is none.
+        moved: whether the rows are sent to partitions in between.
+        against: why it cannot share the stage of that join, if that is known; default empty.
+
+    Raises:
+        ArgumentError: a setting has an unknown value.
+        ColumnError: a range join, and a column of the stream that cannot travel to a worker.
+    """
+    spark = planned.stream.sparkSession
+    wanted = _setting(spark, TRANSFER, _MODES)
+    chains = _setting(spark, CHAINS, _SWITCH, "true") == "true"
+    ranged = planned.plan.search is not None
+    apart = ""
+    if earlier is not None and earlier.step.stage is not None:
+        before, between = earlier.step.stage, earlier.between
+        apart = against or _apart(planned, before, moved, wanted, chains)
+        if not apart:
+            found = _found(planned, between)
+            if isinstance(found, Mapping):
+                given = between or planned.stream
+                return Choice(Stage.of(planned, before, given, found), True, between=between)
+            apart = found
+    if not ranged and any(not_exchangeable(f.dataType) for f in planned.stream.schema):
+        return Choice(None, False, apart)
+    rows = ranged or wanted == "rows" or (wanted == "auto" and _is_narrow(planned.stream, 1))
+    return Choice(Stage.of(planned, None), rows, apart)
+
+
+def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains: bool) -> str:
+    """Why a join does not share the stage of the join before; empty if it does."""
+    if not chains:
+        return f"{CHAINS} is false"
+    if moved:
+        return "its rows are sent to partitions first"
+    if wanted == "keys" and (planned.plan.search is None or not before.is_ranged):
+        return f"{TRANSFER} is keys"
+    if any(planned.join.lengths):
+        return "its keys are of the type CHAR(n), of another length than the table's"
+    if planned.plan.reports != before.joins[0].plan.reports:
+        return "its figures are read, and those of the join before are not"
+    if wanted == "auto" and not _is_narrow(before.stream, len(before.joins) + 1):
+        return "the rows are wide"
+    if planned.stream.is_cached:
+        return "the rows between them are cached"
+    return ""
+
+
+def _found(planned: PlannedJoin, between: Derivation | None) -> Mapping[str, int] | str:
+    """Where the result before has the columns that a join needs, by name; why not, if it has not.
+
+    Args:
+        planned: the join.
+        between: what is between it and that result.
+    """
+    columns, join = planned.stream.columns, planned.join
+    needed = list(dict.fromkeys([*join.stream_keys, *join.probes]))
+    numbers = [columns.index(name) for name in needed]
+    if between is None:
+        return dict(zip(needed, numbers, strict=True))
+    if between.against:
+        return between.against
+    below = between.numbers(numbers)
+    if below is None:
+        return UNREADABLE
+    found = {name: n for name, n in zip(needed, below, strict=True) if n is not None}
+    computed = [name for name in needed if name not in found]
+    return f"{computed[0]!r} is computed between them" if computed else found
+
+
+def _is_narrow(stream: DataFrame, joins: int) -> bool:
+    """Whether rows that travel once cost no more than their keys do for each of the joins."""
+    return sum(width(f.dataType) for f in stream.schema) <= _NARROW + _SAVED * (joins - 1)
+
+
+def _setting(
+    spark: SparkSession, name: str, known: Sequence[str], default: str | None = None
+) -> str:
+    value = str(spark.conf.get(name, default or known[0])).strip().lower()
+    if value not in known:
+        raise ArgumentError(f"{name}={value!r} is not known. {suggest(value, known)}")
+    return value
+
+
+def width(dtype: T.DataType) -> int:
+    """The bytes of a value, as far as its type tells."""
+    if isinstance(dtype, T.StructType):
+        return sum(width(field.dataType) for field in dtype)
+    if isinstance(dtype, T.ArrayType):
+        return _ELEMENTS * width(dtype.elementType)
+    if isinstance(dtype, T.MapType):
+        return _ELEMENTS * (width(dtype.keyType) + width(dtype.valueType))
+    if isinstance(dtype, T.StringType | T.BinaryType):
+        return _TEXT
+    return _BYTES.get(type(dtype), _LONG)

@@ -1,0 +1,257 @@
+"""The transfer of whole rows: they go to the workers and come back joined, by one join or several.
+
+A join whose stream is the result of another one, or a selection of it, is carried out in the same
+function, from batches to batches (``mapInArrow``): several joins are one stage. A row may have any
+number of answers, and what the function holds at a time is bounded. The stream's columns travel
+with the keys; their names, nullability and metadata (a watermark, say) are put back behind it.
+Within the stage a column has a number and no name: a selection between two joins may rename it, or
+drop it and let another have its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.errors import ColumnError
+from bsjoin.metrics.accumulated import sender
+from bsjoin.metrics.observed import name_of, observed_stage
+from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin.planner.columns import unused
+from bsjoin.planner.keys import is_floating, is_integer
+from bsjoin.planner.planned_join import PlannedJoin, clock_of
+from bsjoin.planner.projections import Derivation
+from bsjoin.planner.references import identified
+from bsjoin.runtimes.python.worker import chain, notes
+from bsjoin.spark import sql
+from bsjoin.spark.arrow import arrow_fields, not_exchangeable
+
+__all__ = ["Stage"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Joins that follow each other in one Python function.
+
+    Args:
+        stream: the probe side of the first.
+        joins: first to last.
+        found: for each join, which columns of the joins before (the stream's, then those that they
+            bring) its key and range columns are, by name.
+        given: has the columns of the result but for those of the last join: the stream of that
+            join; or what is derived from the rows of the stage without it.
+    """
+
+    stream: DataFrame
+    joins: tuple[PlannedJoin, ...]
+    found: tuple[Mapping[str, int], ...]
+    given: DataFrame | Derivation
+
+    @classmethod
+    def of(
+        cls,
+        planned: PlannedJoin,
+        before: Stage | None = None,
+        given: DataFrame | Derivation | None = None,
+        found: Mapping[str, int] | None = None,
+    ) -> Stage:
+        """A join, after those that made its stream.
+
+        Args:
+            planned: the join.
+            before: their stage; None (default) for a stage of its own.
+            given: the result of that stage, or what is derived from it; None (default) without one.
+            found: the numbers of the columns, among those of that stage, that the join finds its
+                matches by; None (default) without a stage before.
+
+        Raises:
+            ColumnError: a column of the stream that Spark cannot exchange with Python.
+        """
+        if before is not None and given is not None and found is not None:
+            return cls(before.stream, (*before.joins, planned), (*before.found, found), given)
+        for field in planned.stream.schema:
+            if why := not_exchangeable(field.dataType):
+                raise ColumnError(
+                    f"the stream's column {field.name!r} has the type "
+                    f"{field.dataType.simpleString()}, which cannot travel through a range join: "
+                    f"{why}. Drop it, or cast it"
+                )
+        numbers = {name: number for number, name in enumerate(planned.stream.columns)}
+        return cls(planned.stream, (planned,), (numbers,), planned.stream)
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether all joins are range joins."""
+        return all(planned.plan.search is not None for planned in self.joins)
+
+    def brought(self, number: int) -> int:
+        """How many columns a join brings."""
+        return len(_brought(self.joins[number]))
+
+    def result(self) -> DataFrame:
+        """The stream's columns, then those that the joins bring."""
+        sent = _Sent(self)
+        carried = self.stream.schema.fields
+        plan = StagePlan(
+            carried=len(carried),
+            joins=tuple(sent.joined(number) for number in range(len(self.joins))),
+        )
+        returned = [*carried, *(field for join in self.joins for field in _brought(join))]
+        plans = [planned.plan for planned in self.joins]
+        reports = plans[0].reports
+        send = sender(self.stream, name_of(*plans)) if reports else None
+
+        def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            task = TaskContext.get()
+            notes.begin(None if task is None else task.partitionId())
+            return chain.joined(plan, batches, send)
+
+        names = [field.name for field in returned]
+        (noted,) = unused(names, "bsjoin_note")
+        counted = reports and send is None
+        if counted:
+            returned.append(T.StructField(noted, T.StringType()))
+        # Spark takes the columns by their places, not by the names in the batches.
+        rows = sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
+        result = identified(rows, self.given, [field.name for field in returned])
+        if not counted:
+            return result
+        note = F.col(noted)
+        result = observed_stage(result, plans, note)
+        if any(one.how != "left" for one in plans):
+            result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
+        return result.drop(noted)
+
+
+def _brought(planned: PlannedJoin) -> list[T.StructField]:
+    """The columns that a join brings, as its result has them."""
+    how = planned.plan.how
+    if how not in ("inner", "left"):
+        return []
+    return [
+        T.StructField(f.name, f.dataType, f.nullable or how == "left", f.metadata)
+        for f in planned.fields
+    ]
+
+
+class _Sent:
+    """What Spark sends to a stage: the stream's columns, and others that it computes of them.
+
+    Spark hashes a key of the stream's columns; the worker hashes one that an earlier join brings,
+    and one of integers only.
+
+    Args:
+        stage: the stage.
+    """
+
+    def __init__(self, stage: Stage):
+        self._stage = stage
+        self._fields = stage.stream.schema.fields
+        self._brought = [
+            (join, i) for join in range(len(stage.joins)) for i in range(stage.brought(join))
+        ]
+        # Never that of a column of the stream: these are columns of the result, too.
+        (self._sent_as,) = unused(stage.stream.columns, "s")
+        self._added: list[str] = []
+        self._known: dict[object, list[StageColumn]] = {}
+
+    def rows(self) -> DataFrame:
+        """The rows with all that was asked for."""
+        # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
+        rows = self._stage.stream.toDF(*map(self._name, range(len(self._fields))))
+        return sql.select(rows, *self._added) if self._added else rows
+
+    def joined(self, number: int) -> StageJoin:
+        """A join of the stage, and where it finds its key."""
+        planned, found = self._stage.joins[number], self._stage.found[number]
+        join, plan = planned.join, planned.plan
+        hashed, types = None, _key_types(planned)
+        # A worker hashes integers as quickly, and one column less travels.
+        by_spark = not all(map(pa.types.is_integer, types))
+        if by_spark and all(found[name] < len(self._fields) for name in join.stream_keys):
+            hashed, key = self._hashed(planned, found)
+        else:
+            key = [
+                self._column(found[name], dtype)
+                for name, dtype in zip(join.stream_keys, types, strict=True)
+            ]
+        searched = [] if join.ranged is None else planned.searched_types
+        clock = clock_of(plan)
+        return StageJoin(
+            plan=plan,
+            hash=hashed,
+            key=tuple(key),
+            probes=tuple(
+                self._column(found[name], dtype)
+                for name, dtype in zip(join.probes, _arrow_types(searched), strict=True)
+            ),
+            clock=self._sent("clock", clock)[0].number if clock else None,
+        )
+
+    def _column(self, number: int, dtype: pa.DataType) -> StageColumn:
+        """A column by its number, in a type."""
+        join = None
+        if number >= len(self._fields):
+            join, number = self._brought[number - len(self._fields)]
+        return StageColumn(join, number, dtype)
+
+    def _hashed(
+        self, planned: PlannedJoin, found: Mapping[str, int]
+    ) -> tuple[StageColumn, list[StageColumn]]:
+        """The hash of a key of the stream's columns, and what is compared or looked up."""
+        join, table = planned.join, planned.plan.table
+        looked_up = None if isinstance(table, StoredTable) else table.keys
+        side = planned.key(lambda name: self._name(found[name]))
+        numbers = tuple(found[name] for name in join.stream_keys)
+        same = numbers, join.key_types, join.lengths
+        (hashed,) = self._sent((same, "hash"), [side.hash])
+        key = []
+        for i, value in enumerate(side.compared):
+            number, dtype = numbers[i], join.key_types[i]
+            as_it_is = self._fields[number].dataType == dtype and join.lengths[i] is None
+            if as_it_is and (
+                isinstance(dtype, T.StringType | T.BinaryType)
+                or (looked_up is not None and not is_floating(dtype))
+            ):
+                key.append(StageColumn(None, number))  # which travels anyway
+            else:
+                key += self._sent((same, i, looked_up), [value])
+        return hashed, key
+
+    def _name(self, number: int) -> str:
+        """What a column of the stream is called when it is sent."""
+        return f"{self._sent_as}{number}"
+
+    def _sent(self, name: object, values: list[str]) -> list[StageColumn]:
+        """Values that Spark computes; once for all joins that need the same."""
+        if name not in self._known:
+            first = len(self._added)
+            self._added += [f"{value} AS a{i}" for i, value in enumerate(values, first)]
+            numbers = range(len(self._fields) + first, len(self._fields) + len(self._added))
+            self._known[name] = [StageColumn(None, number) for number in numbers]
+        return self._known[name]
+
+
+def _key_types(planned: PlannedJoin) -> list[pa.DataType]:
+    """The types in which the worker hashes and compares a key."""
+    table = planned.plan.table
+    if isinstance(table, SourceTable):
+        return list(table.keys.types)
+    wide = {is_integer: T.LongType(), is_floating: T.DoubleType()}
+    return _arrow_types(
+        [
+            next((wider for kind, wider in wide.items() if kind(dtype)), dtype)
+            for dtype in planned.join.key_types
+        ]
+    )
+
+
+def _arrow_types(types: Sequence[T.DataType]) -> list[pa.DataType]:
+    fields = arrow_fields(T.StructType([T.StructField("k", dtype) for dtype in types]))
+    return [field.type for field in fields]

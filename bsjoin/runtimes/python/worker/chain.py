@@ -1,0 +1,307 @@
+"""The joins of a stage in a worker process: batches of the stream to batches of the result.
+
+Each join takes the rows that those before it leave, piece by piece, so that what is in memory is
+bounded however many rows match: no piece has more than 65,536 rows, and the batches that leave have
+some 64 MiB at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.index import pairs
+from bsjoin.plan import Search, SourceTable, StageJoin, StagePlan, StoredTable
+from bsjoin.runtimes.python.worker import incremental_cache
+from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
+from bsjoin.runtimes.python.worker.chain_rows import Brought, Rows, placeholder
+from bsjoin.runtimes.python.worker.full_cache import open_table
+from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
+from bsjoin.runtimes.python.worker.incremental_cache import Answer
+from bsjoin.runtimes.python.worker.keys import hashed_key
+from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
+from bsjoin.runtimes.python.worker.range_search import any_match, matches
+from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
+
+__all__ = ["NOTE", "NO_ROW", "joined"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NOTE = "__bsjoin_note"
+NO_ROW = " "
+"""With this, which JSON ignores, a note begins that comes in a row which is none of the result."""
+
+
+def joined(
+    plan: StagePlan,
+    batches: Iterable[pa.RecordBatch],
+    send: Callable[[str], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Join batches of the stream with the tables.
+
+    Args:
+        plan: the joins.
+        batches: the stream's columns, and those that the plan names besides.
+        send: takes the figures at the end, if the joins report; None (default) to have them in a
+            column.
+
+    Yields:
+        The stream's columns; those that the joins bring; and, for figures in a column, a note,
+        which is null but in the last row of the task. A task without a row has one for it, which
+        does not belong to the result.
+    """
+    joins = [_Join(join) for join in plan.joins]
+    # Several batches are combined for a source: fewer and larger queries.
+    sources = any(isinstance(join.plan.table, SourceTable) for join in plan.joins)
+    enough = incremental_cache.LOOKED_UP_TOGETHER if sources else 1
+    sent = together(batches, enough)
+    first = next(sent, None)
+    if first is None:
+        return
+    results = _results(plan, joins, itertools.chain([first], sent))
+    if send is not None or not plan.joins[0].plan.reports:
+        yield from results
+        if send is not None:
+            send(_text(joins))
+        return
+    held: pa.RecordBatch | None = None
+    for result in results:
+        if held is not None:
+            yield _noted(held, None)
+        held = result
+    text = _text(joins)
+    if held is not None:
+        yield _noted(held, text)
+    else:
+        example = first.slice(0, 1)
+        table = [placeholder(dtype) for join in joins for dtype in join.types]
+        yield _noted(_batch([*example.columns[: plan.carried], *table], plan), NO_ROW + text)
+
+
+def _text(joins: Sequence[_Join]) -> str:
+    """The figures of a task."""
+    return json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
+
+
+def _results(
+    plan: StagePlan, joins: Sequence[_Join], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The results, none of them empty."""
+    pieces: Iterator[Rows] = map(Rows, batches)
+    for join in joins:
+        pieces = join.joined(pieces)
+
+    def columns_of(rows: Rows) -> list[pa.Array]:
+        columns = [rows.sent(number) for number in range(plan.carried)]
+        for join, brought in zip(joins, rows.brought, strict=True):
+            if brought is not None:
+                with join.figures.timed():
+                    columns += brought.columns()
+        return columns
+
+    cutter = Cutter(columns_of)
+    for rows in pieces:
+        for columns in cutter.batches(rows):
+            yield _batch(columns, plan)
+
+
+def _batch(columns: Sequence[pa.Array], plan: StagePlan) -> pa.RecordBatch:
+    names = [f"s{i}" if i < plan.carried else f"c{i - plan.carried}" for i in range(len(columns))]
+    return pa.RecordBatch.from_arrays(columns, names)
+
+
+def _noted(result: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
+    notes = pa.nulls(result.num_rows, pa.string())
+    if note is not None:
+        notes = pa.concat_arrays([notes[1:], pa.array([note])])
+    return pa.RecordBatch.from_arrays([*result.columns, notes], [*result.schema.names, NOTE])
+
+
+@dataclass
+class _Figures:
+    """What a task counts of one join.
+
+    Args:
+        rows_in: the rows of the stream.
+        hits: those with a match.
+        matches: the matches.
+        ns: the time of look-ups and reading.
+        version: of a stored table.
+        cache: metrics of an incremental cache, of each look-up.
+    """
+
+    rows_in: int = 0
+    hits: int = 0
+    matches: int = 0
+    ns: int = 0
+    version: int | None = None
+    cache: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time of a block."""
+        begun = time.perf_counter_ns()
+        yield
+        self.ns += time.perf_counter_ns() - begun
+
+    def to_json(self) -> dict[str, Any]:
+        """What is not empty, as JSON: ``bsjoin.metrics.progress`` reads it."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+class _Join:
+    """One join, in one task."""
+
+    def __init__(self, join: StageJoin):
+        self._join, self._plan = join, join.plan
+        self.figures = _Figures()
+        brings = self._plan.how in ("inner", "left")
+        self.types = self._plan.output.types if brings else []
+
+    def joined(self, pieces: Iterable[Rows]) -> Iterator[Rows]:
+        """The rows behind this join, in pieces that are not empty.
+
+        The time of those that make the rows, and of those that take them, does not count.
+        """
+        search = self._plan.search
+        for rows, answer in self._asked(pieces):
+            self.figures.rows_in += len(rows)
+            if search is None:
+                found = self._equal(rows, answer)
+            else:
+                found = self._ranged(rows, search, answer)
+            while True:
+                with self.figures.timed():
+                    piece = next(found, None)
+                if piece is None:
+                    break
+                if len(piece):
+                    yield piece
+
+    def _asked(self, pieces: Iterable[Rows]) -> Iterator[tuple[Rows, Answer | None]]:
+        """The pieces, each with its look-up in a source; None for a stored table."""
+        table = self._plan.table
+        if not isinstance(table, SourceTable):
+            yield from ((rows, None) for rows in pieces)
+            return
+
+        def ask(rows: Rows) -> Answer:
+            with self.figures.timed():
+                hashes, keys = self._key(rows)
+                return incremental_cache.ask(table, hashes, keys, self._plan.reports)
+
+        yield from incremental_cache.ahead(ask, pieces)
+
+    def _key(self, rows: Rows) -> tuple[pa.Array, list[pa.Array]]:
+        """The hash of the key, null for a null key, and what else is compared or looked up."""
+        columns = [rows.column(column) for column in self._join.key]
+        if self._join.hash is not None:
+            return rows.column(self._join.hash), columns
+        stored = isinstance(self._plan.table, StoredTable)
+        return hashed_key(columns, stored=stored, rows=len(rows))
+
+    def _brought(
+        self, sources: Sequence[RowSource], source: NDArray[np.int32] | None, rows: Int64s
+    ) -> Brought | None:
+        return Brought(self.types, sources, source, rows) if self.types else None
+
+    def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
+        """The rows behind an equality join."""
+        sources, source, first, counts = self._found(rows, answer)
+        how, hits = self._plan.how, first >= 0
+        found = int(np.count_nonzero(hits))
+        self.figures.hits += found
+        if how in ("semi", "anti"):
+            self.figures.matches += found
+            every = found == (len(rows) if how == "semi" else 0)
+            kept = None if every else np.flatnonzero(hits if how == "semi" else ~hits)
+            yield rows.chosen(kept).bringing(None)
+            return
+        self.figures.matches += found if counts is None else int(counts.sum())
+        if counts is not None and counts.max() > 1:
+            stops = first + (np.maximum(counts, 1) if how == "left" else counts)
+            for where, numbers in pairs(first, stops, MOST_ROWS):
+                place = None if source is None else source.take(where)
+                yield rows.chosen(where).bringing(self._brought(sources, place, numbers))
+        elif how == "left" or found == len(rows):
+            yield rows.bringing(self._brought(sources, source, first))
+        else:
+            where = np.flatnonzero(hits)
+            place = None if source is None else source.take(where)
+            yield rows.chosen(where).bringing(self._brought(sources, place, first.take(where)))
+
+    def _found(
+        self, rows: Rows, answer: Answer | None
+    ) -> tuple[Sequence[RowSource], NDArray[np.int32] | None, Int64s, Int64s | None]:
+        """The sources; each key's source, first row or -1, and number of rows (None: at most 1)."""
+        if answer is not None:
+            refs = self._answered(answer)
+            first = np.where(refs.counts > 0, refs.first, -1)
+            return refs.places, refs.place, first, refs.counts
+        hashes, keys = self._key(rows)
+        table = self._open(rows)
+        first = table.find(hashes, list(keys))
+        counts = None if table.manifest.longest_run <= 1 else table.run_lengths(first)
+        return [TableRows(table, self._plan.output)], None, first, counts
+
+    def _ranged(self, rows: Rows, search: Search, answer: Answer | None) -> Iterator[Rows]:
+        """The rows behind a range join."""
+        how, matched = self._plan.how, np.zeros(len(rows), np.bool_)
+        probes = [rows.column(column) for column in self._join.probes]
+        for group in self._groups(rows, answer):
+            part, points = group.part, probes
+            if part is not None:
+                chosen = pa.array(part)
+                points = [probe.take(chosen) for probe in probes]
+            given = search, group.index, points, group.low, group.high
+            if how in ("semi", "anti"):
+                found = np.flatnonzero(any_match(*given))
+                matched[found if part is None else part.take(found)] = True
+                continue
+            for positions, numbers in matches(*given, MOST_ROWS):
+                where = positions if part is None else part.take(positions)
+                matched[where] = True
+                self.figures.matches += len(where)
+                brought = self._brought([group.source], None, group.numbers(numbers))
+                yield rows.chosen(where).bringing(brought)
+        hits = int(np.count_nonzero(matched))
+        self.figures.hits += hits
+        if how in ("semi", "anti"):
+            self.figures.matches += hits
+            yield rows.chosen(np.flatnonzero(matched if how == "semi" else ~matched)).bringing(None)
+        elif how == "left":
+            rest = np.flatnonzero(~matched)
+            brought = self._brought([], None, np.full(len(rest), -1))
+            yield rows.chosen(rest).bringing(brought)
+
+    def _groups(self, rows: Rows, answer: Answer | None) -> Iterator[Groups]:
+        """The rows of the keys that the range condition searches."""
+        table = self._plan.table
+        if answer is not None:
+            assert isinstance(table, SourceTable)
+            return cached_groups(table, self._answered(answer))
+        return stored_groups(self._plan.output, self._open(rows), *self._key(rows))
+
+    def _open(self, rows: Rows) -> OpenTable:
+        """The stored table, in the version of the micro-batch."""
+        clock = self._join.clock
+        table = open_table(self._plan, None if clock is None else rows.batch.column(clock))
+        self.figures.version = table.manifest.version
+        return table
+
+    def _answered(self, answer: Answer) -> RowRefs[CacheRows]:
+        """The rows of the keys in a source."""
+        refs, figures = answer()
+        if figures:
+            self.figures.cache.append(figures)
+        return refs

@@ -1,0 +1,226 @@
+"""The full cache in a worker process: looks up whole Arrow batches of keys.
+
+Spark gives a task any idle Python worker, so the state of a worker is module state: the open
+tables (memory-mapped, with pages shared by all workers of the host) and the known versions of each
+table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from bsjoin.errors import DuplicateKeyError, StoreError, TableMismatchError
+from bsjoin.plan import JoinPlan, StoredTable
+from bsjoin.runtimes.python.worker import notes
+from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
+from bsjoin.runtimes.python.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
+from bsjoin.storage import KeyColumn, Manifest, StorageLocation, freshness, versions
+from bsjoin.values.retype import same_values
+
+__all__ = ["answer", "gather", "open_table"]
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass
+class _Table:
+    """The state of one table in this process.
+
+    Args:
+        known: the versions that were read.
+        chosen: the versions for the last times of micro-batches. One that activates later than
+            the folder was read is not for these.
+        open: the open versions, only the newest ones: an open file keeps its disk space.
+        checked: the pairs of join and version that were checked for compatibility.
+    """
+
+    known: dict[int, Manifest] = field(default_factory=dict)
+    chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
+    open: dict[int, OpenTable] = field(default_factory=dict)
+    checked: set[tuple[str, int]] = field(default_factory=set)
+
+
+# A table is identified by its location and its time of publication: see StoredTable.epoch; and by
+# how fresh it must be.
+_tables: LRUCache[tuple[str, int, int], _Table] = LRUCache(maxsize=64)
+_OPEN_VERSIONS = 2
+_TIMES = 64
+
+
+def answer(
+    plan: JoinPlan, hashes: pa.Array, batch_time: pa.Array | None, keys: list[pa.Array]
+) -> pa.Array:
+    """Look up a batch of keys.
+
+    Args:
+        plan: the table, the columns, and the shape of the result.
+        hashes: the m hashes; null for a null key.
+        batch_time: the micro-batch's timestamp, the same in all m rows; None for a plan with a
+            fixed version.
+        keys: the m keys to compare, column by column.
+
+    Returns:
+        An array of m results: booleans for ``exists``; otherwise null if the key is not in the
+        table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
+    """
+    started = time.perf_counter_ns()
+    if not len(hashes):
+        return pa.nulls(0, answer_type(plan.output.shape, plan.output.row_type))
+    table = open_table(plan, batch_time)
+    rows = table.find(hashes, keys)
+    shape, row_type = plan.output.shape, plan.output.row_type
+    if shape == "exists":
+        result = pa.array(rows >= 0)
+    elif shape == "row":
+        result = structs(row_type, _rows(plan, table, rows, (rows >= 0).astype(np.int64)))
+    elif shape == "rows":
+        result = lists(row_type, _rows(plan, table, rows, table.run_lengths(rows)))
+    else:
+        columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
+        result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
+    _report(plan, table, started)
+    return result
+
+
+def gather(
+    plan: JoinPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
+) -> pa.Array:
+    """Gather parts of runs: m lists of structs from m first rows and counts."""
+    started = time.perf_counter_ns()
+    if not len(first):
+        return pa.nulls(0, answer_type("rows", plan.output.row_type))
+    table = open_table(plan, batch_time)
+    rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
+    counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
+    result = lists(plan.output.row_type, _rows(plan, table, rows, counts))
+    _report(plan, table, started)
+    return result
+
+
+def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[TableRows]:
+    return RowRefs([TableRows(table, plan.output)], None, first, counts)
+
+
+def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
+    if plan.reports:
+        spent = time.perf_counter_ns() - started_ns
+        notes.add(plan.label, {"ns": spent, "version": table.manifest.version})
+
+
+def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
+    """The open table for a batch; opened if this process has not opened it yet."""
+    stored = plan.table
+    assert isinstance(stored, StoredTable)
+    location = stored.location
+    key = (location.url, stored.epoch, stored.max_staleness_us)
+    table = _tables.get(key)
+    if table is None:
+        table = _tables[key] = _Table()
+    version = stored.version
+    if version is None:
+        assert batch_time is not None
+        version = _version(stored, table, batch_time[0].value)
+    opened = table.open.get(version)
+    if opened is None:
+        manifest = table.known.get(version) or versions.load(location, version)
+        opened = table.open[version] = OpenTable(location, manifest)
+        _close_unneeded(location, opened)
+    if (plan.label, version) not in table.checked:
+        _check(plan, stored, opened.manifest)
+        table.checked.add((plan.label, version))
+    return opened
+
+
+def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
+    """Close files that occupy disk space without need, as a version is opened.
+
+    Of this table all versions but the newest, of any plan, and this host's copies of their files;
+    of other local tables the versions that were removed.
+    """
+    here = [table for (url, _, _), table in _tables.items() if url == location.url]
+    newest = sorted({_published(one) for table in here for one in table.open.values()})
+    kept = {*newest[-_OPEN_VERSIONS:], _published(opened)}
+    for (url, _, _), table in list(_tables.items()):
+        other = StorageLocation(url)
+        if other == location:
+            table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
+        elif table.open and other.is_local:
+            # It is not the table that is asked: whatever is wrong with it, its own tasks say.
+            with contextlib.suppress(OSError, StoreError):
+                there = versions.numbers(other)
+                table.open = {n: one for n, one in table.open.items() if n in there}
+    left = [one.manifest.files for table in here for one in table.open.values()]
+    versions.remove_copies(location, (name for files in left for name, _, _ in files))
+
+
+def _published(table: OpenTable) -> tuple[int, int]:
+    return table.manifest.created_at_us, table.manifest.version
+
+
+def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
+    """Refuse a version that is incompatible with the plan."""
+    where = f"version {manifest.version} of the table in {str(stored.location)!r}"
+    advice = "Restart the query: it continues from its checkpoint"
+    if plan.needs_unique and manifest.longest_run > 1:
+        raise DuplicateKeyError(
+            f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
+            f"when the table was declared unique. {advice}"
+        )
+    if manifest.keys != stored.keys:
+        there, wanted = (_shown(keys) for keys in (manifest.keys, stored.keys))
+        raise TableMismatchError(
+            f"{where} has the keys {there}, and this query was planned for {wanted}. {advice}"
+        )
+    before_plan = manifest.created_at_us < stored.epoch
+    if before_plan:
+        advice = (
+            "The query was planned with a newer version, and this micro-batch began with this one: "
+            "start the query from a new checkpoint"
+        )
+    types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
+    for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
+        if column not in types:
+            if before_plan and stored.version is None:
+                continue  # added later: null here
+            raise TableMismatchError(
+                f"{where} has no column {column!r}, which this query selects. {advice}"
+            )
+        if not same_values(types[column], wanted.type):
+            raise TableMismatchError(
+                f"in {where} the column {column!r} is {types[column]}, and this query was planned "
+                f"for {wanted.type}. {advice}"
+            )
+
+
+def _shown(keys: Sequence[KeyColumn]) -> str:
+    return json.dumps([[key.name, key.type] for key in keys], separators=(",", ":"))
+
+
+def _version(stored: StoredTable, table: _Table, time_us: int) -> int:
+    """The version for a micro-batch of this time; the folder is read once per micro-batch."""
+    version = table.chosen.get(time_us)
+    if version is None:
+        # Whatever the time: clocks are set back, too.
+        location = stored.location
+        # First: a version that is published in between takes nothing from them.
+        marks = (
+            freshness.marks_in(freshness.mark_names(location)) if stored.max_staleness_us else []
+        )
+        there = versions.there(location, table.known)
+        table.known = {manifest.version: manifest for manifest in there}
+        found = versions.version_at(location, time_us, there)
+        if stored.max_staleness_us:
+            found = freshness.fresh_version(
+                location, found, there, marks, time_us, stored.max_staleness_us
+            )
+        version = table.chosen[time_us] = found.version
+    return version

@@ -1,0 +1,112 @@
+"""Recognising a source that has not changed, so that it need not be read again.
+
+A DataFrame is identified by what it reads and by what it does with that: the identifier and version
+of each table that has them, the names, sizes and times of plain files, and the operators above. If
+any part is not known for certain, there is no fingerprint, and the source is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from bsjoin.spark import connect_plan
+from bsjoin.spark.leaves import is_cached, leaves_of
+from bsjoin.spark.operators import asks_for_the_time, operators_of
+from bsjoin.spark.session import is_connect
+
+__all__ = ["fingerprint", "is_fixed", "read_anew", "renew"]
+
+# What says how files are read, and what expressions do.
+_SETTINGS = (
+    "spark.sql.ansi.",
+    "spark.sql.caseSensitive",
+    "spark.sql.files.ignore",
+    "spark.sql.legacy.",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.datetimeRebaseMode",
+    "spark.sql.parquet.inferTimestampNTZ",
+    "spark.sql.parquet.int96",
+)
+
+
+def renew(df: DataFrame) -> None:
+    """Let the next read of a DataFrame see what was written since it was made, by anyone.
+
+    Lists of files are made anew, and catalogues forget the tables. What the user has cached stays.
+    """
+    if is_connect(df.sparkSession):
+        connect_plan.renew(df)
+        return
+    for leaf in leaves_of(df):
+        leaf.renew()
+
+
+def fingerprint(df: DataFrame) -> str | None:
+    """What identifies the rows of a DataFrame now; None where nothing does for certain.
+
+    Two DataFrames with the same fingerprint have the same rows, in any application.
+    """
+    renew(df)
+    try:
+        parts = connect_plan.parts(df) if is_connect(df.sparkSession) else _parts(df)
+    except _failures(df):  # a table that is gone, a private member of another version
+        return None
+    if parts is None:
+        return None
+    settings = df.sparkSession.conf.getAll
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
+    chosen = sorted((k, v) for k, v in settings.items() if k.startswith(_SETTINGS))
+    content = json.dumps([df.schema.json(), zone, chosen, parts])
+    return "read:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _failures(df: DataFrame) -> tuple[type[Exception], ...]:
+    if is_connect(df.sparkSession):
+        return (PySparkException,)
+    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
+
+    return PySparkException, Py4JError
+
+
+def _parts(df: DataFrame) -> list[object] | None:
+    """The operators of a classic DataFrame, and the states of what it reads."""
+    operators = operators_of(df)
+    if operators is None or is_cached(df):
+        return None
+    states = [leaf.state() for leaf in leaves_of(df)]
+    return None if None in states else [operators, states]
+
+
+def is_fixed(df: DataFrame) -> bool:
+    """Whether the plan alone says what the rows are, for certain: it reads nothing.
+
+    Ranges and rows that were given, through arithmetic, comparisons and casts. The rows that were
+    given are not compared here; ``sameSemantics`` does that.
+    """
+    if is_connect(df.sparkSession):
+        return connect_plan.is_fixed(df)
+    try:
+        return operators_of(df) is not None and all(leaf.is_given for leaf in leaves_of(df))
+    except _failures(df):
+        return False
+
+
+def read_anew(df: DataFrame) -> list[str]:
+    """What Spark's own join of a stream with a DataFrame would read anew in each micro-batch.
+
+    Returns:
+        What is read, in words for a message; nothing where the rows stay, or cannot be known to
+        change.
+    """
+    if is_connect(df.sparkSession):
+        return connect_plan.read_anew(df)
+    if is_cached(df):
+        return []
+    found = [leaf.name for leaf in leaves_of(df) if leaf.is_read_anew]
+    if asks_for_the_time(df):
+        found.append("the current time")
+    return list(dict.fromkeys(found))

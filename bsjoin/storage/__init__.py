@@ -1,0 +1,45 @@
+"""The stored table: a folder with immutable versions, each a manifest and its segments.
+
+::
+
+    <location>/versions/00000001.json        the manifest of a version; written last
+    <location>/data/<build>/0000.index.arrow the hash index of a segment
+    <location>/data/<build>/0000.3.arrow     one of its columns
+    <location>/data/<build>/u0000.3.arrow    a column of rows that match nothing
+
+Pure pyarrow, numpy and fsspec: independent of Spark.
+"""
+
+from bsjoin.storage.builds import Build
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.manifest import KeyColumn, Manifest, RangeColumns, Stats
+from bsjoin.storage.merging import Gathering, HashRange, Merge, hash_ranges, run_groups
+from bsjoin.storage.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
+from bsjoin.storage.segment import Segment
+from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
+from bsjoin.storage.segment_writer import write_segment
+from bsjoin.storage.unindexed import write_unindexed
+
+__all__ = [
+    "RUN",
+    "UNINDEXED_RUN",
+    "Build",
+    "Gathering",
+    "HashRange",
+    "KeyColumn",
+    "Manifest",
+    "Merge",
+    "RangeColumns",
+    "RunInfo",
+    "RunRows",
+    "Segment",
+    "SegmentInfo",
+    "Stats",
+    "StorageLocation",
+    "UnindexedInfo",
+    "hash_ranges",
+    "run_groups",
+    "write_run",
+    "write_segment",
+    "write_unindexed",
+]

@@ -1,0 +1,170 @@
+"""Builds under way: the files of a version before it is published, and whose they are.
+
+A build writes into a folder of its own below ``data``. As long as it runs, an empty file in
+``builds`` names the folder, the time and the process. So what a killed process has left is told
+from what another one writes at this moment, and is removed by the next build, or by ``vacuum``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bsjoin._clock import now_us
+from bsjoin.errors import StoreError
+from bsjoin.host.processes import ProcessId
+from bsjoin.storage import versions
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.names import BUILDS, DATA, VERSIONS
+
+__all__ = ["Build", "begin", "sweep"]
+
+_log = logging.getLogger("bsjoin")
+
+_MARK = re.compile(r"([0-9a-f]{32})-([0-9]{1,18})-([0-9A-Za-z.]+)")
+_UNKNOWN_AGE_US = 24 * 3_600_000_000
+_TEMPORARY = re.compile(r"\.(writable-|[0-9]{8,}\.).*")
+_TEMPORARY_AGE_S = 3600.0
+# The builds of this process, which may have been interrupted and go on.
+_running: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build under way; small, picklable, for the tasks that write its files.
+
+    Args:
+        location: the table's location.
+        name: of its folder.
+        mark: the file that says that it runs.
+        made: the folders that were made for it, innermost first: they go with it if it fails.
+    """
+
+    location: StorageLocation
+    name: str
+    mark: str
+    made: tuple[Path, ...]
+
+    @property
+    def folder(self) -> str:
+        """Its files, relative to the location."""
+        return f"{DATA}/{self.name}"
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A step of a task that writes; what it writes after the end of the build is removed.
+
+        Raises:
+            StoreError: the build has ended, by a failure or since it was interrupted.
+        """
+        self._check()
+        try:
+            yield
+        finally:
+            self._check()
+
+    def _check(self) -> None:
+        if self.location.size(self.mark) is not None:
+            return
+        _remove(self.location, self.name)
+        self.location.remove_empty(self.made)
+        raise StoreError(
+            f"the build of a version in {str(self.location)!r} has ended, or its folder is not the "
+            "same here as for the driver: give store=/path= a folder that the driver and all "
+            "workers share"
+        )
+
+    def published(self) -> None:
+        """Its files belong to a version now. A mark that stays is a warning."""
+        with _warned(self.location):
+            self._end()
+
+    def abandon(self) -> None:
+        """Remove what it has written, unless a version has it. A failure is a warning."""
+        with _warned(self.location):
+            # First: a task that writes later finds that the build has ended.
+            self._end()
+            _remove(self.location, self.name)
+            self.location.remove_empty(self.made)
+
+    def _end(self) -> None:
+        _running.discard(self.name)
+        self.location.remove(self.mark)
+
+
+def begin(location: StorageLocation) -> Build:
+    """Begin a build, in a folder of its own; remove what killed processes have left.
+
+    Raises:
+        StoreAccessError, StoreFullError: the location cannot be written to.
+    """
+    made = location.missing_folders([BUILDS, DATA])
+    name = uuid.uuid4().hex
+    mark = f"{BUILDS}/{name}-{now_us()}-{ProcessId.of(os.getpid())}"
+    build = Build(location, name, mark, tuple(made))
+    _running.add(name)
+    try:
+        location.make()
+        sweep(location)
+        location.create(mark, b"")
+    except BaseException:
+        build.abandon()
+        raise
+    return build
+
+
+def sweep(location: StorageLocation) -> None:
+    """Remove the files of builds whose process has ended. A failure is a warning.
+
+    Of processes that cannot be told apart, as on other machines, those of builds that began more
+    than a day ago.
+    """
+    with _warned(location):
+        for mark in location.names(BUILDS):
+            found = _MARK.fullmatch(mark)
+            if found is not None and _is_over(found[1], int(found[2]), found[3]):
+                _remove(location, found[1])
+                location.remove(f"{BUILDS}/{mark}")
+        for folder in ("", VERSIONS):
+            for name in filter(_TEMPORARY.fullmatch, location.names(folder)):
+                path = f"{folder}/{name}".lstrip("/")
+                if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
+                    location.remove(path)
+
+
+@contextlib.contextmanager
+def _warned(location: StorageLocation) -> Iterator[None]:
+    """Let a failure be a warning: the next build tries again."""
+    try:
+        yield
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: files of no version stay in %r: %s", str(location), error)
+
+
+def _is_over(name: str, began_us: int, process: str) -> bool:
+    if name in _running:
+        return False
+    owner = None
+    with contextlib.suppress(ValueError):
+        owner = ProcessId.parse(process)
+    if owner == ProcessId.of(os.getpid()):
+        return True
+    alive = None if owner is None else owner.is_alive()
+    if alive is False:
+        return True
+    # One whose start is unknown may be a later process with its number.
+    is_seen = alive and owner is not None and owner.begun != "0"
+    return not is_seen and now_us() - began_us > _UNKNOWN_AGE_US
+
+
+def _remove(location: StorageLocation, name: str) -> None:
+    """Remove the files of a build, unless a version has them."""
+    folder = f"{DATA}/{name}"
+    if folder not in versions.data_folders(location):
+        location.remove(folder)

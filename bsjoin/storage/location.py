@@ -1,0 +1,418 @@
+"""The folder of a table: a local path, or an fsspec URL with local copies of the files in use.
+
+All access to a file system goes through :class:`StorageLocation`; the rest of the store uses names
+relative to the table and local files. The content of the folder is not trusted: no name in it can
+refer to a file outside of the folder (:mod:`bsjoin.storage.names`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from bsjoin._secrets import hidden
+from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.host import temporary_folder
+from bsjoin.storage.addresses import address_of, check_shared
+from bsjoin.storage.checksums import Readable
+from bsjoin.storage.copies import HostCopies
+from bsjoin.storage.names import check_inside, is_plain
+from bsjoin.storage.remote import RemoteFiles
+
+__all__ = ["StorageLocation"]
+
+T = TypeVar("T")
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DENIED = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOTSUP,
+}  # fmt: skip
+_LARGEST = 1 << 30
+
+
+@dataclass(frozen=True)
+class StorageLocation:
+    """The location of a table; small, picklable, the same on the driver and on every worker.
+
+    ``str`` and ``repr`` hide the secrets in the URL; the pickled form contains them, for the
+    workers.
+
+    Args:
+        url: a local path or an fsspec URL (``s3://bucket/table``). Put credentials into the
+            environment or fsspec's configuration, never into the URL.
+
+    Example:
+        >>> location = StorageLocation.of("/data/customers")
+        >>> location.is_local, str(location)
+        (True, '/data/customers')
+    """
+
+    url: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> StorageLocation:
+        """The location of a user's path or URL; local paths become absolute.
+
+        Raises:
+            StoreError: the path or URL is invalid, or the URL contains credentials.
+        """
+        url = address_of(path)
+        if "://" not in url:
+            return cls(url)
+        if any(":" in _user_info(part) for part in url.split("::") if "://" in part):
+            raise StoreError(
+                "a store's URL must not carry credentials: give them to fsspec through the "
+                "environment or its configuration file"
+            )
+        return cls(url)
+
+    def __reduce__(self) -> tuple[type[StorageLocation], tuple[str]]:
+        # Without the open file system of fsspec, which may hold credentials.
+        return StorageLocation, (self.url,)
+
+    def __str__(self) -> str:
+        return hidden(self.url)
+
+    def __repr__(self) -> str:
+        return f"StorageLocation({str(self)!r})"
+
+    def check_shared(self) -> None:
+        """Refuse a location that only this process sees.
+
+        Raises:
+            StoreError: it is in the memory of a process.
+        """
+        check_shared(self.url)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are local and can be memory-mapped directly."""
+        return "://" not in self.url
+
+    @cached_property
+    def _remote(self) -> tuple[Any, str]:
+        files = RemoteFiles(self.url)
+        return files, files.root
+
+    def _path(self, name: str) -> Path:
+        """The path of a local file or folder below the location."""
+        self._check_plain(name)
+        if name:
+            check_inside(self.url, name)
+        return Path(self.url, name)
+
+    def _entry(self, name: str) -> Path:
+        """The path of a file to remove: it may be a link to any place."""
+        self._check_plain(name)
+        folder, slash, last = name.rpartition("/")
+        return self._path(folder) / last if slash else Path(self.url, name)
+
+    def _url_of(self, name: str) -> str:
+        """The path of a remote file or folder in its file system."""
+        self._check_plain(name)
+        return f"{self._remote[1]}/{name}"
+
+    def _check_plain(self, name: str) -> None:
+        if name and not is_plain(name):
+            raise StoreError(
+                f"{name!r} is not the name of a file below {str(self)!r}: such names are made of "
+                "letters, digits, dots, hyphens, underscores and slashes, and stay in the folder"
+            )
+
+    def names(self, folder: str) -> list[str]:
+        """The plain names in a folder, sorted; none if the folder is missing."""
+        with self._errors(f"list {folder!r}"):
+            try:
+                if self.is_local:
+                    found = os.listdir(self._path(folder))
+                else:
+                    fs, _ = self._remote
+                    fs.invalidate_cache(self._url_of(folder))
+                    found = fs.ls(self._url_of(folder), detail=False)
+            except FileNotFoundError:
+                return []
+            last = (str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
+            return sorted(name for name in last if is_plain(name))
+
+    def read(self, name: str, at_most: int = _LARGEST) -> bytes:
+        """The content of the small file ``name``; of a larger file the first ``at_most + 1`` bytes.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+        """
+        with self._errors(f"read {name!r}"):
+            if self.is_local:
+                with self._path(name).open("rb") as file:
+                    return file.read(at_most + 1)
+            fs, _ = self._remote
+            size = fs.size(self._url_of(name))
+            if size is not None and size > at_most:
+                return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
+            return bytes(fs.cat_file(self._url_of(name)))
+
+    def create(self, name: str, content: bytes, in_time: Callable[[], bool] = lambda: True) -> bool:
+        """Write ``content`` atomically to the small file ``name``, unless it exists.
+
+        Of two processes that do so at the same moment one succeeds; where a store cannot write so
+        (fsspec: exclusive write), both may, and the later content stays.
+
+        Args:
+            name: the file.
+            content: its content.
+            in_time: asked just before the file appears, which may be long after the call; the
+                default is always in time.
+
+        Returns:
+            Whether it was written; False if the name exists, or if it was too late.
+        """
+        with self._errors(f"write {name!r}", writes=True):
+            if not self.is_local:
+                fs, _ = self._remote
+                if fs.exists(self._url_of(name)):
+                    return False
+                self._make_parents(name)
+                if not in_time():
+                    return False
+                return bool(fs.create(self._url_of(name), content))
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+            try:
+                with hidden.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if not in_time():
+                    return False
+                os.link(hidden, path)
+            except FileExistsError:
+                return False
+            finally:
+                hidden.unlink(missing_ok=True)
+            return True
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A local path to write a large file to; stored at the location when the block ends."""
+        with self._errors(f"write {name!r}", writes=True), self._writing(name) as path:
+            yield path
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[Path]:
+        if self.is_local:
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield path
+            return
+        with temporary_folder("upload") as folder:
+            path = folder / "file"
+            yield path
+            fs, _ = self._remote
+            self._make_parents(name)
+            fs.put_file(str(path), self._url_of(name))
+
+    def _make_parents(self, name: str) -> None:
+        """Create the parent folders of a remote file; object stores need none."""
+        fs, _ = self._remote
+        fs.makedirs(self._url_of(name).rsplit("/", 1)[0], exist_ok=True)
+
+    @contextlib.contextmanager
+    def reading(self, name: str) -> Iterator[Readable]:
+        """A file of the location itself, not a copy, open for reading."""
+        with self._errors(f"read {name!r}"):
+            fs = None if self.is_local else self._remote[0]
+            file = self._path(name).open("rb") if fs is None else fs.open(self._url_of(name))
+            with contextlib.closing(file):
+                yield file
+
+    def map(self, name: str, size: int, expected: str) -> pa.MemoryMappedFile:
+        """Map a file: a local file itself, or this host's copy of a remote file.
+
+        Args:
+            name: the file.
+            size: its size in bytes; verified, like the checksum, when a copy is downloaded.
+            expected: its checksum.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+            DamagedTableError: the file was downloaded twice and did not match size and checksum.
+        """
+        if self.is_local:
+            with self._errors(f"read {name!r}"):
+                return self._map(name)
+        with self._errors(f"fetch {name!r}"):
+            copy = self._copies.map(name, size, expected, self._download_of(name))
+        return self._undamaged(name, copy)
+
+    def _map(self, name: str) -> pa.MemoryMappedFile:
+        path = self._path(name)
+        if path.is_dir():  # Arrow's error has no number
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        return pa.memory_map(str(path))
+
+    def part(self, name: str, begin: int, end: int) -> pa.Buffer:
+        """The bytes of a file from ``begin`` to before ``end``; fewer if the file is shorter.
+
+        They are mapped where the file is local, and fetched where it is not.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+        """
+        with self._errors(f"read {name!r}"):
+            if self.is_local:
+                file = self._map(name)
+                file.seek(min(begin, file.size()))
+                return file.read_buffer(end - begin)
+            fs, _ = self._remote
+            return pa.py_buffer(bytes(fs.cat_file(self._url_of(name), start=begin, end=end)))
+
+    def link(self, name: str, size: int, expected: str, link: Path) -> None:
+        """Make a hard link to this host's copy of a remote file.
+
+        Args:
+            name: as for :meth:`map`.
+            size: as for :meth:`map`.
+            expected: as for :meth:`map`.
+            link: the path of the link, in the temporary folder of this host.
+
+        Raises:
+            FileNotFoundError: as for :meth:`map`.
+            DamagedTableError: as for :meth:`map`.
+        """
+        with self._errors(f"fetch {name!r}"):
+            linked = self._copies.link(name, size, expected, self._download_of(name), link)
+        self._undamaged(name, linked)
+
+    def _download_of(self, name: str) -> Callable[[str], object]:
+        """What writes a remote file to a path."""
+        self._check_plain(name)
+        return lambda path: self._remote[0].get_file(self._url_of(name), path)
+
+    def _undamaged(self, name: str, copy: T | None) -> T:
+        """The copy of a file, unless no download matched."""
+        if copy is None:
+            raise DamagedTableError(
+                f"the file {name!r} of the table in {str(self)!r} was downloaded twice, and its "
+                "size or checksum differs from what was written. Build the table again: "
+                "BatchTable.build(..., path=...)"
+            )
+        return copy
+
+    def keep_copies(self, names: Collection[str]) -> None:
+        """Remove this host's copies of all files except these."""
+        if not self.is_local:
+            self._copies.keep(names)
+
+    @property
+    def _copies(self) -> HostCopies:
+        return HostCopies(self.url)
+
+    def size(self, name: str) -> int | None:
+        """The size of a file in bytes; None if it is missing."""
+        with self._errors(f"look at {name!r}"):
+            try:
+                if self.is_local:
+                    return self._path(name).stat().st_size
+                fs, _ = self._remote
+                return int(fs.size(self._url_of(name)))
+            except FileNotFoundError:
+                return None
+
+    def age_s(self, name: str) -> float | None:
+        """Seconds since a local file or folder was last modified; None if unknown."""
+        if not self.is_local:
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            return time.time() - self._entry(name).lstat().st_mtime
+        return None
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, and this host's copies of it; no error if it is missing."""
+        with self._errors(f"remove {name!r}"):
+            if self.is_local:
+                path = self._entry(name)
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+                return
+            self._check_plain(name)
+            self._copies.remove(name)
+            fs, _ = self._remote
+            with contextlib.suppress(FileNotFoundError):
+                fs.rm(self._url_of(name), recursive=True)
+
+    def make(self) -> None:
+        """Create the folder and check that it is writable."""
+        probe = f".writable-{uuid.uuid4().hex}"
+        with self._errors("create the folder", writes=True), self._writing(probe) as path:
+            path.write_bytes(b"")
+        self.remove(probe)
+
+    def missing_folders(self, names: Iterable[str]) -> list[Path]:
+        """The local folders that files below some folders would bring, innermost first.
+
+        Args:
+            names: folders of the location.
+        """
+        if not self.is_local:
+            return []
+        folders = [*(Path(self.url, name) for name in names), Path(self.url)]
+        folders += Path(self.url).parents
+        return [folder for folder in folders if not folder.exists()]
+
+    def remove_empty(self, folders: Iterable[Path]) -> None:
+        """Remove local folders that are empty; the others stay."""
+        for folder in folders if self.is_local else ():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, *, writes: bool = False) -> Iterator[None]:
+        """Translate errors of the operating system, except a missing file.
+
+        For a write, a missing file means that a parent folder cannot be created.
+        """
+        try:
+            yield
+        except OSError as error:
+            _hide_paths(error)
+            if error.errno in _FULL:
+                raise StoreFullError(
+                    f"cannot {doing} in {str(self)!r}: no space left on the device. "
+                    "The unfinished table is not published; free space or choose another store path"
+                ) from error
+            if error.errno in _DENIED or (writes and error.errno == errno.ENOENT):
+                raise StoreAccessError(
+                    f"cannot {doing} in {str(self)!r}: {error.strerror}. "
+                    "It must be a folder (or not exist yet), and the process needs permission "
+                    "to read and write in it"
+                ) from error
+            raise
+
+
+def _hide_paths(error: OSError) -> None:
+    """Hide the secrets in the paths of an error and its causes: tracebacks show all of them."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, OSError) and isinstance(link.filename, str):
+            link.filename = hidden(link.filename)
+        link = link.__context__
+
+
+def _user_info(url: str) -> str:
+    """The user info of a URL: the part before the @."""
+    authority = url.split("://", 1)[1].split("/", 1)[0]
+    return authority.rpartition("@")[0]

@@ -1,0 +1,391 @@
+"""The manifest: the metadata of one immutable version of a table, as JSON (see format.md).
+
+Everyone who can write to the table's folder can write a manifest, so it is not trusted:
+:meth:`Manifest.from_bytes` validates all of it, and no other code reads manifests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin._version import __version__
+from bsjoin.conditions import Condition, condition_from_json, condition_to_json
+from bsjoin.errors import StoreError, TableNotFoundError
+from bsjoin.index.sorted_rows import CLOSED, Closed
+from bsjoin.storage import fields
+from bsjoin.storage.names import LARGEST_NUMBER
+from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
+from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
+from bsjoin.values.sort_order import SortOrder, sort_orders
+
+__all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
+
+FORMAT = 1
+"""The number of the format in format.md: the only one that is read."""
+
+LARGEST = 32 << 20
+"""The maximum size of a manifest in bytes: enough for about 600,000 files."""
+
+_LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
+_INTEGERS = ("byte", "short", "integer", "long")
+_WRITER = re.compile(r"bsjoin [0-9A-Za-z.+-]{1,40}")
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A key column of the table.
+
+    Args:
+        name: its name in the table.
+        type: its type in the table, by its name in Spark's JSON schemas.
+    """
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class RangeColumns:
+    """The columns by which a table for range joins is sorted inside each key.
+
+    Args:
+        names: the column of points; or the columns of starts and ends.
+        types: the types in which they are searched, by their names in Spark's JSON schemas.
+        closed: which ends belong to the intervals; None for points.
+        order_by: how rows with the same key and point are sorted, before their other columns are
+            compared: normal forms of :class:`~bsjoin.values.sort_order.SortOrder`. Default: not.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    closed: Closed | None
+    order_by: tuple[str, ...] = ()
+
+    def spelled(self, name_of: Callable[[str], str]) -> RangeColumns:
+        """The same, the columns under other names."""
+        orders = map(SortOrder.parse, self.order_by)
+        order_by = tuple(str(replace(order, column=name_of(order.column))) for order in orders)
+        return replace(self, names=tuple(map(name_of, self.names)), order_by=order_by)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The statistics of a table version, returned by ``BatchTable.stats()``.
+
+    Args:
+        rows: rows that a look-up can find.
+        keys: distinct keys.
+        bytes: size of all files of the version in bytes.
+        segments: number of segments that are searched.
+        version: number of the version.
+        longest_run: the largest number of rows of one key.
+        build_s: duration of the build in seconds.
+        unindexed: stored rows that match nothing, as a key is null, or in a table for range joins
+            the point or the start. None (default) if such rows were left out, as by earlier
+            versions of bsjoin.
+    """
+
+    rows: int
+    keys: int
+    bytes: int
+    segments: int
+    version: int
+    longest_run: int
+    build_s: float
+    unindexed: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of a table.
+
+    Args:
+        version: 1, 2, 3, …
+        activates_at_us: the timestamp (microseconds since the epoch, UTC) from which on
+            micro-batches use this version; the first version is active for all earlier timestamps.
+        created_at_us: when it was published, in microseconds since the epoch.
+        build_s: duration of the build in seconds.
+        keys: the key columns, in order.
+        compared: how many key columns are stored for comparison: 0 if equal hashes mean equal
+            keys.
+        unique: whether the table was declared unique.
+        schema: Arrow schema of the stored columns: the compared keys, then all others.
+        spark_schema: the Spark schema (JSON) of the columns that can be selected.
+        segments: the segments in the order of their hashes.
+        ranged: the range columns of a table for range joins; None (default) without.
+        condition: the range condition that the table was built with; None (default) without one,
+            and in manifests of earlier versions of bsjoin.
+        row: the columns whose content orders rows with the same key and point, where ``order_by``
+            does not; some of them may not be stored. None (default) without range columns, and
+            where an earlier version of bsjoin has ordered such rows by a hash.
+        unindexed: the segments of the rows that match nothing; None (default) if such rows were
+            left out. Look-ups do without them.
+    """
+
+    version: int
+    activates_at_us: int
+    created_at_us: int
+    build_s: float
+    keys: tuple[KeyColumn, ...]
+    compared: int
+    unique: bool
+    schema: pa.Schema
+    spark_schema: str
+    segments: tuple[SegmentInfo, ...]
+    ranged: RangeColumns | None = None
+    condition: Condition | None = None
+    row: tuple[str, ...] | None = None
+    unindexed: tuple[UnindexedInfo, ...] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows of the source are stored, those that match nothing too."""
+        return self.unindexed is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that can be selected."""
+        return list(self.schema.names[self.compared :])
+
+    @property
+    def files(self) -> list[tuple[str, int, str]]:
+        """Name, size in bytes and checksum of every file."""
+        return [
+            file
+            for segment in self._all_segments
+            for file in zip(segment.files, segment.sizes, segment.checksums, strict=True)
+        ]
+
+    @property
+    def _all_segments(self) -> tuple[SegmentInfo | UnindexedInfo, ...]:
+        return (*self.segments, *(self.unindexed or ()))
+
+    @property
+    def longest_run(self) -> int:
+        """The largest number of rows of one key; 0 for an empty table."""
+        return max((segment.longest_run for segment in self.segments), default=0)
+
+    @property
+    def stats(self) -> Stats:
+        """The statistics of the version."""
+        return Stats(
+            rows=sum(s.rows for s in self.segments),
+            keys=sum(s.keys for s in self.segments),
+            bytes=sum(size for _, size, _ in self.files),
+            segments=len(self.segments),
+            version=self.version,
+            longest_run=self.longest_run,
+            build_s=self.build_s,
+            unindexed=None if self.unindexed is None else sum(s.rows for s in self.unindexed),
+        )
+
+    def same_as(self, other: Manifest) -> bool:
+        """Whether both versions have the same schema, guarantees and rows."""
+
+        def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
+            return [(s.first_hash, s.checksums) for s in manifest.segments]
+
+        def others(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]] | None:
+            listed = manifest.unindexed
+            return None if listed is None else [(s.rows, s.checksums) for s in listed]
+
+        return (
+            self.unique == other.unique
+            and (self.ranged, self.row) == (other.ranged, other.row)
+            and self.schema.equals(other.schema)
+            and self.spark_schema == other.spark_schema
+            and content(self) == content(other)
+            and others(self) == others(other)
+        )
+
+    def published_as(self, version: int, created_at_us: int, activates_at_us: int) -> Manifest:
+        """A copy with ``version``, ``created_at_us`` and ``activates_at_us`` set."""
+        return replace(
+            self, version=version, created_at_us=created_at_us, activates_at_us=activates_at_us
+        )
+
+    def to_bytes(self) -> bytes:
+        """The JSON document.
+
+        Raises:
+            StoreError: the document exceeds the maximum size.
+        """
+        data: dict[str, Any] = {
+            "format": FORMAT,
+            "written_by": f"bsjoin {__version__}",
+            "version": self.version,
+            "activates_at_us": self.activates_at_us,
+            "created_at_us": self.created_at_us,
+            "build_s": round(self.build_s, 3),
+            "keys": [[key.name, key.type] for key in self.keys],
+            "compared": self.compared,
+            "unique": self.unique,
+            "spark_schema": self.spark_schema,
+            "segments": [segment.to_json() for segment in self.segments],
+        }
+        if self.ranged is not None:
+            data["ranged"] = asdict(self.ranged)
+        if self.row is not None:
+            data["row"] = self.row
+        if self.unindexed is not None:
+            data["unindexed"] = [segment.to_json() for segment in self.unindexed]
+        if self.condition is not None:
+            data["condition"] = condition_to_json(self.condition)
+        content = json.dumps(data, indent=1).encode()
+        if len(content) > LARGEST:
+            raise StoreError(
+                f"a table of {len(self.segments)} segments and {len(self.schema)} columns needs a "
+                f"manifest of {len(content)} bytes; the maximum is {LARGEST}: build it with a "
+                "larger segment_bytes, or with fewer columns"
+            )
+        return content
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str, version: int | None = None) -> Manifest:
+        """The manifest in a JSON document, validated.
+
+        Args:
+            content: the content of the file.
+            where: the file's name for errors.
+            version: the number in the file's name; None (default) for any.
+
+        Raises:
+            TableNotFoundError: it is not a valid manifest of this format; the error names the
+                invalid field, or the other format and who wrote it. Nothing in it was imported,
+                called or opened.
+        """
+        try:
+            data = json.loads(content)
+            _check_format(data, where)
+            return _manifest(data, version)
+        except RecursionError:
+            reason = "it is nested too deep"
+        except (TypeError, ValueError) as error:
+            reason = str(error)
+        raise TableNotFoundError(f"{where} is not a manifest of a table: {reason}")
+
+
+def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
+    """The key columns that are stored for comparison: none if equal hashes mean equal keys.
+
+    Raises:
+        ValueError: a column has a type that is not supported for keys.
+    """
+    types = [_key_type(key) for key in keys]
+    if not types or (len(types) == 1 and _fits_8_bytes(types[0])):
+        return []
+    return [
+        pa.field(f"k{i}", pa.int64() if _fits_8_bytes(dtype) else dtype, nullable=False)
+        for i, dtype in enumerate(types)
+    ]
+
+
+def _check_format(data: Any, where: str) -> None:
+    """Refuse another format by its number, before anything else is looked at."""
+    found = fields.value(data, "format")
+    if type(found) is int and found == FORMAT:
+        return
+    writer = data.get("written_by")
+    named = isinstance(writer, str) and _WRITER.fullmatch(writer)
+    raise TableNotFoundError(
+        f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: use "
+        f"{f'{writer}, which wrote it,' if named else 'the version of bsjoin that wrote it'} or a "
+        "later one wherever the table is read, or build the table again"
+    )
+
+
+def _fits_8_bytes(dtype: pa.DataType) -> bool:
+    if pa.types.is_decimal(dtype):
+        return bool(dtype.precision <= LONG_DIGITS)
+    return bool(pa.types.is_primitive(dtype))
+
+
+def _key_type(key: KeyColumn) -> pa.DataType:
+    dtype = arrow_type(key.type)
+    others = (pa.types.is_null, pa.types.is_duration, pa.types.is_time, pa.types.is_nested)
+    if any(kind(dtype) for kind in others):
+        raise ValueError(f"the key {fields.shown(key.name)} has the type {key.type}")
+    return dtype
+
+
+def _manifest(data: Any, version: int | None) -> Manifest:
+    keys = tuple(_key(item) for item in fields.items(data, "keys"))
+    try:
+        columns = read_spark_schema(fields.text(data, "spark_schema"))
+    except ValueError as error:
+        raise ValueError(f"spark_schema: {error}") from None
+    for key in keys:
+        if key.name in columns.names and columns.field(key.name).type != _key_type(key):
+            raise ValueError(f"the key {fields.shown(key.name)} has another type in spark_schema")
+    if len({key.name for key in keys}) < len(keys):
+        raise ValueError("keys names a column twice")
+    ranged = _ranged(data["ranged"]) if data.get("ranged") is not None else None
+    if not keys and ranged is None:
+        raise ValueError("keys is empty, and there are no range columns")
+    schema = pa.schema([*compared_fields(keys), *columns])
+    compared = len(schema) - len(columns)
+    if fields.whole(data, "compared") != compared:
+        raise ValueError(f"compared is {data['compared']}, and its keys need {compared}")
+    number = fields.whole(data, "version", 1, LARGEST_NUMBER)
+    if version is not None and number != version:
+        raise ValueError(f"version is {number}, and the file is that of version {version}")
+    integers = len(keys) == 1 and keys[0].type in _INTEGERS and ranged is None
+    segments = [
+        SegmentInfo.from_json(item, len(schema), integers=integers)
+        for item in fields.items(data, "segments")
+    ]
+    for before, after in pairwise(segments):
+        if before.first_hash >= after.first_hash:
+            raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
+    if len({segment.name for segment in segments}) < len(segments):
+        raise ValueError("segments names one twice")
+    unindexed = None
+    if data.get("unindexed") is not None:
+        listed = fields.items(data, "unindexed")
+        unindexed = tuple(UnindexedInfo.from_json(item, len(columns)) for item in listed)
+        names = {*(s.name for s in segments), *(s.name for s in unindexed)}
+        if len(names) < len(segments) + len(unindexed):
+            raise ValueError("unindexed names a segment twice, or one that has an index")
+    return Manifest(
+        version=number,
+        activates_at_us=fields.whole(data, "activates_at_us", 0, _LATEST_US),
+        created_at_us=fields.whole(data, "created_at_us", 0, _LATEST_US),
+        build_s=fields.number(data, "build_s"),
+        keys=keys,
+        compared=compared,
+        unique=fields.flag(data, "unique"),
+        schema=schema,
+        spark_schema=data["spark_schema"],
+        segments=tuple(segments),
+        ranged=ranged,
+        condition=condition_from_json(data["condition"]) if data.get("condition") else None,
+        row=fields.texts(data, "row") if data.get("row") is not None else None,
+        unindexed=unindexed,
+    )
+
+
+def _key(item: Any) -> KeyColumn:
+    if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)):
+        raise ValueError(f"keys has {fields.shown(item)}, which is not a name and a type")
+    key = KeyColumn(*item)
+    _key_type(key)
+    return key
+
+
+def _ranged(data: Any) -> RangeColumns:
+    names, types = fields.texts(data, "names"), fields.texts(data, "types")
+    closed: Closed | None = fields.value(data, "closed")
+    if closed not in (*CLOSED, None):
+        raise ValueError(f"closed is {fields.shown(closed)}, none of {', '.join(CLOSED)} and null")
+    if not len(names) == len(types) == (1 if closed is None else 2) or len(set(types)) > 1:
+        raise ValueError("ranged is neither one column of points nor two of starts and ends")
+    _key_type(KeyColumn(names[0], types[0]))
+    order_by = fields.texts(data, "order_by") if data.get("order_by") else ()
+    return RangeColumns(names, types, closed, sort_orders(order_by, "order_by"))

@@ -1,0 +1,113 @@
+"""A remote file system whose errors do not contain the secrets of its URL."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from bsjoin._secrets import hidden, scrubbed, secrets_of
+from bsjoin.errors import BSJoinError, StoreError
+from bsjoin.storage.addresses import opened
+
+__all__ = ["RemoteFile", "RemoteFiles"]
+
+T = TypeVar("T")
+
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+    PermissionError: errno.EACCES,
+    NotADirectoryError: errno.ENOTDIR,
+    IsADirectoryError: errno.EISDIR,
+}
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """An open file.
+
+    Args:
+        read: returns up to the given number of bytes, none at the end.
+        close: closes the file.
+    """
+
+    read: Callable[[int], bytes]
+    close: Callable[[], None]
+
+
+class RemoteFiles:
+    """An fsspec file system with its own methods.
+
+    An error of a method is raised again as an ``OSError`` with its number, or as a
+    :class:`StoreError` if it has none. Secrets are removed from its message, and the original error
+    is not chained, because a traceback would print it.
+
+    Args:
+        url: the URL of the files.
+
+    Attributes:
+        root: the path of the URL's folder in the file system.
+    """
+
+    root: str
+
+    def __init__(self, url: str):
+        self._url = url
+        self._fs, self.root = self._quietly(lambda: opened(url))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(self._fs, name)
+        return lambda *args, **options: self._quietly(lambda: method(*args, **options))
+
+    def open(self, path: str) -> RemoteFile:
+        """Open a file, to be read in pieces."""
+        file = self._quietly(lambda: self._fs.open(path, "rb"))
+        return RemoteFile(lambda size: self._quietly(lambda: file.read(size)), file.close)
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a file that does not exist; whether it did not.
+
+        Where the store cannot write exclusively, a file that another process has just written is
+        replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
+        """
+        if "mode" in inspect.signature(self._fs.pipe_file).parameters:
+            try:
+                self.pipe_file(path, content, mode="create")
+                return True
+            except FileExistsError:
+                return self._holds(path, content)
+            except (OSError, StoreError):
+                # Not every store of S3's kind, and not every client, knows exclusive writes.
+                if self.exists(path):
+                    return self._holds(path, content)
+        self.pipe_file(path, content)
+        return True
+
+    def _holds(self, path: str, content: bytes) -> bool:
+        """Whether a file is ours: a request whose answer was lost is sent again, and finds it."""
+        return bytes(self.cat_file(path, start=0, end=len(content) + 1)) == content
+
+    def _quietly(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except Exception as error:
+            failure = self._translated(error)
+        raise failure
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, BSJoinError):
+            return error
+        number = getattr(error, "errno", None)
+        if number is None:
+            kinds = (kind for kind in _NUMBERS if isinstance(error, kind))
+            number = next((_NUMBERS[kind] for kind in kinds), None)
+        words = getattr(error, "strerror", None) or str(error)
+        message = scrubbed(" ".join(words.split()), secrets_of(self._url))
+        if isinstance(error, OSError) and isinstance(number, int):
+            return OSError(number, message)
+        return StoreError(f"{hidden(self._url)!r}: {type(error).__name__}: {message}")

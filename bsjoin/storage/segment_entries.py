@@ -1,0 +1,170 @@
+"""What a manifest says of segments, validated: names, sizes, checksums and counts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bsjoin.index import GREATEST, LEAST
+from bsjoin.index.checks import MAX_ROWS
+from bsjoin.storage import fields
+from bsjoin.storage.names import DATA
+
+__all__ = ["MOST_ROWS", "SegmentInfo", "UnindexedInfo", "column_file", "index_file"]
+
+MOST_ROWS = MAX_ROWS - 1
+"""The most rows of a segment."""
+
+_SEGMENT = re.compile(rf"{DATA}/[A-Za-z0-9_-]{{1,80}}/[A-Za-z0-9_-]{{1,80}}")
+_CHECKSUM = re.compile(r"[0-9a-f]{32}")
+
+
+class _StoredRows:
+    """What the metadata of both kinds of segments have in common."""
+
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(self.sizes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The metadata as a JSON object."""
+        lists = {"sizes": list(self.sizes), "checksums": list(self.checksums)}
+        return asdict(self) | lists  # type: ignore[call-overload,no-any-return]
+
+
+@dataclass(frozen=True)
+class SegmentInfo(_StoredRows):
+    """The metadata of one segment in the manifest.
+
+    Args:
+        name: path of the files without their endings, relative to the table's location.
+        rows: number of rows.
+        keys: number of distinct keys.
+        longest_run: the largest number of rows of one key.
+        first_hash: the least hash of a row; no earlier segment contains it.
+        sizes: bytes of the files: the index, then each column.
+        checksums: XXH3-128 checksums of the files, in hexadecimal.
+        first_key: the least key, if the rows are sorted by an integer key that is dense
+            (:func:`bsjoin.index.are_dense`); None (default) if they are sorted by its hash.
+    """
+
+    name: str
+    rows: int
+    keys: int
+    longest_run: int
+    first_hash: int
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+    first_key: int | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's location."""
+        columns = range(len(self.sizes) - 1)
+        return (index_file(self.name), *(column_file(self.name, i) for i in columns))
+
+    @classmethod
+    def from_json(
+        cls, item: Any, columns: int | None = None, *, integers: bool = True
+    ) -> SegmentInfo:
+        """The inverse of :meth:`to_json`, for data that is not trusted.
+
+        Args:
+            item: the JSON; fields that are not known are passed over.
+            columns: how many columns are stored, compared keys included; default None: any number.
+            integers: whether the key is one integer; default True.
+
+        Raises:
+            ValueError: names the invalid field.
+        """
+        files = None if columns is None else 1 + columns
+        name, sizes, checksums = _files(item, files, f"index and {columns} columns")
+        if not sizes:
+            raise ValueError(f"the segment {name!r} has no sizes, not even that of its index")
+        rows = fields.whole(item, "rows", 1, MOST_ROWS)
+        keys = fields.whole(item, "keys", 1, rows)
+        first_key = None
+        if item.get("first_key") is not None:
+            if not integers:
+                raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
+            first_key = fields.whole(item, "first_key", LEAST)
+        return cls(
+            name=name,
+            rows=rows,
+            keys=keys,
+            longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
+            first_hash=fields.whole(item, "first_hash", LEAST),
+            sizes=sizes,
+            checksums=checksums,
+            first_key=first_key,
+        )
+
+
+@dataclass(frozen=True)
+class UnindexedInfo(_StoredRows):
+    """The metadata of one segment without an index in the manifest.
+
+    Args:
+        name: path of the files without their endings, relative to the table's location.
+        rows: number of rows.
+        sizes: bytes of the files, one for each column that can be selected.
+        checksums: XXH3-128 checksums of the files, in hexadecimal.
+    """
+
+    name: str
+    rows: int
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's location."""
+        return tuple(column_file(self.name, i) for i in range(len(self.sizes)))
+
+    @classmethod
+    def from_json(cls, item: Any, columns: int | None = None) -> UnindexedInfo:
+        """The inverse of :meth:`to_json`, as for :class:`SegmentInfo`."""
+        name, sizes, checksums = _files(item, columns, f"{columns} columns")
+        return cls(name, fields.whole(item, "rows", 1, MOST_ROWS), sizes, checksums)
+
+
+def index_file(name: str) -> str:
+    """The name of the index of the segment ``name``."""
+    return f"{name}.index.arrow"
+
+
+def column_file(name: str, number: int) -> str:
+    """The name of a column of the segment ``name``."""
+    return f"{name}.{number}.arrow"
+
+
+def _files(item: Any, files: int | None, what: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    """The name of a segment, and the sizes and checksums of its files.
+
+    Args:
+        item: the JSON.
+        files: how many there are; None for any number.
+        what: they are.
+    """
+    name = fields.text(item, "name")
+    if not _SEGMENT.fullmatch(name):
+        raise ValueError(
+            f"the segment name {fields.shown(name)} is not in a folder below '{DATA}/'"
+        )
+    sizes = fields.items(item, "sizes")
+    checksums = fields.texts(item, "checksums")
+    if not len(sizes) == len(checksums) == (len(sizes) if files is None else files):
+        raise ValueError(
+            f"the segment {name!r} has {len(sizes)} sizes and {len(checksums)} checksums for its "
+            f"{'files' if files is None else what}"
+        )
+    if not all(type(size) is int and 0 < size <= GREATEST for size in sizes):
+        raise ValueError(f"the segment {name!r} has one of sizes that is not a number of bytes")
+    if not all(map(_CHECKSUM.fullmatch, checksums)):
+        raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
+    return name, tuple(sizes), checksums

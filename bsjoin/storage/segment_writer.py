@@ -1,0 +1,244 @@
+"""Writing a segment: rows in any order are sorted by key, indexed, and written column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bsjoin.index import (
+    HashIndex,
+    are_dense,
+    dense_order,
+    integers_of_hashes,
+    row_order,
+    with_sentinel,
+)
+from bsjoin.index.sorted_rows import Closed
+from bsjoin.storage.checksums import checksum
+from bsjoin.storage.index_file import index_batch
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.range_index import RangeCodes, index_ranges, run_starts
+from bsjoin.storage.segment import bools, keys_and_longest_run
+from bsjoin.storage.segment_entries import SegmentInfo, column_file, index_file
+from bsjoin.storage.ties import Tie, break_ties
+
+__all__ = ["Rows", "taken", "write_batch", "write_segment"]
+
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+_AT_ONCE = 1 << 20
+
+
+class Rows(Protocol):
+    """The columns of some rows: a ``pyarrow.Table``, or what reads one column at a time."""
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns."""
+        ...
+
+    def column(self, number: int, /) -> pa.ChunkedArray:
+        """A column by its number."""
+        ...
+
+
+def write_segment(
+    location: StorageLocation,
+    name: str,
+    hashes: Int64s,
+    rows: Rows,
+    keys: int = 0,
+    ranged: int = 0,
+    closed: Closed | None = None,
+    *,
+    ties: Sequence[Tie] = (),
+    unstored: int = 0,
+    integers: bool = False,
+) -> SegmentInfo:
+    """Write one segment.
+
+    Args:
+        location: the table's location.
+        name: the segment's name, relative to the location.
+        hashes: int64[n]: the hash of each row's key, at least one.
+        rows: the n rows in the same order, which may be any.
+        keys: how many of its leading columns are keys to compare; 0 (default) if equal hashes mean
+            equal keys.
+        ranged: how many columns after them are range columns; they are indexed, and not stored as
+            columns. The rows of each key are sorted by the first of them. Default 0.
+        closed: which ends belong to the intervals, for two range columns; default None.
+        ties: the columns that order rows with the same key and the same point. Default: none, and
+            they stay in the order in which they are, as do the rows of a key without range columns.
+        unstored: how many columns at the end are there for ``ties`` only; default 0.
+        integers: whether the hash is that of one integer and there are no range columns: if the
+            integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
+            Default False.
+
+    Returns:
+        The metadata of the segment for the manifest.
+
+    Raises:
+        OverflowError: a column has more than 2 GiB of text.
+
+    Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
+        and 4 to 12 bytes a row; the keys to be compared all at once.
+    """
+    stored = range(keys + ranged, rows.num_columns - unstored)
+    first_hash = int(hashes.min())
+    compared: list[pa.Array] = []
+    ranges = None
+    first_key = None
+    numbers = integers_of_hashes(hashes) if integers else None
+    # What is large is forgotten as soon as it is not needed.
+    if numbers is not None and are_dense(numbers):
+        del hashes
+        order = dense_order(numbers)
+        in_order = with_sentinel(numbers, order)
+        del numbers
+        first_key = int(in_order[0])
+        index = HashIndex.of_dense(in_order, has_sentinel=True)
+    else:
+        del numbers
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        in_order = with_sentinel(hashes, order)
+        hashes = in_order[:-1]
+        compared = [taken(rows, number, order) for number in range(keys)]
+        same_key = _same_key(hashes, compared)
+        collided = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
+        if len(collided):
+            _bring_together(order, hashes, compared, collided)
+            compared = [taken(rows, number, order) for number in range(keys)]
+            same_key = _same_key(hashes, compared)
+        index = HashIndex.build(in_order, same_key, has_sentinel=True)
+        del hashes, same_key
+    del in_order
+    if ranged:
+        columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
+        codes = RangeCodes.of(columns)
+        del columns
+        starts = run_starts(index)
+        _sort_runs(order, starts, codes.columns[0], rows, ties)
+        ranges = index_ranges(codes.take(order), starts, closed)
+        del codes, starts
+    count = index.rows
+    distinct, longest = keys_and_longest_run(index)
+    files = [write_batch(location, index_file(name), index_batch(index, ranges))]
+    del index, ranges
+
+    def write(column: pa.Array) -> None:
+        batch = pa.RecordBatch.from_arrays([column], ["column"])
+        files.append(write_batch(location, column_file(name, len(files) - 1), batch))
+
+    while compared:
+        write(compared.pop(0))
+    for number in stored:
+        write(taken(rows, number, order))
+    sizes, checksums = zip(*files, strict=True)
+    return SegmentInfo(
+        name=name,
+        rows=count,
+        keys=distinct,
+        longest_run=longest,
+        first_hash=first_hash,
+        sizes=sizes,
+        checksums=checksums,
+        first_key=first_key,
+    )
+
+
+def taken(rows: Rows, number: int, order: Int32s | Int64s) -> pa.Array:
+    """A column of some rows in another order.
+
+    Raises:
+        OverflowError: it has more than 2 GiB of text.
+    """
+    return _one_array(rows.column(number)).take(pa.array(order))
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    try:
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    except pa.ArrowInvalid as error:
+        raise OverflowError(
+            f"a segment would contain a column of more than 2 GiB of text ({error}); build with a "
+            "smaller segment_bytes"
+        ) from error
+
+
+def _same_key(hashes: Int64s, keys: Sequence[pa.Array]) -> Bools:
+    """Whether each row but the first has the key of the row before."""
+    same_key: Bools = hashes[1:] == hashes[:-1]
+    for key in keys:
+        if same_key.any():
+            same_key = same_key & bools(pc.equal(key.slice(1), key.slice(0, len(key) - 1)))
+    return same_key
+
+
+def _bring_together(
+    order: Int32s, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
+) -> None:
+    """Make rows of one key neighbours, in place, where different keys have the same hash."""
+    places = np.flatnonzero(np.isin(hashes, collided))
+    some = pa.array(places)
+    ranks = [_ranks(key.take(some)) for key in reversed(keys)]
+    order[places] = order[places].take(np.lexsort((*ranks, hashes.take(places))))
+
+
+def _ranks(values: pa.Array) -> Int64s:
+    """Numbers in the order of the values, and the same for the same value."""
+    encoded = values.dictionary_encode()
+    ranks: Int64s = np.empty(len(encoded.dictionary), np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    found: Int64s = ranks.take(encoded.indices.to_numpy())
+    return found
+
+
+def _sort_runs(
+    order: Int32s, starts: Int64s, points: Int64s, rows: Rows, ties: Sequence[Tie]
+) -> None:
+    """Sort the rows of each key by their point, in place; some keys at a time.
+
+    Args:
+        order: int32[n], the rows in the order of their keys.
+        starts: the position of the first row of each key.
+        points: int64[n], the point of each row.
+        rows: the columns.
+        ties: the columns that order rows with the same key and point.
+    """
+    n = len(order)
+    after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
+    bounds = np.unique([0, *starts[after[after < len(starts)]], n])
+    pieces = list(pairwise(bounds.tolist()))
+    same = np.zeros(n if ties else 0, np.bool_)
+    for begin, end in pieces:
+        some = order[begin:end].copy()
+        low, high = np.searchsorted(starts, (begin, end))
+        runs = np.zeros(end - begin, np.int64)
+        runs[starts[low:high] - begin] = 1
+        order[begin:end] = some.take(row_order(np.cumsum(runs), points.take(some)))
+        if ties:
+            sorted_ = points.take(order[begin:end])
+            same[begin + 1 : end] = (sorted_[1:] == sorted_[:-1]) & (runs[1:] == 0)
+    for tie in ties:
+        if not same.any():
+            break
+        column = _one_array(rows.column(tie.number))
+        for begin, end in pieces:
+            break_ties(order[begin:end], same[begin:end], column, tie)
+
+
+def write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+    """Write an Arrow file of one batch; return its size and checksum."""
+    with location.writing(name) as path:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
+            out.write_batch(batch)
+        with path.open("rb") as file:
+            return path.stat().st_size, checksum(file)

@@ -1,0 +1,199 @@
+"""Ties: rows with the same key and the same point, ordered by their other columns.
+
+As-of takes the first of such rows, so their order follows the rows' content alone: first the
+columns of ``order_by``, then all columns of the table, ascending, as ``ORDER BY`` in Spark orders
+them. A map, which Spark does not order, is compared as the list of its entries in the order of
+their keys. Where rows are still equal, what Spark takes for equal is told apart: -0.0 comes before
+0.0, and maps are compared in the order of their entries. Rows that remain are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bsjoin.index import GREATEST, codes, row_order
+from bsjoin.storage.range_index import codes_of, is_ranked
+from bsjoin.values.sort_order import SortOrder
+
+__all__ = ["Tie", "break_ties", "ties_of"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Order = NDArray[np.int32] | Int64s
+
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A column that orders rows with the same key and point.
+
+    Args:
+        number: of the column.
+        descending: whether the greatest value comes first.
+        nulls_last: whether null comes after all values.
+        exact: whether values are told apart that Spark takes for equal.
+    """
+
+    number: int
+    descending: bool = False
+    nulls_last: bool = False
+    exact: bool = False
+
+
+def ties_of(
+    order_by: Sequence[str], row: Sequence[str], columns: Sequence[tuple[str, pa.DataType]]
+) -> tuple[Tie, ...]:
+    """The columns to compare, first to last.
+
+    Args:
+        order_by: sort orders in their normal form.
+        row: the names of the columns of the whole row, in order; none where any order will do.
+        columns: name and type of all columns, by their numbers; of columns with the same name the
+            last one counts.
+    """
+    if not row:
+        return ()
+    numbers = {name: number for number, (name, _) in enumerate(columns)}
+    orders = map(SortOrder.parse, order_by)
+    by = [Tie(numbers[o.column], o.descending, o.nulls_last) for o in orders]
+    whole = [numbers[name] for name in row]
+    exact = [Tie(number, exact=True) for number in whole if _is_inexact(columns[number][1])]
+    return (*by, *map(Tie, whole), *exact)
+
+
+def break_ties(order: Order, same: Bools, values: pa.Array, tie: Tie) -> None:
+    """Order tied rows by one more column, in place.
+
+    Args:
+        order: int[n], rows in their order so far.
+        same: bool[n], whether each row is tied with the one before it.
+        values: the column, by row.
+        tie: how it orders them.
+
+    Complexity: O(t log t) for t tied rows.
+
+    >>> order, same = np.array([2, 0, 1]), np.array([False, True, True])
+    >>> break_ties(order, same, pa.array(["b", None, "b"]), Tie(0))
+    >>> order.tolist(), same.tolist()
+    ([1, 2, 0], [False, False, True])
+    """
+    tied = same.copy()
+    tied[:-1] |= same[1:]
+    places = np.flatnonzero(tied)
+    if not len(places):
+        return
+    rows, again = order.take(places), same.take(places)
+    taken = values.take(pa.array(rows))
+    found = _codes(taken, tie.exact)
+    if not (again[1:] & (found[1:] != found[:-1])).any():
+        return
+    if tie.descending:
+        found = ~found
+    runs = np.cumsum(~again, dtype=np.int64)
+    if taken.null_count:
+        null = taken.is_null().to_numpy(zero_copy_only=False)
+        found = np.unique(found, return_inverse=True)[1]
+        found[null] = len(places) if tie.nulls_last else -1
+    sorted_ = row_order(runs, found)
+    found = found.take(sorted_)
+    order[places] = rows.take(sorted_)
+    again[1:] &= found[1:] == found[:-1]
+    same[places] = again
+
+
+def _is_inexact(dtype: pa.DataType) -> bool:
+    """Whether a type has values that Spark takes for equal, or in any order, and are different."""
+    if pa.types.is_floating(dtype) or pa.types.is_map(dtype):
+        return True
+    return any(_is_inexact(dtype.field(i).type) for i in range(dtype.num_fields))
+
+
+def _codes(array: pa.Array, exact: bool) -> Int64s:
+    """Numbers in the order of the values, null first, and the same for the same value.
+
+    Args:
+        array: not a slice.
+        exact: as for :class:`Tie`.
+    """
+    found = _of_values(array, exact)
+    if array.null_count:
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        found = _ranks(found) + 1
+        found[null] = 0
+    return found
+
+
+def _of_values(array: pa.Array, exact: bool) -> Int64s:
+    """The same, arbitrary for null."""
+    dtype = array.type
+    if pa.types.is_null(dtype):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_boolean(dtype):
+        return codes_of(array.cast(pa.int8()))
+    if pa.types.is_floating(dtype):
+        values = np.asarray(array.to_numpy(zero_copy_only=False), np.float64)
+        return _total(values) if exact else codes(values)
+    if pa.types.is_struct(dtype):
+        together = np.zeros(len(array), np.int64)
+        for child in array.flatten():
+            together = _pairs(together, _codes(child, exact))
+        return together
+    if pa.types.is_map(dtype):
+        return _of_map(array, exact)
+    if any(is_list(dtype) for is_list in _LISTS):
+        lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+        return _of_lists(lengths, _codes(array.flatten(), exact))
+    if pa.types.is_primitive(dtype) or (pa.types.is_decimal128(dtype) and not is_ranked(dtype)):
+        return codes_of(array)
+    return _of_texts(array)
+
+
+def _total(values: NDArray[np.float64]) -> Int64s:
+    """Codes in the total order of IEEE 754, with one NaN."""
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return np.asarray(bits ^ ((bits >> 63) & GREATEST))
+
+
+def _of_texts(array: pa.Array) -> Int64s:
+    """Ranks of texts, binaries, long decimals: what Arrow can sort."""
+    encoded = array.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary), np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    numbers = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return ranks.take(numbers) if len(ranks) else np.zeros(len(array), np.int64)
+
+
+def _of_map(array: pa.Array, exact: bool) -> Int64s:
+    offsets = array.offsets.to_numpy()
+    lengths, first, many = np.diff(offsets), int(offsets[0]), int(offsets[-1] - offsets[0])
+    keys = _ranks(_codes(pa.concat_arrays([array.keys.slice(first, many)]), exact))
+    items = _codes(pa.concat_arrays([array.items.slice(first, many)]), exact)
+    entries = _pairs(keys, items)
+    if not exact:
+        entries = entries.take(row_order(np.repeat(np.arange(len(lengths)), lengths), keys))
+    return _of_lists(lengths, entries)
+
+
+def _of_lists(lengths: Int64s, elements: Int64s) -> Int64s:
+    """Lists are in the order of their first different elements, a shorter one before a longer."""
+    ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))) * 8
+    texts = pa.py_buffer(_ranks(elements).astype(">i8").tobytes())
+    buffers = [None, pa.py_buffer(ends.tobytes()), texts]
+    return _of_texts(pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers))
+
+
+def _pairs(first: Int64s, second: Int64s) -> Int64s:
+    """The ranks of pairs."""
+    second = _ranks(second)
+    return _ranks(_ranks(first) * (int(second.max(initial=0)) + 1) + second)
+
+
+def _ranks(values: Int64s) -> Int64s:
+    return np.asarray(np.unique(values, return_inverse=True)[1], np.int64).reshape(-1)

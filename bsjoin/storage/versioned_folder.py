@@ -1,0 +1,214 @@
+"""Numbered files in a folder: created atomically, active from a time on, swept when they are old.
+
+An entry is a file like ``00000007.json``. It is complete as soon as it exists, and it never
+changes. Any number of processes may publish and read at the same time: an entry gets the next
+number that no other process has taken. There are no locks and no messages.
+
+An entry may have an activation time. Which entry a micro-batch uses is then a pure function of the
+micro-batch's own timestamp, which Spark writes to its offset log and uses again when it replays
+the batch. An entry activates a moment *after* it is published, so that no task of any micro-batch
+can have overlooked it. One that was written after its activation is withdrawn, and published again
+under another number: a worker may have read it (docs/decisions/0002-versions.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from bsjoin._clock import now_us
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.names import numbers_in
+
+__all__ = ["Activation", "Publication", "VersionedFolder", "active_at"]
+
+
+class _Active(Protocol):
+    @property
+    def activates_at_us(self) -> int: ...
+
+
+Entry = TypeVar("Entry", bound=_Active)
+
+
+class Publication(NamedTuple):
+    """Number and times of an entry, the times in microseconds since the epoch."""
+
+    number: int
+    created_at_us: int
+    activates_at_us: int
+
+
+@dataclass(frozen=True)
+class Activation:
+    """How long after its publication an entry activates.
+
+    The delay is longer than it takes until every host sees the file, and than the clocks of driver
+    and publisher differ. It grows fourfold with every publication that was too late.
+
+    Args:
+        local_us: the first delay in a local folder.
+        remote_us: the first delay elsewhere.
+        tries: after so many publications that were too late, or that others were faster with,
+            publishing fails.
+    """
+
+    local_us: int
+    remote_us: int
+    tries: int
+
+
+@dataclass(frozen=True)
+class VersionedFolder:
+    """The numbered files of one kind in a folder.
+
+    Args:
+        location: where the folder is.
+        folder: its name there; empty for the location itself.
+        ending: how the names of the files end.
+        max_bytes: larger files are refused.
+    """
+
+    location: StorageLocation
+    folder: str
+    ending: str
+    max_bytes: int
+
+    def name(self, number: int) -> str:
+        """The name of an entry, relative to the location."""
+        return f"{self.folder}{'/' if self.folder else ''}{number:08d}{self.ending}"
+
+    def numbers(self) -> list[int]:
+        """The numbers of the entries that are there, ascending; other files are passed over."""
+        return numbers_in(self.location.names(self.folder), self.ending)
+
+    def last(self) -> int:
+        """The number of the newest entry; 0 without one."""
+        return max(self.numbers(), default=0)
+
+    def read(self, number: int) -> bytes:
+        """The content of an entry.
+
+        Raises:
+            FileNotFoundError: it is not there, or not any more.
+            ValueError: it is larger than bsjoin writes any.
+        """
+        content = self.location.read(self.name(number), self.max_bytes)
+        if len(content) > self.max_bytes:
+            raise ValueError(f"it has more than {self.max_bytes} bytes")
+        return content
+
+    def append(self, content: bytes) -> int:
+        """Publish an entry without an activation time; its number."""
+        number = self.last() + 1
+        while not self.location.create(self.name(number), content):
+            number += 1
+        return number
+
+    def publish(
+        self,
+        content: Callable[[Publication], bytes],
+        activation: Activation,
+        *,
+        least: int = 1,
+        after: Callable[[int], int] | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> Publication | None:
+        """Publish an entry that activates a moment later.
+
+        Args:
+            content: makes the file for a number and its times.
+            activation: the delay.
+            least: the least number that the entry may have.
+            after: the activation time of the entry with some number, where each entry activates
+                after the one before. The first one is then active for all earlier times, too: it
+                activates at once. Without it, times are independent of each other.
+            clock: microseconds since the epoch.
+
+        Returns:
+            The entry's number and times; None where every try was too late.
+        """
+        delay = activation.local_us if self.location.is_local else activation.remote_us
+        for _ in range(activation.tries):
+            last = self.last()
+            number = max(last + 1, least)
+            first = after is not None and not last
+            try:
+                earliest = after(last) + 1 if after is not None and last else 0
+            except FileNotFoundError:
+                continue  # another process has just withdrawn it
+            now = clock()
+            active = now if first else _whole_ms(max(now + delay, earliest))
+            published = Publication(number, now, active)
+
+            def in_time(active: int = active, first: bool = first) -> bool:
+                return first or clock() < active
+
+            if not self.location.create(self.name(number), content(published), in_time):
+                # Another process has taken this number, or the file was written too slowly.
+                delay *= 1 if in_time() else 4
+                continue
+            if first:
+                return published
+            in_order = after is None or self._is_in_order(published, last, after)
+            if in_order and in_time():
+                return published
+            # A micro-batch may have begun without seeing it, or another entry hides it.
+            self.sweep([number])
+            least = number + 1
+            delay *= 4
+        return None
+
+    def _is_in_order(
+        self, published: Publication, last: int, activation_of: Callable[[int], int]
+    ) -> bool:
+        """Whether the entries that others created since a listing activate in order.
+
+        A number that was withdrawn is free again: an entry may get a number below one that was
+        published before it. Both publishers look after they have created theirs, so at least one
+        of them sees the other's.
+
+        Args:
+            published: the new entry.
+            last: the last entry of the listing.
+            activation_of: the activation time of an entry.
+        """
+        ours = published.activates_at_us
+        for number in self.numbers():
+            if number <= last or number == published.number:
+                continue
+            try:
+                other = activation_of(number)
+            except FileNotFoundError:
+                continue  # withdrawn
+            if other == ours or (other < ours) != (number < published.number):
+                return False
+        return True
+
+    def sweep(self, numbers: Iterable[int]) -> None:
+        """Remove some entries."""
+        for number in numbers:
+            self.location.remove(self.name(number))
+
+
+def _whole_ms(time_us: int) -> int:
+    """The next whole millisecond: Spark cuts the times of micro-batches to these."""
+    return -(-time_us // 1000) * 1000
+
+
+def active_at(time_us: int, entries: Iterable[Entry]) -> Entry | None:
+    """The entry that a micro-batch uses.
+
+    Args:
+        time_us: the micro-batch's timestamp, microseconds since the epoch.
+        entries: the entries that are there, ascending by their numbers.
+
+    Returns:
+        The last entry that is active at that time; None where none is.
+    """
+    chosen = None
+    for entry in entries:
+        if entry.activates_at_us <= time_us:
+            chosen = entry
+    return chosen

@@ -1,0 +1,299 @@
+"""Versions of a table: published atomically, chosen by the time of a micro-batch, vacuumed.
+
+A version is the file ``versions/00000007.json``, an entry of a
+:mod:`bsjoin.storage.versioned_folder`. A micro-batch uses the newest version that was active at its
+timestamp. The first version is active for all earlier timestamps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+
+from bsjoin._clock import now_us
+from bsjoin.errors import DamagedTableError, StoreError, TableNotFoundError, VersionNotFoundError
+from bsjoin.storage import freshness
+from bsjoin.storage.checksums import checksum
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.manifest import LARGEST, Manifest
+from bsjoin.storage.names import DATA, MARKS, VERSIONS
+from bsjoin.storage.opening import validate
+from bsjoin.storage.versioned_folder import Activation, VersionedFolder, active_at
+
+__all__ = [
+    "check_there",
+    "data_folders",
+    "is_marked",
+    "latest",
+    "load",
+    "mark",
+    "numbers",
+    "publish",
+    "read",
+    "remove_copies",
+    "there",
+    "vacuum",
+    "verify",
+    "version_at",
+]
+
+_log = logging.getLogger("bsjoin")
+
+_ORPHAN_AGE_S = 24 * 3600.0
+_LONGEST_WAIT_S = 10.0
+_ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10)
+
+
+def _versions(location: StorageLocation) -> VersionedFolder:
+    return VersionedFolder(location, VERSIONS, ".json", LARGEST)
+
+
+def numbers(location: StorageLocation) -> list[int]:
+    """The numbers of the versions that are there, ascending."""
+    return _versions(location).numbers()
+
+
+def load(location: StorageLocation, version: int) -> Manifest:
+    """The manifest of one version."""
+    try:
+        return _read(location, version)
+    except FileNotFoundError:
+        there = numbers(location)
+        raise VersionNotFoundError(
+            f"version {version} of the table in {str(location)!r} is not there (any more); "
+            f"there are {there}. A result is bound to the version it was planned with: "
+            "plan it again, and keep versions longer when you vacuum"
+        ) from None
+
+
+def _read(location: StorageLocation, version: int) -> Manifest:
+    return Manifest.from_bytes(read(location, version), _where(location, version), version)
+
+
+def read(location: StorageLocation, version: int) -> bytes:
+    """The content of the file of one version, unchecked.
+
+    Raises:
+        FileNotFoundError: it is not there, or not any more.
+        TableNotFoundError: it is larger than any manifest.
+    """
+    try:
+        return _versions(location).read(version)
+    except ValueError as error:
+        where = _where(location, version)
+        raise TableNotFoundError(f"{where} is not a manifest of a table: {error}") from None
+
+
+def _where(location: StorageLocation, version: int) -> str:
+    return f"{_versions(location).name(version)!r} in {str(location)!r}"
+
+
+def latest(location: StorageLocation) -> Manifest:
+    """The newest version. Raises TableNotFoundError where there is none."""
+    for number in reversed(numbers(location)):
+        with contextlib.suppress(FileNotFoundError):  # removed at this moment
+            return _read(location, number)
+    raise _no_table(location)
+
+
+def check_there(location: StorageLocation) -> None:
+    """Raises TableNotFoundError where there is no version; reads none."""
+    if not numbers(location):
+        raise _no_table(location)
+
+
+def _no_table(location: StorageLocation) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
+        f"{VERSIONS!r}. Build one with BatchTable.build(df, on=..., path=...)"
+    )
+
+
+def there(location: StorageLocation, known: Mapping[int, Manifest] | None = None) -> list[Manifest]:
+    """The versions that are there, ascending; without those that are removed at this moment.
+
+    Args:
+        location: the table's location.
+        known: versions that were read before, by number; they are not read again.
+    """
+    found = []
+    for number in numbers(location):
+        with contextlib.suppress(FileNotFoundError):
+            found.append((known or {}).get(number) or _read(location, number))
+    return found
+
+
+def publish(
+    location: StorageLocation, draft: Manifest, clock: Callable[[], int] = now_us
+) -> Manifest:
+    """Make a built version visible; returns once every new micro-batch will use it.
+
+    Args:
+        location: the table's location.
+        draft: the manifest, its version and times still open.
+        clock: microseconds since the epoch.
+
+    Returns:
+        The manifest as published.
+    """
+    published = _versions(location).publish(
+        lambda slot: draft.published_as(*slot).to_bytes(),
+        _ACTIVATION,
+        after=lambda version: _read(location, version).activates_at_us,
+        clock=clock,
+    )
+    if published is None:
+        raise StoreError(
+            f"could not publish a version in {str(location)!r} after {_ACTIVATION.tries} tries: "
+            "others publish there at the same time, or the file system takes seconds to write a "
+            "small file"
+        )
+    # Not for long where a clock was set back since the version before.
+    time.sleep(min(_LONGEST_WAIT_S, max(0.0, (published.activates_at_us - clock()) / 1e6)))
+    return draft.published_as(*published)
+
+
+def data_folders(location: StorageLocation) -> set[str]:
+    """The folders of the files of all versions, relative to the location."""
+    return {_folder(name) for manifest in there(location) for name, _, _ in manifest.files}
+
+
+def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:
+    """Note that a version holds the rows of the source that has this fingerprint.
+
+    A failure is a warning: the next build with this fingerprint builds the table once more.
+    """
+    try:
+        location.create(_mark(manifest, fingerprint), b"")
+    except StoreError as error:
+        _log.warning("bsjoin: the fingerprint of %r is not noted: %s", str(location), error)
+
+
+def is_marked(location: StorageLocation, manifest: Manifest, fingerprint: str) -> bool:
+    """Whether :func:`mark` has noted that."""
+    return location.size(_mark(manifest, fingerprint)) is not None
+
+
+def _mark(manifest: Manifest, fingerprint: str) -> str:
+    digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:32]
+    return f"{MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
+
+
+def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest]) -> Manifest:
+    """The version that a micro-batch of this time uses.
+
+    Args:
+        location: the table's location, to name it in an error.
+        time_us: the micro-batch's timestamp, microseconds since the epoch.
+        known: the manifests that are there, ascending.
+
+    Raises:
+        VersionNotFoundError: the version was vacuumed, or the table removed.
+    """
+    entries = list(known)
+    if not entries:
+        raise VersionNotFoundError(
+            f"the table in {str(location)!r} has no version any more: it was removed after the "
+            "query was analysed. Build it again, and make the DataFrame or view anew"
+        )
+    chosen = active_at(time_us, entries)
+    if chosen is None and entries[0].version == 1:
+        return entries[0]
+    if chosen is None:
+        raise VersionNotFoundError(
+            f"a micro-batch of time {time_us} µs needs a version of the table in "
+            f"{str(location)!r} older than those that are left; it was vacuumed. "
+            "Another version could give another answer, so none is taken: restart the "
+            "query from a new checkpoint, and keep versions longer when you vacuum"
+        )
+    return chosen
+
+
+def verify(location: StorageLocation, manifest: Manifest) -> None:
+    """Compare every file of a version with its checksum, and check what is in it.
+
+    The files of a remote table are checked where they are opened, which needs a copy of them.
+
+    Raises:
+        DamagedTableError: names the first file that differs, is missing, or is not what bsjoin
+            writes.
+
+    Complexity: reads all bytes of the version once, its indexes twice.
+    """
+    for name, size, expected in manifest.files:
+        found = location.size(name)
+        if found != size:
+            state = "is missing" if found is None else f"has {found} bytes instead of {size}"
+        else:
+            with location.reading(name) as file:
+                if checksum(file) == expected:
+                    continue
+            state = "has another checksum than when it was written"
+        raise DamagedTableError(
+            f"version {manifest.version} of the table in {str(location)!r} is damaged: the segment "
+            f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
+        )
+    if location.is_local:
+        validate(location, manifest)
+
+
+def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]:
+    """Remove versions that no micro-batch of ``keep_from_us`` or later can need.
+
+    Args:
+        location: the table's location.
+        keep_from_us: a version that was in use at this time or later stays.
+        keep: so many of the newest versions stay in any case, at least 1.
+
+    Returns:
+        The numbers of the versions that were removed.
+    """
+    manifests = there(location)
+    gone: list[Manifest] = []
+    for manifest, successor in pairwise(manifests):
+        if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
+            break
+        gone.append(manifest)
+    _versions(location).sweep(manifest.version for manifest in gone)
+    kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
+    for name in location.names(MARKS):
+        if not name.startswith(kept_marks):
+            location.remove(f"{MARKS}/{name}")
+    freshness.remove_marks(location, [manifest.version for manifest in manifests[len(gone) :]])
+    kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
+    expendable = {_folder(name) for m in gone for name, _, _ in m.files}
+    for folder in (f"{DATA}/{name}" for name in location.names(DATA)):
+        age = location.age_s(folder)
+        orphan = age is not None and age > _ORPHAN_AGE_S
+        if folder not in kept and (folder in expendable or orphan):
+            location.remove(folder)
+    return [manifest.version for manifest in gone]
+
+
+def remove_copies(location: StorageLocation, in_use: Iterable[str]) -> None:
+    """Remove this host's copies of a remote table, but for versions that may be opened again.
+
+    A failure is a warning: they only occupy disk space.
+
+    Args:
+        location: the table's location.
+        in_use: files whose copies stay; those of the two newest versions do in any case.
+    """
+    if location.is_local:
+        return
+    try:
+        newest = [load(location, number) for number in numbers(location)[-2:]]
+        files = {name for manifest in newest for name, _, _ in manifest.files}
+        location.keep_copies(files.union(in_use))
+    except VersionNotFoundError:
+        pass  # vacuumed at this moment
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: old copies of the table in %r stay: %s", str(location), error)
+
+
+def _folder(file: str) -> str:
+    return file.rsplit("/", 1)[0]

@@ -1,0 +1,1 @@
+"""Values as users write them, and as Python, Arrow and Spark have them."""

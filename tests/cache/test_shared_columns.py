@@ -1,0 +1,143 @@
+"""Columns in shared memory give back what was appended, whatever the type."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bsjoin.cache.columns import Columns, row_bytes
+from bsjoin.cache.memory import Arena
+
+UTC = datetime.UTC
+DAY = datetime.datetime(2026, 11, 21, 1, 2, 3, 4)
+VALUES: dict[pa.DataType, list[Any]] = {
+    pa.bool_(): [True, False, True],
+    pa.int8(): [-128, 0, 127],
+    pa.int16(): [-32768, 0, 32767],
+    pa.int32(): [-(2**31), 0, 2**31 - 1],
+    pa.int64(): [-(2**63), 0, 2**63 - 1],
+    pa.float32(): [0.5, float("inf"), -0.25],
+    pa.float64(): [0.1, float("-inf"), 1e300],
+    pa.decimal128(38, 10): [Decimal("1.5"), Decimal("-9999999999999999999999999999.5"), 0],
+    pa.date32(): [DAY.date(), datetime.date.min, datetime.date.max],
+    pa.timestamp("us", "UTC"): [DAY.replace(tzinfo=UTC)] * 3,
+    pa.timestamp("us"): [DAY, datetime.datetime.min, datetime.datetime.max],
+    pa.time64("us"): [DAY.time(), datetime.time(), datetime.time.max],
+    pa.duration("us"): [datetime.timedelta(days=-1), datetime.timedelta(), DAY - DAY],
+    pa.string(): ["", "é" * 50, "x\0y"],
+    pa.binary(): [b"", b"\0\xff" * 70, b"x"],
+    pa.null(): [None, None, None],
+    pa.list_(pa.int64()): [[1, None, 3], [], [4]],
+    pa.list_(pa.string()): [["a", None], ["bcd"], []],
+    pa.list_(pa.list_(pa.bool_())): [[[True], []], [None], []],
+    pa.map_(pa.string(), pa.float64()): [[("a", 1.0), ("b", None)], [], [("", 0.5)]],
+    pa.struct([("a", pa.int64()), ("b", pa.string())]): [
+        {"a": 1, "b": "x"},
+        {"a": None, "b": None},
+        {"a": 2, "b": ""},
+    ],
+    pa.struct([("a", pa.list_(pa.struct([("z", pa.date32())])))]): [
+        {"a": [{"z": DAY.date()}, None]},
+        {"a": None},
+        {"a": []},
+    ],
+    pa.struct([]): [{}, {}, {}],
+}
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Arena:
+    return Arena(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@pytest.mark.parametrize("nulls", [False, True])
+def test_rows_come_back_in_any_order_and_number(
+    arena: Arena, dtype: pa.DataType, nulls: bool
+) -> None:
+    values = VALUES[dtype] + ([None] if nulls else [])
+    columns = Columns(arena, "c", [dtype])
+    pieces = [pa.array(values, dtype), pa.array(values[::-1], dtype), pa.array([], dtype)]
+    written = 0
+    for piece in pieces * 20:
+        columns.append(written, [piece])
+        written += len(piece)
+    whole = pa.concat_arrays(pieces * 20)
+    rng = np.random.default_rng(1)
+    for rows in (
+        np.arange(written),
+        rng.integers(0, written, 500),
+        np.array([written - 1]),
+        np.array([], np.int64),
+    ):
+        (found,) = columns.gather(rows)
+        assert found.type == dtype
+        found.validate(full=True)
+        assert found.equals(whole.take(pa.array(rows, pa.int64())))
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+def test_slices_are_written_as_what_they_are(arena: Arena, dtype: pa.DataType) -> None:
+    values = [*VALUES[dtype], None, *VALUES[dtype]]
+    array = pa.array(values, dtype)
+    columns = Columns(arena, "c", [dtype])
+    columns.append(0, [array.slice(2, 3)])
+    columns.append(3, [array.slice(1, 2)])
+    expected = pa.concat_arrays([array.slice(2, 3), array.slice(1, 2)])
+    assert columns.gather(np.arange(5))[0].equals(expected)
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+def test_the_size_of_a_row_does_not_depend_on_its_neighbours(dtype: pa.DataType) -> None:
+    array = pa.array([*VALUES[dtype], None, *VALUES[dtype]], dtype)
+    together = row_bytes([array, array], len(array))
+    alone = [row_bytes([array.slice(i, 1)] * 2, 1)[0] for i in range(len(array))]
+    assert together.tolist() == alone
+    assert row_bytes([array.slice(2, 4)], 4).tolist() == (together[2:6] // 2).tolist()
+
+
+def test_a_second_process_sees_what_the_first_one_adds(tmp_path: Path) -> None:
+    types = [pa.int64(), pa.string()]
+    writer, reader = Arena(tmp_path), Arena(tmp_path)
+    written, read = Columns(writer, "c", types), Columns(reader, "c", types)
+    size = 0
+    for count in (3, 5_000, 70_000):
+        numbers = np.arange(count)
+        written.append(size, [pa.array(numbers), pa.array([f"text {n}" for n in numbers])])
+        size += count
+        reader.refresh()
+        found = read.gather(np.array([size - 1, size - count]))
+        assert found[0].to_pylist() == [count - 1, 0]
+        assert found[1].to_pylist() == [f"text {count - 1}", "text 0"]
+
+
+def test_what_was_mapped_stays_readable_when_the_files_are_gone(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    columns = Columns(arena, "c", [pa.string()])
+    columns.append(0, [pa.array(["a", "b"])])
+    arena.refresh()
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert columns.gather(np.array([1, 0]))[0].to_pylist() == ["b", "a"]
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.list_(pa.int64())], ids=str)
+def test_a_first_null_that_comes_later_is_nothing_to_older_rows(
+    tmp_path: Path, dtype: pa.DataType
+) -> None:
+    """The second process has not mapped where nulls are stored, and cannot when it has gone."""
+    writer, reader = Arena(tmp_path), Arena(tmp_path)
+    written, read = Columns(writer, "c", [dtype]), Columns(reader, "c", [dtype])
+    rows = [1, 2] if dtype == pa.int64() else [[1], [2, 3]]
+    written.append(0, [pa.array(rows, dtype)])
+    reader.refresh()
+    written.append(2, [pa.array([None, rows[0]] if dtype == pa.int64() else [None, [None]], dtype)])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert read.gather(np.array([1, 0]))[0].to_pylist() == rows[::-1]

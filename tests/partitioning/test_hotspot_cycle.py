@@ -1,0 +1,151 @@
+"""A cycle's statistics: counted exactly, sampled, sent as text, added up in any order."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hotspot_strategies import codes, contents, rules
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bsjoin.partitioning import Collector, CycleStatistics, Router, Rule, Sample, added, skew
+
+
+def collected(rule: Rule, batches: list[np.ndarray], capacity: int, seed: int) -> CycleStatistics:
+    collector = Collector(Router(rule), capacity, seed)
+    for batch in batches:
+        collector.route(batch, contents(len(batch), seed))
+    return collector.statistics()
+
+
+def alike(one: CycleStatistics, other: CycleStatistics) -> bool:
+    return (
+        (one.version, one.tasks, one.rows) == (other.version, other.tasks, other.rows)
+        and (one.partitions == other.partitions).all()
+        and (one.cells is None) == (other.cells is None)
+        and (one.cells is None or bool((one.cells == other.cells).all()))
+        and one.sample.codes.tolist() == other.sample.codes.tolist()
+        and one.sample.counts.tolist() == other.sample.counts.tolist()
+        and one.sample.weights.tolist() == pytest.approx(other.sample.weights.tolist())
+    )
+
+
+@given(rules(), st.lists(codes, max_size=4), st.integers(1, 50), st.integers(0, 9))
+def test_a_collector_counts_what_it_routes(
+    rule: Rule, lists: list[list[int]], capacity: int, seed: int
+) -> None:
+    batches = [np.array(one, np.int64) for one in lists]
+    router = Router(rule)
+    collector, again = Collector(router, capacity, seed), Collector(router, capacity, seed)
+    routed, repeated = (
+        np.concatenate(
+            [np.empty(0, np.int32), *(to.route(one, contents(len(one))) for one in batches)]
+        )
+        for to in (collector, again)
+    )
+    assert (routed == repeated).all()
+    found = collector.statistics()
+    assert found.partitions.tolist() == np.bincount(routed, minlength=rule.partitions).tolist()
+    cells = router.locate(np.concatenate([np.empty(0, np.int64), *batches]))
+    assert found.cells is not None
+    assert found.cells.tolist() == np.bincount(cells, minlength=router.cells).tolist()
+    assert found.rows == len(routed)
+    assert found.skew == skew(found.partitions)
+    assert found.sample.drawn == min(capacity, len(routed))
+    assert found.sample.weight == pytest.approx(len(routed))
+    assert alike(CycleStatistics.from_json(found.to_json()), found)
+    # Calibrated, the sample weighs in each cell what was counted there.
+    sample = found.calibrated(router)
+    weighed = np.bincount(router.locate(sample.codes), sample.weights, router.cells)
+    assert weighed == pytest.approx(found.cells)
+    assert (sample.codes[1:] > sample.codes[:-1]).all()
+
+
+@given(rules(), st.lists(codes, min_size=1, max_size=5))
+def test_tasks_add_up_in_any_order_and_grouping(rule: Rule, lists: list[list[int]]) -> None:
+    parts = [collected(rule, [np.array(one, np.int64)], 30, seed) for seed, one in enumerate(lists)]
+    whole = added(parts)
+    assert whole.tasks == len(parts)
+    assert whole.rows == sum(map(len, lists))
+    assert whole.sample.weight == pytest.approx(whole.rows)
+    assert alike(added(reversed(parts)), whole)
+    for cut in range(1, len(parts)):
+        assert alike(added([added(parts[:cut]), added(parts[cut:])]), whole)
+
+
+def test_a_sample_weighs_by_the_rows_of_its_task() -> None:
+    """One task has few rows, another many, and both sample as much."""
+    rule = Rule.even(2)
+    few, many = np.arange(0, 100), np.arange(1_000, 101_000)
+    whole = added([collected(rule, [few], 50, 1), collected(rule, np.array_split(many, 10), 50, 2)])
+    small = whole.sample.codes < 1_000
+    assert whole.sample.weights[small].sum() == pytest.approx(100)
+    assert whole.sample.weights[~small].sum() == pytest.approx(100_000)
+    assert whole.sample.counts[small].sum() == whole.sample.counts[~small].sum() == 50
+
+
+def test_tasks_under_different_rules_add_up_without_their_cells() -> None:
+    batch = np.arange(-500, 500)
+    parts = [
+        collected(Rule.even(2), [batch], 10, 0),
+        collected(Rule(4, 2, (100,)), [batch], 10, 1),
+        collected(Rule(4, 2, (100,)), [batch], 10, 2),
+    ]
+    for order in itertools.permutations(parts):
+        whole = added(order)
+        assert (whole.version, whole.cells) == (4, None)
+        assert whole.partitions.tolist() == [500 + 601 + 601, 500 + 399 + 399]
+        nested = added([added(order[:2]), order[2]])
+        assert alike(nested, whole)
+        assert nested.calibrated(Router(Rule(4, 2, (100,)))) is nested.sample
+    assert CycleStatistics.from_json(whole.to_json()).cells is None
+
+
+def test_what_does_not_add_up_is_refused() -> None:
+    parts = [collected(Rule.even(n), [np.arange(9)], 5, 0) for n in (2, 3)]
+    with pytest.raises(ValueError, match=r"over \[2, 3\] partitions"):
+        added(parts)
+    with pytest.raises(ValueError, match="no statistics to add"):
+        added([])
+
+
+def test_exact_counts_make_up_for_a_small_sample() -> None:
+    """A sample of 1 in 500 misses whole cells; their rows are not lost."""
+    random = np.random.default_rng(4)
+    batch = random.integers(-(2**63), 2**63 - 1, 50_000)
+    router = Router(Rule.even(32))
+    statistics = collected(router.rule, [batch], 100, 5)
+    plain, exact = statistics.sample, statistics.calibrated(router)
+    assert exact.weight == pytest.approx(50_000)
+    assert exact.drawn == plain.drawn == 100
+    true = np.bincount(router.route(batch, batch), minlength=32)
+    errors = [
+        np.abs(router.rule.loads(one.codes, one.weights) - true).max() for one in (plain, exact)
+    ]
+    assert errors[1] < 1e-6 < errors[0]
+
+
+def test_a_note_is_small() -> None:
+    """10,000 rows of different keys, 1,000 sampled, 16 partitions; and one of 128 tasks."""
+    random = np.random.default_rng(6)
+    batch = random.integers(-(2**63), 2**63 - 1, 10_000)
+    assert len(collected(Rule.even(16), [batch], 1_000, 0).to_json()) < 11_000
+    assert len(collected(Rule.even(128), [batch], 160, 0).to_json()) < 3_500
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"v":1}', '{"v":1,"p":"","c":null,"s":[],"t":1}']
+)
+def test_what_is_no_statistics_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not the statistics of a cycle"):
+        CycleStatistics.from_json(text)
+
+
+def test_a_sample_with_parts_of_different_lengths_is_refused() -> None:
+    note = json.loads(collected(Rule.even(2), [np.arange(9)], 5, 0).to_json())
+    note["s"][1] = Sample.of(np.arange(3)).to_list()[1]
+    with pytest.raises(ValueError, match="different lengths"):
+        CycleStatistics.from_json(json.dumps(note))

@@ -1,0 +1,242 @@
+"""``format.md`` says what the code does: its tables are read and compared with Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from golden_tables import FOLDER, GOLDEN, unpacked
+from page_checks import check_by_the_page
+from page_reader import PAGE, rows_of, tables_of
+
+import bsjoin
+from bsjoin import BatchTable
+from bsjoin.errors import TableNotFoundError
+from bsjoin.index import codes
+from bsjoin.storage import (
+    KeyColumn,
+    Manifest,
+    RangeColumns,
+    SegmentInfo,
+    StorageLocation,
+    UnindexedInfo,
+    versions,
+)
+from bsjoin.storage.index_file import check_index_schema
+from bsjoin.storage.manifest import FORMAT, compared_fields
+from bsjoin.storage.range_index import RANGE_LAYOUTS
+from bsjoin.storage.spark_schema import arrow_type
+
+JAVA = Path(bsjoin.__file__).parent / "runtimes" / "jvm" / "java" / "bsjoin" / "jvm"
+OBJECTS: dict[str, type[Any]] = {
+    "manifest": Manifest,
+    "segment": SegmentInfo,
+    "unindexed": UnindexedInfo,
+    "ranged": RangeColumns,
+}
+NOT_FIELDS = {"schema"}  # derived from the keys and the Spark schema
+NOT_ATTRIBUTES = {"format", "written_by"}  # nobody needs them once a manifest is read
+
+
+def code(cell: str) -> str:
+    """The only code in a cell; empty without."""
+    return "".join(re.findall(r"`([^`]+)`", cell))
+
+
+def named(place: str) -> Any:
+    """A constant of a module of ``bsjoin.storage``, or ``bsjoin.index``."""
+    module, _, name = place.partition(".")
+    package = "index" if module == "range_max_tree" else "storage"
+    return getattr(importlib.import_module(f"bsjoin.{package}.{module}"), name)
+
+
+def test_all_tables_of_the_page_are_compared() -> None:
+    assert tables_of() == ["constants", "folders", "names", *OBJECTS, "types", "index"]
+    assert f"in **format {FORMAT}**" in PAGE.read_text("utf-8")
+
+
+def test_constants_and_folders_are_those_of_python() -> None:
+    found = {row["constant"]: row for row in rows_of("constants")}
+    for row in found.values():
+        if code(row["Python"]):
+            assert named(code(row["Python"])) == int(row["value"]), row
+    for row in rows_of("folders"):
+        assert named(code(row["Python"])) == code(row["folder"])
+
+
+def test_names_of_files_have_the_form_of_the_page() -> None:
+    for row in rows_of("names"):
+        forms = re.findall(r"`([^`]+)`", row["form of its name"])
+        assert named(code(row["Python"])).pattern in forms, row
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_fields_of_an_object_are_those_of_python(name: str) -> None:
+    page = [code(row["field"]) for row in rows_of(name)]
+    fields = {field.name for field in dataclasses.fields(OBJECTS[name])} - NOT_FIELDS
+    assert {*page} - NOT_ATTRIBUTES == fields
+
+
+def written() -> dict[str, Any]:
+    """A manifest with every field."""
+    fields = [{"name": n, "type": "long", "nullable": True, "metadata": {}} for n in "pq"]
+    sums = ("a" * 32, "b" * 32)
+    manifest = Manifest(
+        version=1,
+        activates_at_us=1,
+        created_at_us=1,
+        build_s=0.5,
+        keys=(KeyColumn("k", "string"),),
+        compared=1,
+        unique=True,
+        schema=pa.schema([]),
+        spark_schema=json.dumps({"type": "struct", "fields": fields}),
+        segments=(SegmentInfo("data/abc/0000", 3, 3, 1, -7, (9, 9, 9, 9), sums * 2),),
+        ranged=RangeColumns(("p", "q"), ("long", "long"), "both", ("p ASC NULLS FIRST",)),
+        row=("p",),
+        unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
+        condition=bsjoin.Overlaps(("a", "b"), ("p", "q"), closed="both"),
+    )
+    found: dict[str, Any] = json.loads(manifest.to_bytes())
+    return found
+
+
+def test_a_manifest_has_the_fields_of_the_page_with_their_types() -> None:
+    data = written()
+    kinds: dict[str, Any] = {
+        "integer": int, "number": (int, float), "text": str, "boolean": bool, "list": list,
+        "object": dict,
+    }  # fmt: skip
+    parts = {
+        "manifest": data,
+        "segment": data["segments"][0],
+        "unindexed": data["unindexed"][0],
+        "ranged": data["ranged"],
+    }
+    for name, part in parts.items():
+        assert {code(row["field"]) for row in rows_of(name)} == part.keys()
+        for row in rows_of(name):
+            value = part[code(row["field"])]
+            assert value is None or isinstance(value, kinds[row["type"]]), row
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_required_fields_are_required_and_others_are_not(name: str) -> None:
+    for row in rows_of(name):
+        data = written()
+        part = data if name == "manifest" else data[{"segment": "segments"}.get(name, name)]
+        part = part[0] if isinstance(part, list) else part
+        del part[code(row["field"])]
+        part["a field of a later release"] = 1
+        content = json.dumps(data).encode()
+        if row["required"] == "yes":
+            with pytest.raises(TableNotFoundError, match=code(row["field"])):
+                Manifest.from_bytes(content, "it")
+        else:
+            Manifest.from_bytes(content, "it")
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_jvm_reads_the_fields_that_the_page_says(name: str) -> None:
+    source = (JAVA / "Manifest.java").read_text("utf-8")
+    for row in rows_of(name):
+        is_there = f'"{code(row["field"])}"' in source
+        # The keys of a table are called as the number of keys of a segment.
+        if (name, code(row["field"])) != ("segment", "keys"):
+            assert is_there == (row["read by the JVM"] == "yes"), row
+
+
+def test_types_are_stored_as_the_page_says() -> None:
+    for row in rows_of("types"):
+        dtype = arrow_type(code(row["Spark type"]))
+        assert str(dtype) == row["Arrow type"]
+        if row["bytes"].isdigit() and row["bytes"] != "0":
+            assert dtype.bit_width == 8 * int(row["bytes"])
+        if not row["hash"]:
+            continue
+        key = KeyColumn("k", code(row["Spark type"]))
+        assert bool(compared_fields([key])) == (row["hash"] == "bytes")
+        both = [str(field.type) for field in compared_fields([key, key])]
+        assert both == [str(dtype) if row["hash"] == "bytes" else "int64"] * 2
+
+
+def test_the_layouts_of_an_index_are_those_of_the_page() -> None:
+    page = rows_of("index")
+    places = {row["in"] for row in page}
+    assert places == {"every index", "ranges", "intervals", "ranks"}
+    kinds: list[set[str]] = [
+        set(),
+        {"ranges"},
+        {"ranges", "intervals"},
+        {"ranges", "ranks"},
+        places,
+    ]
+    assert len(kinds) == 1 + len(RANGE_LAYOUTS)
+    types = {str(t): t for t in (pa.uint64(), pa.int32(), pa.string())}
+    types |= {str(t): t for t in map(pa.large_list, (pa.int64(), pa.int32(), pa.uint8()))}
+    for kind in kinds:
+        rows = [row for row in page if row["in"] in kind | {"every index"}]
+        check_index_schema(
+            pa.schema(
+                [pa.field(code(row["column"]), types[code(row["Arrow type"])]) for row in rows]
+            )
+        )
+
+
+def test_doubles_are_encoded_as_the_page_says() -> None:
+    values = np.array([-np.inf, -1.5, -5e-324, -0.0, 0.0, 1.0, np.inf, np.nan])
+    bits = (values + 0.0).view(np.int64)
+    assert codes(values).tolist() == [b if b >= 0 else b ^ ((1 << 63) - 1) for b in bits.tolist()]
+
+
+# -- golden files ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=GOLDEN)
+def golden(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, list[str]]]:
+    """The tables that a release has written, and what is expected of them."""
+    folder = tmp_path_factory.mktemp("golden")
+    return folder, unpacked(request.param, folder)
+
+
+def test_this_release_has_golden_files_that_are_small() -> None:
+    assert bsjoin.__version__ in GOLDEN
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 200 << 10
+
+
+def test_a_reader_of_the_page_finds_what_spark_finds(
+    golden: tuple[Path, dict[str, list[str]]],
+) -> None:
+    folder, expected = golden
+    for name, lines in expected.items():
+        check_by_the_page(folder / name, lines)
+
+
+def test_golden_tables_are_intact(golden: tuple[Path, dict[str, list[str]]]) -> None:
+    folder, expected = golden
+    for name in expected:
+        location = StorageLocation.of(folder / name)
+        versions.verify(location, versions.latest(location))
+
+
+def test_a_newer_format_is_refused_by_its_number(
+    golden: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    folder, _ = golden
+    (manifest,) = (folder / "hash" / "versions").iterdir()
+    data = {"format": FORMAT + 1, "written_by": "bsjoin 9.0.0", "a new layout": {}}
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / manifest.name).write_text(json.dumps(data))
+    with pytest.raises(
+        TableNotFoundError, match=r"format 2.*reads format 1: use bsjoin 9\.0\.0, which"
+    ):
+        BatchTable.open(tmp_path)

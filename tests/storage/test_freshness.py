@@ -1,0 +1,112 @@
+"""How old rows may be: a pure function of time, versions and marks, and repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stored_tables import numbered, put
+
+from bsjoin.errors import BSJoinError, StaleTableError
+from bsjoin.storage import Manifest, StorageLocation, freshness, versions
+from bsjoin.storage.freshness import Mark
+
+
+def version(number: int, read: int, created: int) -> Manifest:
+    """A version that activates 5 after it was published; times are in seconds."""
+    made = numbered(_LOCATION, number)
+    made = replace(made, build_s=float(created - read), segments=())
+    return made.published_as(number, created * _S, (created + 5) * _S)
+
+
+_S = 1_000_000
+_LOCATION = StorageLocation.of("/tmp")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _place(tmp_path_factory: pytest.TempPathFactory) -> None:
+    global _LOCATION
+    _LOCATION = StorageLocation.of(tmp_path_factory.mktemp("table"))
+
+
+def chosen(
+    entries: list[Manifest], marks: list[tuple[int, int, int]], time: int, limit: int
+) -> int | None:
+    """The number of the version for a micro-batch; None for an error."""
+    seen = [Mark(number, read * _S, noted * _S) for number, read, noted in marks]
+    active = versions.version_at(_LOCATION, time * _S, entries)
+    try:
+        found = freshness.fresh_version(_LOCATION, active, entries, seen, time * _S, limit * _S)
+    except StaleTableError:
+        return None
+    return found.version
+
+
+def test_which_version_is_fresh_enough() -> None:
+    one, two = version(1, 90, 100), version(2, 190, 200)
+    assert chosen([one], [], 150, 60) == 1
+    assert chosen([one], [], 151, 60) is None
+    # Its source was read again at 120, and was the same.
+    assert chosen([one], [(1, 120, 125)], 180, 60) == 1
+    assert chosen([one], [(1, 120, 125)], 181, 60) is None
+    # The micro-batch failed; a refresh that came later makes it run, with the same rows,
+    assert chosen([one], [(1, 190, 195)], 181, 60) == 1
+    # or with the next version, since it has had no rows of this one.
+    assert chosen([one, two], [], 181, 60) == 2
+    # One that had rows gets them again, whatever has come since.
+    assert chosen([one, two], [], 150, 60) == 1
+    # A mark that was made after the next version was published says nothing.
+    assert chosen([one, two], [(1, 170, 201)], 181, 60) == 2
+    assert chosen([one, two], [(1, 170, 199)], 181, 60) == 1
+    # A build may take longer than the limit.
+    slow = version(2, 110, 300)
+    assert chosen([one, slow], [], 181, 60) is None
+    assert chosen([one, slow, version(3, 290, 310)], [], 181, 60) == 3
+
+
+@given(st.data())
+def test_a_micro_batch_that_has_had_rows_gets_the_same_again(data: st.DataObject) -> None:
+    """Versions and marks come one after the other; what was answered once stays."""
+    limit = data.draw(st.integers(1, 40))
+    entries, marks, answered, now = [version(1, 0, 1)], [], {}, 10
+    for _ in range(data.draw(st.integers(1, 12))):
+        now += data.draw(st.integers(1, 20))
+        read = now - data.draw(st.integers(0, 15))
+        if data.draw(st.booleans()):
+            entries = [*entries, version(entries[-1].version + 1, read, now)]
+        else:  # by a slow refresh of any version that it had found
+            marks = [*marks, (data.draw(st.sampled_from(entries)).version, read, now)]
+        for time in range(0, now + 1, 3):
+            found = chosen(entries, marks, time, limit)
+            before = answered.get(time)
+            assert before is None or found == before
+            # Before it begins, nobody has asked.
+            if found is not None and time >= now - 20:
+                answered[time] = found
+
+
+def test_marks_are_kept_small_and_go_with_their_versions(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path)
+    first, second = put(location, numbered(location, 1), 1, 1), None
+    for read in range(5):
+        freshness.confirm(location, first, read)
+    assert sorted(mark.read_us for mark in freshness.marks_in(freshness.mark_names(location))) == [
+        3,
+        4,
+    ]
+    second = put(location, numbered(location, 2), 2, 2)
+    freshness.confirm(location, second, 9)
+    versions.vacuum(location, 1 << 61, 1)
+    (left,) = freshness.marks_in(freshness.mark_names(location))
+    assert (left.version, left.read_us) == (2, 9)
+    assert freshness.marks_in(["x", "00000001-1", "00000001-1-2", "1-2-3"]) == [Mark(1, 1, 2)]
+
+
+def test_the_error_says_when_and_what_to_do() -> None:
+    with pytest.raises(BSJoinError, match=r"1970-01-01 00:01:30 UTC, 91.0 s before .* is 60 s"):
+        freshness.fresh_version(
+            _LOCATION, version(1, 90, 100), [version(1, 90, 100)], [], 181 * _S, 60 * _S
+        )

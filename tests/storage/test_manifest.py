@@ -1,0 +1,321 @@
+"""The manifest: a JSON document that says everything, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema
+from stored_tables import store
+
+from bsjoin.errors import StoreError, TableNotFoundError
+from bsjoin.storage import KeyColumn, Manifest, SegmentInfo, StorageLocation, versions
+from bsjoin.storage.manifest import LARGEST, compared_fields
+
+KEYS = (KeyColumn("größe", "decimal(10,2)"), KeyColumn("a`b", "string"))
+NESTED = pa.struct(
+    [
+        pa.field("l", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        pa.field("t", pa.timestamp("us", "UTC")),
+    ]
+)
+COLUMNS = pa.schema([pa.field("n", NESTED), pa.field("d", pa.decimal128(38, 10))])
+
+
+def full_manifest() -> Manifest:
+    segments = tuple(
+        SegmentInfo(
+            name=f"data/abc/{i:04d}-000",
+            rows=10 + i,
+            keys=7,
+            longest_run=3 - i,
+            first_hash=-(1 << 63) + i,
+            sizes=(20 + i, 100, 110, 120, 130),
+            checksums=(f"{i:032x}", *["a" * 32] * 4),
+        )
+        for i in range(2)
+    )
+    return Manifest(
+        version=12,
+        activates_at_us=1_700_000_000_123_456,
+        created_at_us=1_700_000_000_000_000,
+        build_s=1.25,
+        keys=KEYS,
+        compared=2,
+        unique=True,
+        schema=pa.schema([*compared_fields(KEYS), *COLUMNS]),
+        spark_schema=from_arrow_schema(COLUMNS).json(),
+        segments=segments,
+    )
+
+
+def test_a_manifest_comes_back_from_json() -> None:
+    manifest = full_manifest()
+    again = Manifest.from_bytes(manifest.to_bytes(), "there")
+    assert again == manifest
+    assert again.schema.equals(manifest.schema, check_metadata=True)
+    assert [field.nullable for field in again.schema] == [False, False, True, True]
+    empty = replace(manifest, segments=())
+    assert Manifest.from_bytes(empty.to_bytes(), "there") == empty
+
+
+def test_the_document_is_readable_json() -> None:
+    data = json.loads(full_manifest().to_bytes())
+    assert data["format"] == 1
+    assert data["version"] == 12
+    assert data["keys"] == [["größe", "decimal(10,2)"], ["a`b", "string"]]
+
+
+def test_columns_leave_the_compared_keys_out() -> None:
+    assert full_manifest().columns == ["n", "d"]
+    assert replace(full_manifest(), compared=1).columns == ["k1", "n", "d"]
+
+
+def test_stats_add_the_segments_up() -> None:
+    stats = full_manifest().stats
+    assert (stats.rows, stats.keys, stats.bytes, stats.segments) == (21, 14, 961, 2)
+    assert (stats.version, stats.longest_run, stats.build_s) == (12, 3, 1.25)
+    empty = replace(full_manifest(), segments=()).stats
+    assert (empty.rows, empty.keys, empty.bytes, empty.segments, empty.longest_run) == (0,) * 5
+
+
+def test_files_come_with_size_and_checksum() -> None:
+    files = full_manifest().files
+    assert files[:2] == [
+        ("data/abc/0000-000.index.arrow", 20, "0" * 32),
+        ("data/abc/0000-000.0.arrow", 100, "a" * 32),
+    ]
+    assert files[5] == ("data/abc/0001-000.index.arrow", 21, f"{1:032x}")
+    assert len(files) == 10
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"{",
+        b"null",
+        b"[]",
+        b"{}",
+        b'"text"',
+        b"17",
+        b'{"format": 1}',
+        b"\0" * 1000,
+    ],
+)
+def test_garbage_is_not_a_manifest(garbage: bytes) -> None:
+    with pytest.raises(TableNotFoundError, match=r"versions/00000001\.json"):
+        Manifest.from_bytes(garbage, "'versions/00000001.json'")
+
+
+@pytest.mark.parametrize("format_", [0, 2, "1", None])
+def test_another_format_is_refused_and_named(format_: Any) -> None:
+    data = {**json.loads(full_manifest().to_bytes()), "format": format_}
+    with pytest.raises(TableNotFoundError, match=f"format {format_}.*reads format 1: use bsjoin 0"):
+        Manifest.from_bytes(json.dumps(data).encode(), "it")
+    with pytest.raises(
+        TableNotFoundError, match=f"format {format_}.*the version of bsjoin that wrote"
+    ):
+        Manifest.from_bytes(json.dumps({**data, "written_by": "bsjoin 2; rm"}).encode(), "it")
+
+
+@pytest.mark.parametrize(
+    "field", sorted(json.loads(full_manifest().to_bytes()).keys() - {"written_by"})
+)
+def test_a_manifest_without_one_of_its_fields_is_refused(field: str) -> None:
+    data = json.loads(full_manifest().to_bytes())
+    del data[field]
+    with pytest.raises(TableNotFoundError, match=field):
+        Manifest.from_bytes(json.dumps(data).encode(), "it")
+
+
+def altered(changes: dict[str, Any]) -> bytes:
+    """The manifest's document with other values; ``a.0.b`` is a place inside of lists."""
+    data = json.loads(full_manifest().to_bytes())
+    for place, value in changes.items():
+        *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+        inside = data
+        for part in path:
+            inside = inside[part]
+        inside[last] = value
+    return json.dumps(data).encode()
+
+
+def points(**changes: Any) -> dict[str, Any]:
+    return {"names": ["p"], "types": ["long"], "closed": None, **changes}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        *((name, value, f"{name} is ") for name in ("version", "activates_at_us")
+          for value in (-1, True, 1.0, "1", None, 1 << 63)),
+        ("created_at_us", 253_402_300_800_000_000, "created_at_us is"),
+        ("build_s", -0.5, "build_s is -0.5"),
+        ("build_s", float("nan"), "build_s is nan"),
+        ("build_s", "1", "build_s is '1'"),
+        ("unique", "yes", "unique is 'yes', not true or false"),
+        ("unique", 1, "unique is 1"),
+        ("compared", 0, "compared is 0, and its keys need 2"),
+        ("compared", 10**9, "its keys need 2"),
+        ("keys", 5, "keys is 5, not a list"),
+        ("keys", [], "keys is empty"),
+        ("keys", [["a"]], "not a name and a type"),
+        ("keys", [["a", "b", "c"]], "not a name and a type"),
+        ("keys", [[1, "long"]], "not a name and a type"),
+        ("keys", [["a", "long"], ["a", "string"]], "keys names a column twice"),
+        ("keys.0.1", "geometry", "the key 'größe' has the type geometry"),
+        ("keys.0.1", "void", "has the type void"),
+        ("keys.0", ["d", "string"], "the key 'd' has another type in spark_schema"),
+        ("spark_schema", 5, "spark_schema is 5, not a text"),
+        ("spark_schema", "{}", "spark_schema: "),
+        ("segments", None, "segments is None, not a list"),
+        ("segments", [{}], "it lacks 'name'"),
+        ("segments", ["x"], "'x' is not a JSON object"),
+        ("segments", [[]], "a list is not a JSON object"),
+        ("segments.1.rows", 0, "rows is 0, not a whole number from 1"),
+        ("segments.1.rows", 1 << 31, "rows is"),
+        ("segments.1.keys", 12, "keys is 12, not a whole number from 1 to 11"),
+        ("segments.1.longest_run", 6, "longest_run is 6, not a whole number from 1 to 5"),
+        ("segments.1.longest_run", -1, "longest_run is -1"),
+        ("segments.1.first_hash", 1 << 63, "first_hash is"),
+        ("segments.1.first_hash", -(1 << 63), "begins before the one that it follows"),
+        ("segments.1.name", "data/abc/0000-000", "segments names one twice"),
+        ("segments.1.sizes", [1], "1 sizes and 5 checksums"),
+        ("segments.1.sizes", [1] * 10**5, "100000 sizes"),
+        ("segments.1.sizes", None, "sizes is None"),
+        ("segments.1.sizes.0", -1, "not a number of bytes"),
+        ("segments.1.sizes.0", True, "not a number of bytes"),
+        ("segments.1.sizes.0", 1 << 63, "not a number of bytes"),
+        ("segments.1.checksums.0", 5, "checksums has 5"),
+        ("segments.1.checksums.0", "xyz", "not one of xxh3-128"),
+        ("ranged", 7, "7 is not a JSON object"),
+        ("ranged", points(names=[]), "neither one column of points nor two"),
+        ("ranged", points(names=["p", "q"]), "neither one column of points nor two"),
+        ("ranged", points(closed="both"), "neither one column of points nor two"),
+        ("ranged", points(closed="all"), "closed is 'all', none of both"),
+        ("ranged", points(closed=[]), "closed is a list"),
+        ("ranged", points(types=["time(6)"]), "has the type time(6)"),
+        ("ranged", points(names=["p", "q"], types=["long", "date"], closed="left"), "neither"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_not_what_it_should_be_is_named(place: str, value: Any, says: str) -> None:
+    with pytest.raises(TableNotFoundError, match=re.escape(says)) as caught:
+        Manifest.from_bytes(altered({place: value}), "'versions/00000012.json' in '/t'")
+    assert str(caught.value).startswith("'versions/00000012.json' in '/t' is not a manifest")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/passwd",
+        "../../other/data/abc/0000",
+        "data/../../etc/passwd",
+        "data/abc/..",
+        "data/./0000",
+        "data/abc//0000",
+        "data//abc/0000",
+        "data/abc",
+        "data/abc/0000/more",
+        "versions/abc/0000",
+        "data\\abc\\0000",
+        "data/abc/C:\\0000",
+        "data/abc/0000\0",
+        "data/abc/0000\n",
+        "data/abc/~",
+        "~/abc/0000",
+        "data/a c/0000",
+        "file:///etc/passwd",
+        "data/s3://bucket/0000",
+        "data/simplecache::file:/0000",
+        "data/abc/0000?x=1",
+        "data/abc/٣",
+        "",
+        "/",
+        5,
+        None,
+    ],
+)
+def test_a_segment_is_below_the_data_folder_of_its_table(name: Any) -> None:
+    with pytest.raises(TableNotFoundError, match="name"):
+        Manifest.from_bytes(altered({"segments.1.name": name}), "it")
+
+
+def test_the_version_is_that_of_the_files_name() -> None:
+    content = full_manifest().to_bytes()
+    assert Manifest.from_bytes(content, "it", 12).version == 12
+    with pytest.raises(
+        TableNotFoundError, match="version is 12, and the file is that of version 3"
+    ):
+        Manifest.from_bytes(content, "it", 3)
+
+
+@pytest.mark.parametrize("bomb", [b"[" * 10**6, b'{"a":' * 10**6, b"9" * 10**6])
+def test_a_bomb_is_an_error(bomb: bytes) -> None:
+    deep = altered({"spark_schema": bomb.decode()})
+    for content in (bomb, deep, altered({"version": "@"}).replace(b'"@"', bomb)):
+        with pytest.raises(TableNotFoundError, match="it is not a manifest"):
+            Manifest.from_bytes(content, "it")
+
+
+def test_a_manifest_has_a_size_limit_for_readers_and_writers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = full_manifest()
+    size = len(manifest.to_bytes())
+    monkeypatch.setattr("bsjoin.storage.manifest.LARGEST", size)
+    assert Manifest.from_bytes(manifest.to_bytes(), "it") == manifest
+    monkeypatch.setattr("bsjoin.storage.manifest.LARGEST", size - 1)
+    with pytest.raises(StoreError, match="larger segment_bytes, or with fewer columns"):
+        manifest.to_bytes()
+    monkeypatch.undo()
+    (tmp_path / "versions").mkdir()
+    with (tmp_path / "versions/00000001.json").open("wb") as file:
+        file.truncate(1 << 40)  # a sparse file: a terabyte that takes no space
+    with pytest.raises(TableNotFoundError, match=f"more than {LARGEST} bytes"):
+        versions.latest(StorageLocation.of(tmp_path))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_cut_or_altered_document_is_refused_or_read_never_a_crash(data: st.DataObject) -> None:
+    content = full_manifest().to_bytes()
+    end = data.draw(st.integers(0, len(content)))
+    place = data.draw(st.integers(0, len(content) - 1))
+    byte = data.draw(st.binary(min_size=1, max_size=1))
+    for altered in (content[:end], content[:place] + byte + content[place + 1 :]):
+        with contextlib.suppress(TableNotFoundError):
+            Manifest.from_bytes(altered, "it")
+
+
+def test_publishing_changes_version_and_times_only() -> None:
+    manifest = full_manifest()
+    published = manifest.published_as(3, 100, 200)
+    assert (published.version, published.created_at_us, published.activates_at_us) == (3, 100, 200)
+    assert replace(published, version=12, created_at_us=0, activates_at_us=0) == replace(
+        manifest, created_at_us=0, activates_at_us=0
+    )
+
+
+def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path)
+
+    def table(values: list[int], hashes: list[int], cuts: tuple[int, ...] = ()) -> Manifest:
+        return store(location, hashes, pa.table({"v": pa.array(values)}), cuts=cuts)
+
+    first = table([1, 2, 3], [1, 2, 3])
+    assert first.same_as(table([1, 2, 3], [1, 2, 3]).published_as(9, 8, 7))
+    assert not first.same_as(table([1, 2, 4], [1, 2, 3]))
+    assert not first.same_as(table([1, 2, 3], [1, 2, 4]))
+    assert not first.same_as(replace(first, spark_schema="{ }"))
+    assert not first.same_as(replace(first, schema=pa.schema([("w", pa.int64())])))

@@ -1,0 +1,348 @@
+"""Numbered files: the contract that versions of tables, rules and invalidations build on."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bsjoin.errors import StoreError
+from bsjoin.storage import StorageLocation
+from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder, active_at
+
+DELAY = Activation(local_us=100_000, remote_us=10_000_000, tries=4)
+FOLDERS = ["", "entries"]
+
+
+def folder_at(path: Path | str, name: str = "") -> VersionedFolder:
+    return VersionedFolder(StorageLocation.of(path), name, ".entry", max_bytes=1000)
+
+
+@pytest.fixture(params=FOLDERS, ids=["the location", "below it"])
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> VersionedFolder:
+    return folder_at(tmp_path, request.param)
+
+
+def described(slot: Publication) -> bytes:
+    return repr(tuple(slot)).encode()
+
+
+def clock_of(*times: int) -> Callable[[], int]:
+    return itertools.chain(times, itertools.repeat(times[-1])).__next__
+
+
+# Numbers and files
+
+
+def test_an_empty_or_missing_folder_has_no_entries(folder: VersionedFolder) -> None:
+    assert folder.numbers() == []
+    assert folder.last() == 0
+    with pytest.raises(FileNotFoundError):
+        folder.read(1)
+
+
+def test_entries_are_numbered_files_from_one_on(folder: VersionedFolder) -> None:
+    assert [folder.append(content) for content in (b"one", b"", b"three")] == [1, 2, 3]
+    assert folder.numbers() == [1, 2, 3]
+    assert folder.last() == 3
+    assert [folder.read(number) for number in (1, 2, 3)] == [b"one", b"", b"three"]
+    assert folder.name(3).removeprefix("entries/") == "00000003.entry"
+    assert folder.location.size(folder.name(3)) == 5
+
+
+def test_numbers_of_more_digits_stay_in_order(folder: VersionedFolder) -> None:
+    for number in (2, 99_999_999, 100_000_000):
+        folder.location.create(folder.name(number), b"")
+    assert folder.append(b"x") == 100_000_001
+    assert folder.numbers() == [2, 99_999_999, 100_000_000, 100_000_001]
+
+
+def test_two_kinds_of_entries_in_one_folder_do_not_mix(tmp_path: Path) -> None:
+    one = folder_at(tmp_path)
+    other = VersionedFolder(one.location, "", ".other", 10)
+    assert (one.append(b"1"), one.append(b"2"), other.append(b"a")) == (1, 2, 1)
+    assert (one.numbers(), other.numbers()) == ([1, 2], [1])
+
+
+def test_swept_entries_are_gone_and_the_others_stay(folder: VersionedFolder) -> None:
+    for content in (b"a", b"b", b"c"):
+        folder.append(content)
+    folder.sweep([1, 2, 7])
+    assert folder.numbers() == [3]
+    assert folder.append(b"d") == 4
+
+
+# What others put there
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "1.entry", "0000001.entry", "²0000001.entry", "-0000001.entry", "0000000a.entry",
+        "00000001", "00000001.entry.tmp", ".00000001.entry.0f", f"{'9' * 50}.entry",
+        "00000001.ENTRY", "00000001.entry\n", " 0000001.entry", "1e000001.entry", "entry",
+    ],
+)  # fmt: skip
+def test_other_names_are_passed_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"hostile")
+    folder = folder_at(tmp_path)
+    assert folder.numbers() == []
+    assert folder.append(b"mine") == 1
+    assert folder.read(1) == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"), [(0, True), (1000, True), (1001, False), (1 << 33, False)]
+)
+def test_a_file_is_read_up_to_its_limit(tmp_path: Path, size: int, *, fits: bool) -> None:
+    folder = folder_at(tmp_path)
+    with (tmp_path / "00000001.entry").open("wb") as file:
+        file.truncate(size)
+    if fits:
+        assert folder.read(1) == bytes(size)
+    else:
+        with pytest.raises(ValueError, match="more than 1000 bytes"):
+            folder.read(1)
+
+
+def test_a_link_out_of_the_folder_and_a_pipe_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "in").mkdir()
+    folder = folder_at(tmp_path / "in")
+    (tmp_path / "in" / "00000001.entry").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "in" / "00000002.entry")
+    assert folder.numbers() == [1, 2]
+    for number in (1, 2):
+        with pytest.raises(StoreError, match=f"0000000{number}.entry"):
+            folder.read(number)
+    folder.sweep([1, 2])
+    assert folder.numbers() == []
+    assert (tmp_path / "secret").read_bytes() == b"secret"
+
+
+# Activation
+
+
+def test_an_entry_activates_after_the_delay(folder: VersionedFolder) -> None:
+    # At a whole millisecond, as micro-batches begin.
+    assert folder.publish(described, DELAY, clock=lambda: 7_001) == (1, 7_001, 108_000)
+    assert folder.read(1) == b"(1, 7001, 108000)"
+    # Without an order of activation a clock that was set back has its way.
+    assert folder.publish(described, DELAY, clock=lambda: 3_000) == (2, 3_000, 103_000)
+
+
+def test_elsewhere_the_delay_is_another_one() -> None:
+    folder = folder_at("memory://versioned-folder/delay")
+    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (1, 7_000, 10_007_000)
+    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (2, 7_000, 10_007_000)
+    assert folder.numbers() == [1, 2]
+    assert folder.read(2) == b"(2, 7000, 10007000)"
+    folder.sweep(folder.numbers())
+    assert folder.numbers() == []
+
+
+def test_the_least_number_counts_where_it_is_above_the_others(folder: VersionedFolder) -> None:
+    numbers = []
+    for least in (5, 2, 9):
+        published = folder.publish(described, DELAY, least=least, clock=lambda: 0)
+        assert published is not None
+        numbers.append(published.number)
+    assert numbers == [5, 6, 9]
+
+
+def test_in_order_each_activates_after_the_one_before(folder: VersionedFolder) -> None:
+    activations: dict[int, int] = {}
+    for time_us in (1_000_000, 2_000_000, 1_500_000, 1_500_000):  # the clock is set back
+        published = folder.publish(
+            described, DELAY, after=activations.__getitem__, clock=clock_of(time_us)
+        )
+        assert published is not None
+        activations[published.number] = published.activates_at_us
+    # The first is active for all earlier times, too: it need not wait.
+    assert activations == {1: 1_000_000, 2: 2_100_000, 3: 2_101_000, 4: 2_102_000}
+
+
+def in_ms(*times: int) -> Callable[[], int]:
+    return clock_of(*(1000 * time for time in times))
+
+
+def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
+    folder: VersionedFolder,
+) -> None:
+    folder.append(b"before")
+    written: list[Publication] = []
+
+    def content(slot: Publication) -> bytes:
+        written.append(slot)
+        return described(slot)
+
+    # Until a file is there it takes 100, then 400, then 1599 ms: the delays are 100, 400 and 1600.
+    clock = in_ms(0, 99, 100, 1000, 1399, 1400, 2000, 3598, 3599)
+    assert folder.publish(content, DELAY, clock=clock) == (4, 2_000_000, 3_600_000)
+    assert written == [
+        (2, 0, 100_000), (3, 1_000_000, 1_400_000), (4, 2_000_000, 3_600_000)
+    ]  # fmt: skip
+    assert folder.numbers() == [1, 4]
+
+
+def test_what_is_late_before_it_can_be_seen_keeps_its_number(
+    folder: VersionedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.append(b"before")
+    # Writing takes 100, then 400 ms: the delays are 100, 400 and 1600.
+    clock = in_ms(0, 100, 100, 1000, 1400, 1400, 2000, 2001)
+    with monkeypatch.context() as patched:
+        patched.setattr(VersionedFolder, "sweep", lambda *_: pytest.fail("it was to be seen"))
+        assert folder.publish(described, DELAY, clock=clock) == (2, 2_000_000, 3_600_000)
+    assert folder.numbers() == [1, 2]
+    assert not [name for name in os.listdir(folder.location.url) if name.startswith(".")]
+
+
+def test_what_is_late_each_time_is_not_published(folder: VersionedFolder) -> None:
+    folder.append(b"before")
+    slots: list[int] = []
+
+    def content(slot: Publication) -> bytes:
+        slots.append(slot.number)
+        return b""
+
+    assert folder.publish(content, DELAY, clock=itertools.count(step=10**9).__next__) is None
+    assert slots == [2, 2, 2, 2]  # as many as there are tries
+    assert folder.numbers() == [1]
+
+
+def test_an_entry_that_is_withdrawn_while_the_next_is_made_is_not_its_predecessor(
+    folder: VersionedFolder,
+) -> None:
+    folder.append(b"500000")
+    folder.append(b"withdrawn at the next moment")
+
+    def after(number: int) -> int:
+        folder.sweep([2])
+        return int(folder.read(number))
+
+    assert folder.publish(described, DELAY, after=after, clock=lambda: 0) == (2, 0, 501_000)
+
+
+def test_a_number_that_another_publisher_takes_first_is_left_to_it(folder: VersionedFolder) -> None:
+    rivals = iter([b"rival", b"rival"])
+
+    def content(slot: Publication) -> bytes:
+        if rival := next(rivals, None):
+            folder.append(rival)
+        return described(slot)
+
+    assert folder.publish(content, DELAY, clock=lambda: 0) == (3, 0, 100_000)
+    assert [folder.read(number) for number in folder.numbers()] == [
+        b"rival",
+        b"rival",
+        b"(3, 0, 100000)",
+    ]
+
+
+# Several processes
+
+
+def append_some(url: str, who: int, many: int) -> list[tuple[int, bytes]]:
+    folder = folder_at(url)
+    return [
+        (folder.append(content), content) for content in (b"%d-%d" % (who, i) for i in range(many))
+    ]
+
+
+def publish_some(url: str, who: int, many: int) -> list[tuple[Publication, bytes]]:
+    folder, done = folder_at(url), []
+    patient = Activation(local_us=2_000, remote_us=0, tries=1000)
+
+    def activation_of(number: int) -> int:
+        return int(folder.read(number).split()[1])
+
+    for i in range(many):
+        made: list[bytes] = []
+
+        def content(slot: Publication, i: int = i, made: list[bytes] = made) -> bytes:
+            made.append(b"%d-%d %d" % (who, i, slot.activates_at_us))
+            return made[-1]
+
+        slot = folder.publish(content, patient, after=activation_of)
+        assert slot is not None
+        done.append((slot, made[-1]))
+    return done
+
+
+@pytest.fixture(scope="module")
+def pool() -> ProcessPoolExecutor:
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as made:
+        yield made
+
+
+def test_processes_that_append_at_once_get_numbers_without_a_gap(
+    tmp_path: Path, pool: ProcessPoolExecutor
+) -> None:
+    jobs = [pool.submit(append_some, str(tmp_path), who, 15) for who in range(3)]
+    given = dict(one for job in jobs for one in job.result())
+    folder = folder_at(tmp_path)
+    assert folder.numbers() == sorted(given) == list(range(1, 46))
+    assert {number: folder.read(number) for number in given} == given
+    assert len(list(tmp_path.iterdir())) == 45  # nothing half written is left
+
+
+def test_processes_that_publish_at_once_keep_the_order_of_activation(
+    tmp_path: Path, pool: ProcessPoolExecutor
+) -> None:
+    jobs = [pool.submit(publish_some, str(tmp_path), who, 20) for who in range(3)]
+    published = sorted(one for job in jobs for one in job.result())
+    folder = folder_at(tmp_path)
+    # A number may be withdrawn on a busy machine; each one that stays has one publisher.
+    assert folder.numbers() == [slot.number for slot, _ in published]
+    assert len(published) == 60
+    for slot, content in published:
+        assert folder.read(slot.number) == content
+    times = [slot.activates_at_us for slot, _ in published]
+    assert times == sorted(set(times))
+
+
+def test_an_entry_that_gets_a_withdrawn_number_below_a_newer_entry_is_published_again(
+    tmp_path: Path,
+) -> None:
+    folder, soon = folder_at(tmp_path), Activation(10**9, 10**9, tries=3)
+    folder.publish(lambda slot: b"%d" % slot.activates_at_us, soon)
+
+    def activation_of(number: int) -> int:
+        return int(folder.read(number))
+
+    def content(slot: Publication) -> bytes:
+        if slot.number == 2:  # another process withdraws number 2 and publishes 3, before us
+            assert folder.location.create(folder.name(3), b"%d" % (slot.activates_at_us - 1))
+        return b"%d" % slot.activates_at_us
+
+    slot = folder.publish(content, soon, after=activation_of)
+    assert slot is not None
+    assert (folder.numbers(), slot.number) == ([1, 3, 4], 4)
+    assert activation_of(3) < activation_of(4) == slot.activates_at_us
+
+
+# Choosing
+
+
+@dataclass(frozen=True)
+class Timed:
+    number: int
+    activates_at_us: int
+
+
+@pytest.mark.parametrize(
+    ("time_us", "expected"), [(9, None), (10, 1), (19, 1), (20, 3), (25, 3), (30, 4), (99, 4)]
+)
+def test_a_time_has_the_last_entry_that_is_active(time_us: int, expected: int | None) -> None:
+    # The third was published after the clock was set back: it replaces the second.
+    entries = [Timed(1, 10), Timed(2, 25), Timed(3, 20), Timed(4, 30)]
+    found = active_at(time_us, entries)
+    assert (found and found.number) == expected
+    assert active_at(time_us, []) is None

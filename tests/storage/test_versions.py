@@ -1,0 +1,294 @@
+"""Versions: numbered, activated in order, chosen by time, vacuumed, verified."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from stored_tables import numbered, put, store
+
+from bsjoin._clock import now_us
+from bsjoin.errors import (
+    DamagedTableError,
+    StoreAccessError,
+    StoreError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from bsjoin.storage import Manifest, StorageLocation, versions
+
+FOREVER = 1 << 62
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path / "table")
+
+
+def ticking(start: int, step: int) -> Callable[[], int]:
+    """A clock that moves on by ``step`` microseconds whenever it is read."""
+
+    def ticks() -> Iterator[int]:
+        now = start
+        while True:
+            yield now
+            now += step
+
+    return ticks().__next__
+
+
+def publish_some(path: Path, values: list[int]) -> list[Manifest]:
+    """Publish one version after another; runs in a thread or a process of its own."""
+    location = StorageLocation.of(path)
+    return [versions.publish(location, numbered(location, value, rows=1)) for value in values]
+
+
+def test_versions_are_numbered_from_one(location: StorageLocation) -> None:
+    assert versions.numbers(location) == []
+    for number in (1, 2, 3):
+        manifest = versions.publish(location, numbered(location, number))
+        assert manifest.version == number
+        assert versions.numbers(location) == list(range(1, number + 1))
+        assert versions.latest(location) == versions.load(location, number) == manifest
+
+
+def test_a_number_is_not_given_again_after_a_vacuum(location: StorageLocation) -> None:
+    for number in (1, 2):
+        put(location, numbered(location, number), number, number)
+    versions.vacuum(location, FOREVER, keep=1)
+    # On a slow machine a number may have been withdrawn.
+    assert versions.publish(location, numbered(location, 3)).version >= 3
+
+
+def test_a_version_activates_after_it_is_published_and_before_publish_returns(
+    location: StorageLocation,
+) -> None:
+    versions.publish(location, numbered(location, 1))
+    begun = now_us()
+    second = versions.publish(location, numbered(location, 2))
+    assert begun <= second.created_at_us < second.activates_at_us <= now_us()
+    assert versions.version_at(location, now_us(), [second]) == second
+
+
+def test_activation_ascends_when_the_clock_goes_back(location: StorageLocation) -> None:
+    now = now_us()
+    first = put(location, numbered(location, 1), 1, now + 50_000)
+    second = versions.publish(location, numbered(location, 2), clock=lambda: now - 200_000)
+    assert second.activates_at_us > first.activates_at_us
+
+
+def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
+    location: StorageLocation,
+) -> None:
+    versions.publish(location, numbered(location, 1))
+    # Every look at the clock costs 150 ms: more than the delay of 100 ms, less than the next.
+    clock = ticking(now_us(), 150_000)
+    second = versions.publish(location, numbered(location, 2), clock=clock)
+    # What was late before it could be seen leaves its number free.
+    assert second.version == 2
+    assert second.activates_at_us - second.created_at_us > 150_000
+    assert versions.numbers(location) == [1, 2]
+    assert versions.load(location, 2) == second
+
+
+def test_a_fingerprint_that_cannot_be_noted_is_a_warning(
+    location: StorageLocation, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = put(location, numbered(location, 1), 1, 1)
+    (Path(location.url) / "marks").write_bytes(b"in the way")
+    versions.mark(location, manifest, "fingerprint")
+    assert "is not noted" in caplog.text
+    assert versions.latest(location) == manifest
+
+
+def test_a_version_that_is_removed_while_others_are_read_is_left_out(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        put(location, numbered(location, number), number, number)
+    before = versions.numbers(location)
+    versions.vacuum(location, FOREVER, keep=2)
+    monkeypatch.setattr(versions, "numbers", lambda _: [*before, 4])
+    assert [manifest.version for manifest in versions.there(location)] == [2, 3]
+    assert versions.latest(location).version == 3
+    assert versions.vacuum(location, FOREVER, keep=1) == [2]
+
+
+def test_publishing_gives_up_when_writing_never_gets_fast_enough(location: StorageLocation) -> None:
+    versions.publish(location, numbered(location, 1))
+    with pytest.raises(StoreError, match="after 10 tries"):
+        versions.publish(location, numbered(location, 2), clock=ticking(now_us(), 10**12))
+    assert versions.numbers(location) == [1]
+
+
+def concurrently(pool: Executor, location: StorageLocation, publishers: int, each: int) -> None:
+    jobs = [
+        pool.submit(publish_some, Path(location.url), [100 * p + i for i in range(each)])
+        for p in range(publishers)
+    ]
+    published = [manifest for job in jobs for manifest in job.result()]
+    total = publishers * each
+    # On a loaded machine a number may be withdrawn, and is then not used again.
+    assert len({manifest.version for manifest in published}) == total
+    stored = [versions.load(location, number) for number in versions.numbers(location)]
+    assert sorted(published, key=lambda m: m.version) == stored
+    times = [manifest.activates_at_us for manifest in stored]
+    assert times == sorted(set(times))
+    assert [name for name in location.names("versions") if name.startswith(".")] == []
+    for manifest in stored:
+        versions.verify(location, manifest)
+
+
+def test_threads_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        concurrently(pool, location, publishers=4, each=2)
+
+
+def test_processes_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        concurrently(pool, location, publishers=2, each=3)
+
+
+def three(location: StorageLocation) -> list[Manifest]:
+    """Versions that activate at 100, 200 and 300 microseconds."""
+    return [put(location, numbered(location, n), n, n * 100) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("time_us", "expected"),
+    [(0, 1), (99, 1), (100, 1), (199, 1), (200, 2), (201, 2), (299, 2), (300, 3), (FOREVER, 3)],
+)
+def test_a_time_has_the_newest_version_that_is_active(
+    location: StorageLocation, time_us: int, expected: int
+) -> None:
+    known = three(location)
+    assert versions.version_at(location, time_us, known).version == expected
+    # A replay asks for the same time when later versions are there, and gets the same answer.
+    later = [*known, put(location, numbered(location, 4), 4, FOREVER + 1)]
+    assert versions.version_at(location, time_us, later).version == expected
+
+
+@pytest.mark.parametrize("time_us", [0, 199, 200, 299])
+def test_a_time_whose_version_was_vacuumed_is_an_error_that_says_so(
+    location: StorageLocation, time_us: int
+) -> None:
+    three(location)
+    versions.vacuum(location, keep_from_us=FOREVER, keep=1)
+    known = [versions.load(location, number) for number in versions.numbers(location)]
+    assert [manifest.version for manifest in known] == [3]
+    with pytest.raises(VersionNotFoundError, match=r"vacuumed.*new checkpoint"):
+        versions.version_at(location, time_us, known)
+    assert versions.version_at(location, 300, known).version == 3
+
+
+def test_a_time_without_any_version_is_an_error(location: StorageLocation) -> None:
+    with pytest.raises(VersionNotFoundError):
+        versions.version_at(location, 5, [])
+
+
+def test_loading_a_version_that_is_gone_says_which_are_left(location: StorageLocation) -> None:
+    three(location)
+    location.remove("versions/00000001.json")
+    with pytest.raises(VersionNotFoundError, match=r"version 1 .*there are \[2, 3\]"):
+        versions.load(location, 1)
+
+
+def test_the_newest_of_nothing_is_not_a_table(location: StorageLocation, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match=r"BatchTable\.build"):
+        versions.latest(location)
+    (tmp_path / "table" / "versions").mkdir(parents=True)
+    (tmp_path / "table" / "versions" / "notes.json").write_text("{}")
+    (tmp_path / "table" / "versions" / ".00000001.json.abc").write_text("half")
+    with pytest.raises(TableNotFoundError):
+        versions.latest(location)
+
+
+@pytest.mark.parametrize(
+    ("keep_from_us", "keep", "gone"),
+    [
+        (FOREVER, 1, [1, 2]),
+        (FOREVER, 0, [1, 2]),
+        (FOREVER, 2, [1]),
+        (FOREVER, 3, []),
+        (FOREVER, 9, []),
+        (300, 1, [1, 2]),
+        (299, 1, [1]),  # at 299 version 2 was still in use
+        (200, 1, [1]),
+        (199, 1, []),
+        (0, 1, []),
+    ],
+)
+def test_vacuum_keeps_the_newest_and_what_was_in_use(
+    location: StorageLocation, keep_from_us: int, keep: int, gone: list[int]
+) -> None:
+    manifests = three(location)
+    assert versions.vacuum(location, keep_from_us, keep) == gone
+    assert versions.numbers(location) == [n for n in (1, 2, 3) if n not in gone]
+    for manifest in manifests:
+        sizes = {location.size(name) is not None for name, _, _ in manifest.files}
+        assert sizes == {manifest.version not in gone}
+    assert versions.vacuum(location, keep_from_us, keep) == []
+
+
+def test_vacuum_of_nothing_removes_nothing(location: StorageLocation) -> None:
+    assert versions.vacuum(location, FOREVER, keep=1) == []
+
+
+def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
+    location: StorageLocation,
+) -> None:
+    put(location, numbered(location, 1), 1, 100)
+    old, young = (numbered(location, n).segments[0].name.rsplit("/", 1)[0] for n in (8, 9))
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(Path(location.url, old), (two_days_ago, two_days_ago))
+    assert versions.vacuum(location, FOREVER, keep=1) == []
+    assert not Path(location.url, old).exists()
+    assert Path(location.url, young).exists()
+    versions.verify(location, versions.latest(location))
+
+
+def test_verify_says_nothing_when_all_is_well(location: StorageLocation) -> None:
+    for manifest in three(location):
+        assert versions.verify(location, manifest) is None
+
+
+@pytest.mark.parametrize("file", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [("flip", "checksum"), ("cut", "bytes instead of"), ("grow", "bytes"), ("remove", "missing")],
+)
+def test_verify_names_the_damaged_file(
+    location: StorageLocation, file: int, damage: str, says: str
+) -> None:
+    letters = pa.table({"v": ["a", "b", "c", "d"]})
+    manifest = put(location, store(location, range(4), letters, cuts=[2]), 1, 1)
+    name = manifest.files[file][0]
+    path = Path(location.url, name)
+    content = path.read_bytes()
+    if damage == "flip":
+        path.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
+    elif damage == "cut":
+        path.write_bytes(content[:-1])
+    elif damage == "grow":
+        path.write_bytes(content + b"x")
+    else:
+        path.unlink()
+    with pytest.raises(DamagedTableError, match=says) as caught:
+        versions.verify(location, manifest)
+    assert repr(name) in str(caught.value)
+    assert str(location) in str(caught.value)
+
+
+def test_a_path_below_a_file_cannot_be_published_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("I am no folder")
+    location = StorageLocation.of(tmp_path / "file" / "table")
+    with pytest.raises(StoreAccessError, match=r"file/table"):
+        location.make()
