@@ -23,18 +23,29 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.spark import sql
-from bsjoin.spark.arrow import arrow_fields, is_storable
-from bsjoin.spark.sql import quoted
-from bsjoin.planner.keys import (KeySide, hash_is_exact, hashable, table_key, type_name)
-from bsjoin.build.merging import (INFO, RUN_BYTES, collected, gathered, merged)
-from bsjoin.planner.range_columns import range_side
+from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin.build.run_writer import Split, run_writer
-from bsjoin.spark.session import default_parallelism
-from bsjoin.spark.workers import check_workers
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
-from bsjoin.storage import (UNINDEXED_RUN, Build, Gathering, KeyColumn, Manifest, Merge, RangeColumns, RunInfo, SegmentInfo, StorageLocation)
+from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key, type_name
+from bsjoin.planner.range_columns import range_side
+from bsjoin.spark import sql
+from bsjoin.spark.arrow import arrow_fields, is_storable
+from bsjoin.spark.session import default_parallelism
+from bsjoin.spark.sql import quoted
+from bsjoin.spark.workers import check_workers
+from bsjoin.storage import (
+    UNINDEXED_RUN,
+    Build,
+    Gathering,
+    KeyColumn,
+    Manifest,
+    Merge,
+    RangeColumns,
+    RunInfo,
+    SegmentInfo,
+    StorageLocation,
+)
 from bsjoin.storage.ties import ties_of
 
 __all__ = ["Layout", "build"]

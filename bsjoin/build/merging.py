@@ -10,7 +10,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from bsjoin.storage import (Gathering, Merge, RunInfo, SegmentInfo, UnindexedInfo, hash_ranges, run_groups)
+from bsjoin.storage import (
+    Gathering,
+    Merge,
+    RunInfo,
+    SegmentInfo,
+    UnindexedInfo,
+    hash_ranges,
+    run_groups,
+)
 
 __all__ = ["INFO", "RUN_BYTES", "collected", "gathered", "info_row", "merged"]
 

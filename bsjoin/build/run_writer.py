@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from bsjoin.values.retype import retyped
 from bsjoin.build.merging import info_row
-from bsjoin.storage import (RUN, UNINDEXED_RUN, Build, write_run)
+from bsjoin.storage import RUN, UNINDEXED_RUN, Build, write_run
+from bsjoin.values.retype import retyped
 
 __all__ = ["Split", "run_writer"]
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.values.retype import retyped
-from bsjoin.spark.arrow import arrow_fields
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.protocol import Source
+from bsjoin.spark.arrow import arrow_fields
+from bsjoin.values.retype import retyped
 
 __all__ = ["scanned"]
 

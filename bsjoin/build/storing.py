@@ -10,23 +10,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
-from bsjoin.metrics.refreshes import recorded
-from bsjoin.planner.arguments import distinct
-from bsjoin.spark.arrow import check_storable
 from bsjoin.build.job import Layout, build
+from bsjoin.conditions import AsOf, Condition
+from bsjoin.errors import DamagedTableError, TableMismatchError, TableNotFoundError
+from bsjoin.metrics.refreshes import recorded
+from bsjoin.options import Full
+from bsjoin.planner.arguments import distinct
 from bsjoin.planner.columns import names_of
-from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
-from bsjoin.spark.fingerprint import renew
 from bsjoin.planner.full_cache import schema_of
-from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
 from bsjoin.planner.resolve import BuiltTable
-from bsjoin.planner.uses import (as_nullable, check_columns, check_unique, types_of)
-from bsjoin.conditions import AsOf, Condition
-from bsjoin.errors import DamagedTableError, TableNotFoundError, TableMismatchError
-from bsjoin.options import Full
-from bsjoin.storage import (Manifest, StorageLocation, builds, freshness, versions)
+from bsjoin.planner.uses import as_nullable, check_columns, check_unique, types_of
+from bsjoin.spark.arrow import check_storable
+from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
+from bsjoin.spark.fingerprint import renew
+from bsjoin.spark.interrupts import Interruption, interruptible
+from bsjoin.storage import Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.names import VERSIONS
 
 __all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
