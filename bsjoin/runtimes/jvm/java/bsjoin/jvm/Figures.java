@@ -84,8 +84,8 @@ public final class Figures extends Function<UTF8String> {
 
   /** Keep what reads the figures of a join whose execution begins in this thread. */
   static void add(SparkContext context, Lookup lookup, Counts counts) {
-    boolean isUnread = lookup.label != null && lookup.label.isEmpty();
-    String[] batch = isUnread ? null : batch(context, lookup.label);
+    boolean isUnread = lookup.label() != null && lookup.label().isEmpty();
+    String[] batch = isUnread ? null : batch(context, lookup.label());
     if (batch == null) {
       return;
     }
@@ -95,10 +95,10 @@ public final class Figures extends Function<UTF8String> {
     long number = Long.parseLong(batch[1]);
     ObjectNode described = JSON.createObjectNode();
     described.put("batch", number).put("execution", execution).put("inner", isInner);
-    described.set("label", lookup.label == null ? null : label(lookup.label));
-    described.put("kind", lookup.kind.name()).put("table", lookup.table).put("path", lookup.path);
-    lookup.on.forEach(described.putArray("on")::add);
-    int version = lookup.version;
+    described.set("label", lookup.label() == null ? null : label(lookup.label()));
+    described.put("kind", lookup.kind().name()).put("table", lookup.table()).put("path", lookup.path());
+    lookup.on().forEach(described.putArray("on")::add);
+    int version = lookup.version();
     Supplier<String> figures = // of names and numbers only: the plan holds the table's files
         () -> {
           synchronized (described) {

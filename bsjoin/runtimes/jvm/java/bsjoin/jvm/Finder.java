@@ -23,7 +23,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * </pre>
  *
  * <p>A class is {@code public final} and declares {@code public long first(long search, ...)}, whose
- * further arguments have the Java types of {@link Search#arguments}. None of them is ever null: a
+ * further arguments have the Java types of the search. None of them is ever null: a
  * row of the stream with a null argument has no match. A finder may return rows that do not match
  * only if the condition in question stays in {@link Search#residual}.
  */
@@ -31,10 +31,20 @@ public abstract class Finder implements Serializable, Cloneable {
   /** The result where there is no row (any more). */
   public static final long NONE = Version.MISSING;
 
+  /**
+   * The rows that are searched.
+   *
+   * @param isInteger whether the key is one integer
+   * @param compared the types of the keys that are stored for comparison
+   * @param longestRun the rows of a key at most
+   */
+  public record Searched(
+      StoredVersion stored, boolean isInteger, DataType[] compared, int longestRun) {}
+
   private final StoredVersion stored;
-  private final boolean isInteger; // the key is one integer
-  private final DataType[] compared; // of the keys that are stored for comparison
-  private final int longestRun; // the rows of a key at most
+  private final boolean isInteger;
+  private final DataType[] compared;
+  private final int longestRun;
   private final String how; // what tells finders of one class and version apart
   private transient Version version;
   private transient long[] numbers; // the keys to compare: those that are longs
@@ -42,17 +52,13 @@ public abstract class Finder implements Serializable, Cloneable {
   private transient long following;
   private transient long end;
 
-  Finder(IndexJoin join) {
-    this(join, "");
-  }
-
   /** One that finds rows as a text says, beside the table and its version. */
-  Finder(IndexJoin join, String how) {
+  Finder(Searched rows, String how) {
     this.how = how;
-    stored = join.stored;
-    isInteger = join.isInteger();
-    compared = join.manifest.compared;
-    longestRun = join.longestRun();
+    stored = rows.stored();
+    isInteger = rows.isInteger();
+    compared = rows.compared();
+    longestRun = rows.longestRun();
   }
 
   /** The number of the version. */
@@ -78,12 +84,12 @@ public abstract class Finder implements Serializable, Cloneable {
   /**
    * The first row, without generated code.
    *
-   * @param arguments the search value, the keys to compare, and those of {@link Search#arguments},
+   * @param arguments the search value, the keys to compare, and those of the search,
    *     none of them null
    */
   abstract long first(InternalRow arguments);
 
-  /** One of {@link Search#arguments}. */
+  /** One of the search. */
   final long argument(InternalRow arguments, int number) {
     return arguments.getLong(1 + compared.length + number);
   }

@@ -5,8 +5,11 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -29,6 +32,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.util.package$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructField;
@@ -82,8 +86,11 @@ final class IndexJoin {
     this.scan = scan;
     manifest = scan.manifest;
     follows = scan.live && !scan.table.pinned;
+    TableIdentity table = scan.table.table().identity;
     stored =
-        follows ? new LiveVersion(scan, isUnique()) : new StoredVersion(scan.table, manifest);
+        follows
+            ? new LiveVersion(table, manifest, scan.expected(), isUnique())
+            : new StoredVersion(table, manifest);
   }
 
   /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
@@ -357,7 +364,7 @@ final class IndexJoin {
     Search found = byRange ? Ranges.of(this) : null;
     boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
     return found == null && !keys.isEmpty() && hasAll
-        ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
+        ? new Search(new KeyFinder(searched()), Collections.emptyList(), residual)
         : found;
   }
 
@@ -390,5 +397,43 @@ final class IndexJoin {
     return expression.children().isEmpty()
         ? expression
         : expression.mapChildren(Scala.function(child -> substituted(child, by)));
+  }
+
+  /** What the operator does that joins by a search. */
+  Lookup lookup(Search search, int kept) {
+    String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
+    String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
+    String description =
+        "[" + scan.table.label + " version " + manifest.version
+            + (follows ? " on] " : "] ") + type + ", keys " + given + ranges + demands;
+    Set<String> on = new LinkedHashSet<>();
+    given.forEach(key -> on.add(named(key)));
+    for (Expression one : search.answered) {
+      for (Attribute column : Scala.list(one.references().toSeq())) {
+        if (stream.outputSet().contains(column)) {
+          on.add(column.name());
+        }
+      }
+    }
+    return new Lookup(
+        kind(), tableIsRight, search.finder, kept, manifest.compared.length,
+        search.arguments.size(), description,
+        Arrays.stream(manifest.segments).mapToLong(one -> one.file(-1).size()).sum(), label,
+        scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
+  }
+
+  /** The rows that its finder searches. */
+  Finder.Searched searched() {
+    return new Finder.Searched(stored, isInteger(), manifest.compared, longestRun());
+  }
+
+  private static String named(Expression key) {
+    return key instanceof Attribute
+        ? ((Attribute) key).name()
+        : package$.MODULE$.toPrettySQL(key, false);
+  }
+
+  private static String conjunction(List<Expression> conditions) {
+    return conditions.stream().map(Expression::toString).collect(Collectors.joining(" AND "));
   }
 }

@@ -141,7 +141,7 @@ public final class JoinStrategy extends SparkStrategy {
       search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
       LookupExec planned =
           new LookupExec(
-              new Lookup(join, search, stream.size()),
+              join.lookup(search, stream.size()),
               Scala.seq(arguments),
               Scala.seq(condition),
               Scala.seq(columns()),

@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
 public final class KeyFinder extends Finder {
   private transient KeysAhead.Keys ahead; // null: keys are found when they are asked for
 
-  KeyFinder(IndexJoin join) {
-    super(join);
+  KeyFinder(Searched rows) {
+    super(rows, "");
   }
 
   /** Let these find the keys of the next iterator, which is opened in this task. */

@@ -12,15 +12,13 @@ final class LiveVersion extends StoredVersion {
   /**
    * The versions of a table.
    *
+   * @param manifest of the first one
    * @param unique whether a version with several rows of a key is refused
    */
-  LiveVersion(StoredScan scan, boolean unique) {
-    super(scan.table, scan.manifest);
+  LiveVersion(TableIdentity identity, Manifest manifest, Expected expected, boolean unique) {
+    super(identity, manifest);
+    this.expected = expected;
     this.unique = unique;
-    expected =
-        new Expected(
-            scan.table.path, scan.table.epoch, scan.manifest.keys, scan.manifest.ranged,
-            scan.columns);
   }
 
   @Override

@@ -43,13 +43,13 @@ final class LookupCode {
     String open;
     if (counts == null) {
       this.counts = null;
-      open = reference("finder", lookup.finder, Finder.class) + ".open()";
+      open = reference("finder", lookup.finder(), Finder.class) + ".open()";
     } else {
       String object = reference("counts", counts, Counts.class);
       this.counts = state(Counts.class, "counts", object + ".open()");
-      open = this.counts + ".opened(" + reference("finder", lookup.finder, Finder.class) + ")";
+      open = this.counts + ".opened(" + reference("finder", lookup.finder(), Finder.class) + ")";
     }
-    Class<?> type = lookup.finder.getClass();
+    Class<?> type = lookup.finder().getClass();
     finder = state(type, "finder", "(" + type.getName() + ") " + open);
   }
 
@@ -95,13 +95,13 @@ final class LookupCode {
     }
     text.append("long " + found + " = " + lookup.ifNull() + "L;\n");
     text.append(known.isEmpty() ? "{\n" : "if (" + String.join(" && ", known) + ") {\n");
-    for (int i = 0; i < lookup.compared; i++) {
+    for (int i = 0; i < lookup.compared(); i++) {
       text.append(finder + ".key(" + i + ", " + arguments.get(1 + i).value() + ");\n");
     }
     List<String> values = new ArrayList<>();
     values.add(String.valueOf(arguments.get(0).value()));
-    for (int i = 0; i < lookup.extra; i++) {
-      values.add(String.valueOf(arguments.get(1 + lookup.compared + i).value()));
+    for (int i = 0; i < lookup.extra(); i++) {
+      values.add(String.valueOf(arguments.get(1 + lookup.compared() + i).value()));
     }
     text.append(found + " = " + finder + ".first(" + String.join(", ", values) + ");\n}\n");
     return text.toString();
@@ -115,13 +115,13 @@ final class LookupCode {
   private String single(List<Expression> condition, Supplier<String> consume) {
     StringBuilder text = new StringBuilder();
     if (!condition.isEmpty()) {
-      String next = lookup.finder.isUnique() ? "-1L" : finder + ".next()";
+      String next = lookup.finder().isUnique() ? "-1L" : finder + ".next()";
       text.append("while (" + found + " >= 0L) {\n");
       text.append(unless(condition, found + " = " + next + ";\ncontinue;\n"));
       text.append("break;\n}\n");
     }
     text.append(count(found));
-    switch (lookup.kind) {
+    switch (lookup.kind()) {
       case INNER:
       case SEMI:
         text.append("if (" + found + " >= 0L) {\n");
@@ -138,7 +138,7 @@ final class LookupCode {
 
   /** A row of the result for each match. */
   private String each(List<Expression> condition, Supplier<String> consume) {
-    boolean outer = lookup.kind == JoinKind.OUTER;
+    boolean outer = lookup.kind() == JoinKind.OUTER;
     String any = context.freshName("any");
     String next = found + " = " + finder + ".next();\n";
     StringBuilder text = new StringBuilder();

@@ -87,7 +87,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   @Override
   public Seq<Attribute> output() {
     if (output == null) {
-      List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept);
+      List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept());
       List<Attribute> table = new ArrayList<>();
       Scala.list(columns).forEach(column -> table.add(column.toAttribute()));
       output = Scala.seq(ordered(stream, table));
@@ -96,8 +96,8 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   }
 
   private <T> List<T> ordered(List<T> stream, List<T> table) {
-    List<T> all = new ArrayList<>(lookup.tableIsRight ? stream : table);
-    all.addAll(lookup.tableIsRight ? table : stream);
+    List<T> all = new ArrayList<>(lookup.tableIsRight() ? stream : table);
+    all.addAll(lookup.tableIsRight() ? table : stream);
     return all;
   }
 
@@ -119,16 +119,16 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   @Override
   public void doPrepare() {
     if (counts() != null) {
-      counts.postVersion(sparkContext(), lookup.finder.number());
+      counts.postVersion(sparkContext(), lookup.finder().number());
       Figures.add(sparkContext(), lookup, counts);
     }
   }
 
   private synchronized Counts counts() {
     boolean isWanted =
-        lookup.label != null || conf().getConfString("spark.bsjoin.metrics", "on").equals("on");
+        lookup.label() != null || conf().getConfString("spark.bsjoin.metrics", "on").equals("on");
     if (counts == null && isWanted) {
-      counts = new Counts(sparkContext(), lookup.finder.follows());
+      counts = new Counts(sparkContext(), lookup.finder().follows());
     }
     return counts;
   }
@@ -140,7 +140,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public String simpleString(int maxFields) {
-    return nodeName() + " " + lookup.description;
+    return nodeName() + " " + lookup.description();
   }
 
   @Override
@@ -170,8 +170,8 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** What makes the results of a partition's rows. */
   LookupRows rows() {
     Seq<Expression> output = null;
-    if (!values().isEmpty() || child.output().size() > lookup.kept) {
-      List<Expression> stream = new ArrayList<>(Scala.list(child.output()).subList(0, lookup.kept));
+    if (!values().isEmpty() || child.output().size() > lookup.kept()) {
+      List<Expression> stream = new ArrayList<>(Scala.list(child.output()).subList(0, lookup.kept()));
       output = bound(ordered(stream, values()));
     }
     return new LookupRows(
@@ -226,7 +226,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
   private long made() {
     if (made == 0) {
-      made = Math.min(lookup.finder.most(), MOST + 1) * kept(child);
+      made = Math.min(lookup.finder().most(), MOST + 1) * kept(child);
     }
     return made;
   }
@@ -300,9 +300,9 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     boolean isText = key.dataType() instanceof StringType;
     boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
     isColumn &= isHash == isText;
-    boolean pays = isColumnar || lookup.indexBytes > CACHED; // rows are copied first
-    boolean isOne = lookup.finder.isByOneKey() && !lookup.finder.follows();
-    if (!isColumn || !isOne || !pays || !(lookup.finder instanceof KeyFinder finder)) {
+    boolean pays = isColumnar || lookup.indexBytes() > CACHED; // rows are copied first
+    boolean isOne = lookup.finder().isByOneKey() && !lookup.finder().follows();
+    if (!isColumn || !isOne || !pays || !(lookup.finder() instanceof KeyFinder finder)) {
       return;
     }
     List<Read> reads = new ArrayList<>();
@@ -336,7 +336,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
         Scala.list(bound(Scala.list(arguments))),
         Scala.list(bound(Scala.list(condition))),
         () -> {
-          List<ExprCode> stream = Scala.list(input).subList(0, lookup.kept);
+          List<ExprCode> stream = Scala.list(input).subList(0, lookup.kept());
           List<ExprCode> table = code.codes(Scala.list(bound(values())));
           return consume(context, Scala.seq(ordered(stream, table)), null);
         });

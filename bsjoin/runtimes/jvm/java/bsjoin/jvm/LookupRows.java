@@ -46,7 +46,7 @@ final class LookupRows
     private final Iterator<InternalRow> rows;
     private final Counts counted = counts == null ? null : counts.open();
     private final Finder finder =
-        counted == null ? lookup.finder.open() : counted.opened(lookup.finder);
+        counted == null ? lookup.finder().open() : counted.opened(lookup.finder());
     private final UnsafeProjection argumentsOf = UnsafeProjection.create(arguments);
     private final DataType[] types =
         Scala.list(arguments).stream().map(Expression::dataType).toArray(DataType[]::new);
@@ -113,7 +113,7 @@ final class LookupRows
 
     private long first(UnsafeRow values) {
       finder.follow();
-      for (int i = 0; i < lookup.compared; i++) {
+      for (int i = 0; i < lookup.compared(); i++) {
         Object value = values.get(1 + i, types[1 + i]);
         if (value instanceof Long) {
           finder.key(i, ((Long) value).longValue());
@@ -127,7 +127,7 @@ final class LookupRows
     /** Go to the next result of the row; false if there is none. */
     private boolean advance() {
       while (found >= 0 && !matches()) {
-        found = lookup.finder.isUnique() ? Finder.NONE : finder.next();
+        found = lookup.finder().isUnique() ? Finder.NONE : finder.next();
       }
       boolean there = found >= 0;
       reference.setLong(0, found);
@@ -139,7 +139,7 @@ final class LookupRows
       } else if (counted != null) {
         counted.row(any ? 0 : Finder.NONE);
       }
-      return lookup.kind.keeps(there, isFirst);
+      return lookup.kind().keeps(there, isFirst);
     }
 
     private boolean matches() {

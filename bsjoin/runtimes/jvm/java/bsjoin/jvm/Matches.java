@@ -119,7 +119,7 @@ public final class Matches extends Function<ArrayData> {
     join.label = label == null ? "" : label.toString();
     join.findBy(
         probes.isEmpty()
-            ? new Search(new KeyFinder(join), probes, Collections.emptyList())
+            ? new Search(new KeyFinder(join.searched()), probes, Collections.emptyList())
             : RangeLookup.of(join, node.path("search"), probes));
     return join;
   }

@@ -15,8 +15,8 @@ public final class NearestFinder extends Finder {
   private final boolean floating; // codes are those of doubles, which have an order but no distance
   private final long unit; // how many units of the point a code is
 
-  NearestFinder(IndexJoin join, String direction, boolean exact, boolean floating, long unit) {
-    super(join, Arrays.asList(direction, exact, floating, unit).toString());
+  NearestFinder(Searched rows, String direction, boolean exact, boolean floating, long unit) {
+    super(rows, Arrays.asList(direction, exact, floating, unit).toString());
     isLast = direction.equals("backward");
     isFirst = direction.equals("forward");
     this.exact = exact;

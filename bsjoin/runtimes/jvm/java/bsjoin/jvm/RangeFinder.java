@@ -25,8 +25,8 @@ public final class RangeFinder extends Finder {
   private transient int empty; // the same for empty intervals
   private transient int stop;
 
-  RangeFinder(IndexJoin join, boolean isInterval, long[] limits, boolean withEmpty) {
-    super(join, isInterval + Arrays.toString(limits) + withEmpty);
+  RangeFinder(Searched rows, boolean isInterval, long[] limits, boolean withEmpty) {
+    super(rows, isInterval + Arrays.toString(limits) + withEmpty);
     this.isInterval = isInterval;
     this.limits = limits;
     this.withEmpty = withEmpty;

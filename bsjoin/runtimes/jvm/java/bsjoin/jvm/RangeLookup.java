@@ -77,7 +77,7 @@ final class RangeLookup {
       }
     }
     long unit = BigInteger.TEN.pow(finest - codes).longValue();
-    Finder finder = new NearestFinder(join, direction, exact, floating, unit);
+    Finder finder = new NearestFinder(join.searched(), direction, exact, floating, unit);
     return new Search(finder, bounds(lower, upper, at), residual, answered, computed);
   }
 
@@ -124,7 +124,7 @@ final class RangeLookup {
       default:
         arguments = intervals(join, closed, probes);
     }
-    Finder finder = new RangeFinder(join, join.manifest.rangeColumns > 1, noLimits(), false);
+    Finder finder = new RangeFinder(join.searched(), join.manifest.rangeColumns > 1, noLimits(), false);
     return new Search(finder, arguments, residual, probes, computed);
   }
 

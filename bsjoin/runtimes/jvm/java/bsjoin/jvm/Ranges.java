@@ -75,7 +75,7 @@ final class Ranges {
       }
     }
     boolean withEmpty = last != null && !areNotEmpty();
-    Finder finder = new RangeFinder(join, last != null, limits, withEmpty);
+    Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty);
     List<Expression> arguments = RangeLookup.bounds(bounds[0], bounds[1], bounds[2]);
     return new Search(finder, arguments, residual, answered, computed);
   }

@@ -59,6 +59,11 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     return found;
   }
 
+  /** What is expected of later versions of the table, which take the place of this one. */
+  Expected expected() {
+    return new Expected(table.path, table.epoch, manifest.keys, manifest.ranged, columns);
+  }
+
   private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
     this.table = table;
     this.columns = columns;

@@ -8,8 +8,8 @@ class StoredVersion implements Serializable {
   final int number;
   private final long createdAtUs;
 
-  StoredVersion(StoredTable table, Manifest manifest) {
-    identity = table.table().identity;
+  StoredVersion(TableIdentity identity, Manifest manifest) {
+    this.identity = identity;
     number = manifest.version;
     createdAtUs = manifest.createdAtUs;
   }
