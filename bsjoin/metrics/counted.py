@@ -51,7 +51,7 @@ def _text_of_classic(run: str, first: int, last: int) -> str | None:
     from py4j.protocol import Py4JError
 
     try:
-        figures = gateway.jvm.bsjoin.jvm.Figures
+        figures = gateway.jvm.bsjoin.jvm.lookup.Figures
         return str(figures.read(run, first, last)) if isinstance(figures, JavaClass) else None
     except Py4JError:  # the application has ended
         return None

@@ -41,7 +41,7 @@ import java.lang.reflect.Method;
 
 public class Program {
   public static void main(String[] arguments) throws Exception {
-    Class<?> table = Class.forName("bsjoin.jvm.StoredTable");
+    Class<?> table = Class.forName("bsjoin.jvm.catalog.StoredTable");
     Method planned = table.getDeclaredMethod("planned", JsonNode.class);
     planned.setAccessible(true);
     ObjectNode spec = new ObjectMapper().createObjectNode().put("path", arguments[0]);

@@ -219,7 +219,7 @@ def test_the_end_of_a_task_is_no_error_of_a_value(
     assert gateway is not None
     assert jvm is not None
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    bound = jvm.java.lang.Class.forName("bsjoin.jvm.Bound", True, loader)
+    bound = jvm.java.lang.Class.forName("bsjoin.jvm.lookup.Bound", True, loader)
     (pass_on,) = (method for method in bound.getMethods() if method.getName() == "passOn")
     cause = jvm.java.lang.Class.forName(error).newInstance()
     for thrown in (cause, jvm.java.lang.RuntimeException(cause)):

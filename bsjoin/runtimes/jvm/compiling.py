@@ -47,7 +47,11 @@ def build_of_sources() -> str | None:
         return None
     digest = hashlib.sha256()
     for path in sources:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
+        digest.update(
+            path.relative_to(_SOURCES).as_posix().encode()
+            + b"\0"
+            + path.read_bytes().replace(b"\r\n", b"\n")
+        )
     return digest.hexdigest()[:16]
 
 
@@ -69,7 +73,7 @@ def compile_into(place: Path) -> None:
     """
     entries = {
         BUILD_ENTRY: (build_of_sources() or "").encode(),
-        _SERVICE: b"bsjoin.jvm.Source\n",
+        _SERVICE: b"bsjoin.jvm.catalog.Source\n",
         **_classes(),
     }
     handle, name = tempfile.mkstemp(dir=place.parent, suffix=".tmp")

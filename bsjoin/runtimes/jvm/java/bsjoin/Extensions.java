@@ -10,7 +10,7 @@ import scala.runtime.BoxedUnit;
  * spark.sql.extensions=bsjoin.Extensions}, with the jar on {@code spark.jars} or the class path.
  *
  * <p>Stored tables are then tables of the catalog {@code bsjoin}; see {@link
- * bsjoin.jvm.StoredTables}.
+ * bsjoin.jvm.catalog.StoredTables}.
  */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   private static final String SETTING = "spark.sql.catalog.bsjoin";

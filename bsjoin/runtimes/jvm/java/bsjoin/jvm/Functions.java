@@ -1,5 +1,14 @@
 package bsjoin.jvm;
 
+import bsjoin.jvm.catalog.StoredTables;
+import bsjoin.jvm.lookup.Figures;
+import bsjoin.jvm.partitioning.PublishedRules;
+import bsjoin.jvm.partitioning.Route;
+import bsjoin.jvm.partitioning.Sampled;
+import bsjoin.jvm.planner.AsOf;
+import bsjoin.jvm.planner.Linkage;
+import bsjoin.jvm.planner.Matches;
+import bsjoin.jvm.spark.BatchTime;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;

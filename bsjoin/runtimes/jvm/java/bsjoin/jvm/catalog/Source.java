@@ -1,0 +1,56 @@
+package bsjoin.jvm.catalog;
+
+import bsjoin.jvm.planner.Linkage;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * {@code spark.read.format("bsjoin").load(path)}; options: {@code versionAsOf}, a number, and {@code
+ * maxStalenessUs}, see {@link bsjoin.jvm.files.TableIdentity}.
+ */
+public final class Source implements TableProvider, DataSourceRegister {
+  private static final List<String> KNOWN = List.of("versionAsOf", "maxStalenessUs");
+
+  @Override
+  public String shortName() {
+    return "bsjoin";
+  }
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    return new StructType(); // Spark hands it to getTable, which reads the table's own
+  }
+
+  @Override
+  public StoredTable getTable(
+      StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
+    Linkage.start();
+    String path = options.get("path");
+    if (path == null) {
+      throw new IllegalArgumentException(
+          "spark.read.format(\"bsjoin\") needs the path of a table: load(path)");
+    }
+    if (options.containsKey("timestampAsOf")) {
+      throw new IllegalArgumentException(
+          "spark.read.format(\"bsjoin\") takes no timestampAsOf: read the table by its name in "
+              + "the catalog, spark.read.option(\"timestampAsOf\", time).table(\"bsjoin.name\"), or "
+              + "a version by its number, versionAsOf");
+    }
+    for (String name : options.asCaseSensitiveMap().keySet()) {
+      if (!name.equalsIgnoreCase("path") && KNOWN.stream().noneMatch(name::equalsIgnoreCase)) {
+        throw new IllegalArgumentException(
+            "spark.read.format(\"bsjoin\") has no option '" + name + "': there are " + KNOWN);
+      }
+    }
+    String version = options.get("versionAsOf");
+    return version == null
+        ? StoredTable.newest(path, path, options.getLong("maxStalenessUs", 0))
+        : StoredTable.numbered(path, path, version);
+  }
+}

@@ -1,0 +1,145 @@
+package bsjoin.jvm.catalog;
+
+import static java.util.stream.Collectors.joining;
+
+import bsjoin.jvm.files.Address;
+import bsjoin.jvm.files.TableError;
+import bsjoin.jvm.planner.Linkage;
+import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.spark.SessionSettings;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+
+/**
+ * The stored tables as tables of the catalog {@code bsjoin}, to read: {@code bsjoin.customers} is at
+ * the path that the session's setting {@code spark.bsjoin.table.customers} gives, and a path itself
+ * is a name, too, in back-quotes.
+ */
+public abstract class StoredTables implements TableCatalog {
+  private static final String SETTING = "spark.bsjoin.table.";
+  private static final String[] NAMESPACE = {"default"}; // after USE, and in lists of tables
+
+  @Override
+  public String[] defaultNamespace() {
+    return NAMESPACE.clone();
+  }
+
+  private static boolean isDefault(String[] namespace) {
+    return namespace.length == 0 || Arrays.equals(namespace, NAMESPACE);
+  }
+
+  @Override
+  public StoredTable loadTable(Identifier identifier) {
+    return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), 0));
+  }
+
+  @Override
+  public StoredTable loadTable(Identifier identifier, String version) {
+    return loaded(identifier, path -> StoredTable.numbered(path, identifier.name(), version));
+  }
+
+  @Override
+  public StoredTable loadTable(Identifier identifier, long timestampUs) {
+    return loaded(identifier, path -> StoredTable.at(path, identifier.name(), timestampUs));
+  }
+
+  @Override
+  public boolean tableExists(Identifier identifier) {
+    return path(identifier) != null;
+  }
+
+  private static StoredTable loaded(Identifier identifier, Function<String, StoredTable> load) {
+    Linkage.start();
+    String path = path(identifier);
+    IllegalStateException cause = null;
+    try {
+      if (path != null) {
+        return load.apply(path);
+      }
+    } catch (IllegalStateException e) {
+      if (!e.getMessage().startsWith(TableError.NO_TABLE)) {
+        throw e;
+      }
+      cause = e;
+    }
+    // After a NoSuchTableException Spark would take the name for a file's, in the format bsjoin.
+    Platform.throwException(
+        new AnalysisException(
+            "TABLE_OR_VIEW_NOT_FOUND", named(identifier, cause), Option.apply(cause)));
+    return null; // never: a checked exception, which loadTable does not declare
+  }
+
+  private static scala.collection.immutable.Map<String, String> named(
+      Identifier identifier, IllegalStateException cause) {
+    List<String> parts = new ArrayList<>(Arrays.asList(identifier.namespace()));
+    parts.add(0, "bsjoin");
+    parts.add(identifier.name());
+    String name = parts.stream().map(p -> "`" + p.replace("`", "``") + "`").collect(joining("."));
+    String reason = cause == null ? "" : cause.getMessage().replace(TableError.NO_TABLE, " (") + ")";
+    return Scala.map(
+        Map.of(
+            "relationName", name + reason, // without it nobody would see the cause
+            "searchPath", "`bsjoin`")); // of later versions of Spark
+  }
+
+  /** The path that a table's name is or stands for; null for another name. */
+  private static String path(Identifier identifier) {
+    String name = identifier.name();
+    if (!isDefault(identifier.namespace())) {
+      return null;
+    }
+    if (Address.is(name)) {
+      return name;
+    }
+    Map<String, String> settings = SessionSettings.all();
+    String path = settings.get(SETTING + name);
+    if (path == null && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
+      for (Map.Entry<String, String> setting : settings.entrySet()) {
+        path = setting.getKey().equalsIgnoreCase(SETTING + name) ? setting.getValue() : path;
+      }
+    }
+    return path;
+  }
+
+  @Override
+  public Identifier[] listTables(String[] namespace) {
+    return SessionSettings.all().keySet().stream()
+        .filter(setting -> setting.startsWith(SETTING) && isDefault(namespace))
+        .map(setting -> Identifier.of(NAMESPACE, setting.substring(SETTING.length())))
+        .toArray(Identifier[]::new);
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StoredTable createTable(
+      Identifier identifier, StructType schema, Transform[] partitions,
+      Map<String, String> properties) {
+    throw ReadOnlyTable.refusal(identifier.name());
+  }
+
+  @Override
+  public StoredTable alterTable(Identifier identifier, TableChange... changes) {
+    throw ReadOnlyTable.refusal(identifier.name());
+  }
+
+  @Override
+  public boolean dropTable(Identifier identifier) {
+    throw ReadOnlyTable.refusal(identifier.name());
+  }
+
+  @Override
+  public void renameTable(Identifier before, Identifier after) {
+    throw ReadOnlyTable.refusal(before.name());
+  }
+}

@@ -1,0 +1,4 @@
+/**
+ * Stored tables in Spark's catalog, and the scan that reads them whole.
+ */
+package bsjoin.jvm.catalog;

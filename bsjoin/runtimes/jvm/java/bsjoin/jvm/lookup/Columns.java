@@ -1,0 +1,96 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Column;
+import bsjoin.jvm.files.LiveVersion;
+import bsjoin.jvm.files.Manifest;
+import bsjoin.jvm.files.Segment;
+import bsjoin.jvm.files.StoredVersion;
+import bsjoin.jvm.files.Version;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Some columns of a stored table, as generated code reads them: by the number of the column and the
+ * reference of a row.
+ *
+ * <p>Each iterator has one of its own, from {@link #open}. A text is valid as long as that is.
+ */
+public final class Columns implements Serializable {
+  private final StoredVersion stored;
+  private final boolean follows; // the table's versions, in real-time mode
+  private final ArrayList<String> names;
+  private int[] places; // of the columns among the stored ones; -1: added later, all null
+  private transient Version version;
+  private transient Column[][] columns; // by the segment: rows that follow each other are of any
+
+  public Columns(StoredVersion stored, Manifest manifest, List<String> names) {
+    this.stored = stored;
+    follows = stored instanceof LiveVersion;
+    this.names = new ArrayList<>(names);
+    places = placesIn(manifest);
+  }
+
+  /** One for an iterator. */
+  public Columns open() {
+    Columns opened = new Columns(this);
+    opened.use(stored.open());
+    return opened;
+  }
+
+  private Columns(Columns other) {
+    stored = other.stored;
+    follows = other.follows;
+    names = other.names;
+  }
+
+  /** A column in the segment of a reference; null if there is no row, or the column came later. */
+  public Column column(int number, long reference) {
+    if (reference < 0) {
+      return null;
+    }
+    if (follows && !version.holds(reference)) {
+      use(stored.of(reference));
+    }
+    Column[] ofSegment = columns[Version.segmentNumber(reference)];
+    Column column = ofSegment == null ? null : ofSegment[number];
+    return column == null ? opened(number, reference) : column;
+  }
+
+  private Column opened(int number, long reference) {
+    int segment = Version.segmentNumber(reference);
+    if (columns[segment] == null) {
+      columns[segment] = new Column[places.length];
+    }
+    Segment found = version.segment(reference);
+    return columns[segment][number] = places[number] < 0 ? null : found.column(places[number]);
+  }
+
+  private void use(Version next) {
+    version = next;
+    places = placesIn(next.manifest);
+    columns = new Column[next.manifest.segments.length][];
+  }
+
+  private int[] placesIn(Manifest manifest) {
+    return names.stream().mapToInt(manifest::place).toArray();
+  }
+
+  /** The row of a reference in its segment. */
+  public static int row(long reference) {
+    return Version.row(reference);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Columns that
+        && that.stored.equals(stored)
+        && Arrays.equals(that.places, places);
+  }
+
+  @Override
+  public int hashCode() {
+    return stored.hashCode() + 31 * Arrays.hashCode(places);
+  }
+}

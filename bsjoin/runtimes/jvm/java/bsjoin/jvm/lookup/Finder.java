@@ -1,0 +1,204 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Column;
+import bsjoin.jvm.files.LiveVersion;
+import bsjoin.jvm.files.Segment;
+import bsjoin.jvm.files.StoredVersion;
+import bsjoin.jvm.files.Version;
+import java.io.Serializable;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Finds the rows of a stored table that may match a row of the stream.
+ *
+ * <p>It is made when a join is planned, for one version of the table, and travels with the tasks. In
+ * real-time mode it follows the table's versions, see {@link #follow}.
+ * Each iterator over the stream's rows has one of its own, from {@link #open}. For a row of the
+ * stream, the generated code of {@link LookupExec} calls
+ *
+ * <pre>
+ *   finder.key(0, ...); finder.key(1, ...);          // of keys that are compared with stored ones
+ *   for (long found = finder.first(search, ...); found >= 0; found = finder.next())
+ * </pre>
+ *
+ * <p>A class is {@code public final} and declares {@code public long first(long search, ...)}, whose
+ * further arguments have the Java types of the search. None of them is ever null: a
+ * row of the stream with a null argument has no match. A finder may return rows that do not match
+ * only if the condition in question stays in {@link bsjoin.jvm.planner.Search#residual}.
+ */
+public abstract class Finder implements Serializable, Cloneable {
+  /** The result where there is no row (any more). */
+  public static final long NONE = Version.MISSING;
+
+  /**
+   * The rows that are searched.
+   *
+   * @param isInteger whether the key is one integer
+   * @param compared the types of the keys that are stored for comparison
+   * @param longestRun the rows of a key at most
+   */
+  public record Searched(
+      StoredVersion stored, boolean isInteger, DataType[] compared, int longestRun) {}
+
+  private final StoredVersion stored;
+  private final boolean isInteger;
+  private final DataType[] compared;
+  private final int longestRun;
+  private final String how; // what tells finders of one class and version apart
+  private transient Version version;
+  private transient long[] numbers; // the keys to compare: those that are longs
+  private transient Object[] objects; // and the others
+  private transient long following;
+  private transient long end;
+
+  /** One that finds rows as a text says, beside the table and its version. */
+  Finder(Searched rows, String how) {
+    this.how = how;
+    stored = rows.stored();
+    isInteger = rows.isInteger();
+    compared = rows.compared();
+    longestRun = rows.longestRun();
+  }
+
+  /** The number of the version. */
+  final int number() {
+    return stored.number;
+  }
+
+  /** Whether at most one row is found for a row of the stream. */
+  boolean isUnique() {
+    return longestRun <= 1;
+  }
+
+  /** Whether the key is one integer or text. */
+  final boolean isByOneKey() {
+    return isInteger || compared.length == 1 && compared[0] instanceof StringType;
+  }
+
+  /** How many rows may be found for a row of the stream. */
+  long most() {
+    return isUnique() ? 1 : longestRun;
+  }
+
+  /**
+   * The first row, without generated code.
+   *
+   * @param arguments the search value, the keys to compare, and those of the search,
+   *     none of them null
+   */
+  abstract long first(InternalRow arguments);
+
+  /** One of the search. */
+  final long argument(InternalRow arguments, int number) {
+    return arguments.getLong(1 + compared.length + number);
+  }
+
+  /** The next row; {@link #NONE} after the last one. */
+  public long next() {
+    return following < end ? following++ : NONE;
+  }
+
+  /** One for an iterator, with the version opened. */
+  public final Finder open() {
+    try {
+      Finder opened = (Finder) clone();
+      opened.version = stored.open();
+      opened.numbers = new long[compared.length];
+      opened.objects = new Object[compared.length];
+      return opened;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Whether it follows the table's versions. */
+  final boolean follows() {
+    return stored instanceof LiveVersion;
+  }
+
+  /** Take the version that answers the next row of the stream. */
+  final void follow() {
+    version = stored.next(version);
+  }
+
+  final Version version() {
+    return version;
+  }
+
+  /** What the following search compares with a stored key that is a long, or the hash of one. */
+  public final void key(int place, long value) {
+    numbers[place] = value;
+  }
+
+  /** The same of a text, a binary, or a decimal of more than 18 digits. */
+  public final void key(int place, Object value) {
+    objects[place] = value;
+  }
+
+  /** The first row with the key that is searched; {@link #NONE} if there is none. */
+  final long firstOfKey(long search) {
+    long found = firstOf(search);
+    if (compared.length != 0) {
+      while (found >= 0 && !isEqual(found)) {
+        found = version.next(found, search);
+      }
+    }
+    return found;
+  }
+
+  /** The first row with an integer key, or with a hash. */
+  long firstOf(long search) {
+    return isInteger ? version.findInteger(search) : version.find(search);
+  }
+
+  /** Rows that follow each other: the first is returned, {@link #next} gives the others. */
+  final long rows(long first, int count) {
+    following = first + 1;
+    end = first + count;
+    return first;
+  }
+
+  private boolean isEqual(long reference) {
+    Segment segment = version.segment(reference);
+    int row = Version.row(reference);
+    for (int i = 0; i < compared.length; i++) {
+      Column stored = segment.column(i);
+      boolean same;
+      if (compared[i] instanceof LongType) {
+        same = stored.getLong(row) == numbers[i];
+      } else if (compared[i] instanceof StringType) {
+        same = stored.equalsText(row, (UTF8String) objects[i]);
+      } else if (compared[i] instanceof BinaryType) {
+        same = stored.equalsBinary(row, (byte[]) objects[i]);
+      } else {
+        DecimalType type = (DecimalType) compared[i];
+        same = stored.getDecimal(row, type.precision(), type.scale()).equals(objects[i]);
+      }
+      if (!same) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Two joins find the same rows if they have equal finders: exchanges are reused then.
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Finder that
+        && that.getClass() == getClass()
+        && that.stored.equals(stored)
+        && that.how.equals(how);
+  }
+
+  @Override
+  public int hashCode() {
+    return stored.hashCode() + how.hashCode();
+  }
+}

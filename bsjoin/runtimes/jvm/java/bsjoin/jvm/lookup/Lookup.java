@@ -1,0 +1,58 @@
+package bsjoin.jvm.lookup;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Objects;
+
+/**
+ * What a {@link LookupExec} does, beside its expressions.
+ *
+ * @param kept columns of the input that are those of the stream
+ * @param compared arguments that are keys to compare
+ * @param extra arguments of the finder beside the search value
+ * @param label what {@code bsjoin.join} calls the join, a JSON object of {@code
+ *     bsjoin.metrics.observed.label_of}; empty if nobody reads its figures, null for a plain join
+ * @param table what the query calls the table; its path or URL, without credentials
+ * @param on the keys on the stream's side, then its columns in range conditions
+ */
+public record Lookup(
+    JoinKind kind,
+    boolean tableIsRight,
+    Finder finder,
+    int kept,
+    int compared,
+    int extra,
+    String description,
+    long indexBytes,
+    String label,
+    String table,
+    String path,
+    int version,
+    ArrayList<String> on)
+    implements Serializable {
+
+  /** What is found for a row whose key is null. */
+  long ifNull() {
+    return kind == JoinKind.NULL_AWARE_ANTI ? 0 : Finder.NONE; // a row that matches: it is dropped
+  }
+
+  /** Whether a row of the stream makes one row at most. */
+  boolean isSingle() {
+    return finder.isUnique() || kind.isFilter();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Lookup that
+        && kind == that.kind
+        && tableIsRight == that.tableIsRight
+        && finder.equals(that.finder)
+        && kept == that.kept
+        && Objects.equals(label, that.label); // two joins have their figures each
+  }
+
+  @Override
+  public int hashCode() {
+    return kind.hashCode() + 31 * finder.hashCode();
+  }
+}

@@ -1,0 +1,369 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.spark.OwnExpression;
+import bsjoin.jvm.spark.Scala;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.execution.CoalesceExec;
+import org.apache.spark.sql.execution.CodegenSupport;
+import org.apache.spark.sql.execution.ColumnarToRowExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.reflect.ClassTag$;
+
+/**
+ * Joins the rows of the stream, its child, with a stored table: each row's matches are found by the
+ * table's index, and their columns are read in place.
+ *
+ * <p>In Spark's generated code it is a part of the stage that the stream's rows pass through, like
+ * the joins before and behind it; a column is read where it is first used.
+ */
+public final class LookupExec extends SparkPlan implements CodegenSupport {
+  private static final int MOST = 1 << 12; // rows of one row that generated code keeps at once
+  private static final long CACHED = 1 << 20; // bytes of an index that a core's caches keep
+
+  private final Lookup lookup;
+  private final Seq<Expression> arguments;
+  private final Seq<Expression> condition;
+  private final Seq<NamedExpression> columns;
+  private final SparkPlan child;
+  private Seq<Attribute> output; // rules ask for it often, and each join for that of the one below
+  private CodegenSupport parent;
+  private Counts counts;
+  private long made; // 0: not asked for yet; each join asks for that of the one below, more than once
+
+  /**
+   * A join.
+   *
+   * @param lookup what it does
+   * @param arguments of the stream's columns: the search value, the keys to compare, the finder's
+   *     further arguments, and what else must not be null for a match
+   * @param condition what a pair of rows must fulfil, of the stream's columns and {@link FoundRow}
+   * @param columns that the table's side brings, of {@link FoundRow}
+   * @param child the stream
+   */
+  public LookupExec(
+      Lookup lookup, Seq<Expression> arguments, Seq<Expression> condition,
+      Seq<NamedExpression> columns, SparkPlan child) {
+    this.lookup = lookup;
+    this.arguments = arguments;
+    this.condition = condition;
+    this.columns = columns;
+    this.child = child;
+  }
+
+  // The plan.
+
+  @Override
+  public Seq<Attribute> output() {
+    if (output == null) {
+      List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept());
+      List<Attribute> table = new ArrayList<>();
+      Scala.list(columns).forEach(column -> table.add(column.toAttribute()));
+      output = Scala.seq(ordered(stream, table));
+    }
+    return output;
+  }
+
+  private <T> List<T> ordered(List<T> stream, List<T> table) {
+    List<T> all = new ArrayList<>(lookup.tableIsRight() ? stream : table);
+    all.addAll(lookup.tableIsRight() ? table : stream);
+    return all;
+  }
+
+  @Override
+  public Partitioning outputPartitioning() {
+    return child.outputPartitioning();
+  }
+
+  @Override
+  public Seq<SortOrder> outputOrdering() {
+    return child.outputOrdering();
+  }
+
+  @Override
+  public scala.collection.immutable.Map<String, SQLMetric> metrics() {
+    return counts() == null ? Scala.map(Collections.emptyMap()) : Scala.map(counts.metrics());
+  }
+
+  @Override
+  public void doPrepare() {
+    if (counts() != null) {
+      counts.postVersion(sparkContext(), lookup.finder().number());
+      Figures.add(sparkContext(), lookup, counts);
+    }
+  }
+
+  private synchronized Counts counts() {
+    boolean isWanted =
+        lookup.label() != null || conf().getConfString("spark.bsjoin.metrics", "on").equals("on");
+    if (counts == null && isWanted) {
+      counts = new Counts(sparkContext(), lookup.finder().follows());
+    }
+    return counts;
+  }
+
+  @Override
+  public String nodeName() {
+    return "BsjoinLookup";
+  }
+
+  @Override
+  public String simpleString(int maxFields) {
+    return nodeName() + " " + lookup.description();
+  }
+
+  @Override
+  public String verboseStringWithOperatorId() {
+    return formattedNodeName() + "\n" + simpleString(conf().maxToStringFields()) + "\n";
+  }
+
+  @Override
+  public Seq<SparkPlan> children() {
+    return Scala.seq(child);
+  }
+
+  @Override
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return new LookupExec(lookup, arguments, condition, columns, children.head());
+  }
+
+  // Without generated code for the stage.
+
+  @Override
+  public RDD<InternalRow> doExecute() {
+    return child
+        .execute()
+        .mapPartitionsWithIndex(rows(), true, ClassTag$.MODULE$.apply(InternalRow.class));
+  }
+
+  /** What makes the results of a partition's rows. */
+  LookupRows rows() {
+    Seq<Expression> output = null;
+    if (!values().isEmpty() || child.output().size() > lookup.kept()) {
+      List<Expression> stream = new ArrayList<>(Scala.list(child.output()).subList(0, lookup.kept()));
+      output = bound(ordered(stream, values()));
+    }
+    return new LookupRows(
+        lookup, counts(), bound(Scala.list(arguments)), bound(Scala.list(condition)), output);
+  }
+
+  /** The columns of the table's side, of the found row. */
+  private List<Expression> values() {
+    List<Expression> values = new ArrayList<>();
+    for (NamedExpression column : Scala.list(columns)) {
+      values.add(((Alias) column).child());
+    }
+    return values;
+  }
+
+  /** Expressions of the child's columns, and of the found row behind them. */
+  private Seq<Expression> bound(List<Expression> expressions) {
+    Map<ExprId, BoundReference> input = new HashMap<>();
+    int place = 0;
+    for (Attribute column : Scala.list(child.output())) { // which may have one column twice
+      input.put(
+          column.exprId(), new BoundReference(place++, column.dataType(), column.nullable()));
+    }
+    BoundReference found = new BoundReference(place, DataTypes.LongType, false);
+    List<Expression> bound = new ArrayList<>();
+    for (Expression expression : expressions) {
+      bound.add(bound(expression, input, found));
+    }
+    return Scala.seq(bound);
+  }
+
+  private static Expression bound(
+      Expression expression, Map<ExprId, BoundReference> input, BoundReference found) {
+    if (expression instanceof FoundRow) {
+      return found;
+    }
+    if (expression instanceof AttributeReference) {
+      return Objects.requireNonNull(input.get(((AttributeReference) expression).exprId()));
+    }
+    return expression.children().isEmpty()
+        ? expression
+        : expression.mapChildren(Scala.function(child -> bound(child, input, found)));
+  }
+
+  // In generated code.
+
+  @Override
+  public boolean supportCodegen() {
+    return lookup.isSingle() || made() <= MOST;
+  }
+
+  /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
+  private long made() {
+    if (made == 0) {
+      made = Math.min(lookup.finder().most(), MOST + 1) * kept(child);
+    }
+    return made;
+  }
+
+  /** How many rows the look-ups of a stage may make of one row: all are kept until it is done. */
+  private static long kept(SparkPlan plan) {
+    if (!(plan instanceof CodegenSupport) || !((CodegenSupport) plan).supportCodegen()) {
+      return 1; // another stage
+    }
+    return plan instanceof LookupExec && !((LookupExec) plan).lookup.isSingle()
+        ? ((LookupExec) plan).made()
+        : Scala.list(plan.children()).stream().mapToLong(LookupExec::kept).max().orElse(1);
+  }
+
+  @Override
+  public boolean needCopyResult() {
+    return !lookup.isSingle() || ((CodegenSupport) child).needCopyResult();
+  }
+
+  @Override
+  public CodegenSupport parent() {
+    return parent;
+  }
+
+  @Override
+  public void parent_$eq(CodegenSupport parent) {
+    this.parent = parent;
+  }
+
+  @Override
+  public Seq<RDD<InternalRow>> inputRDDs() {
+    List<LookupExec> lookups = new ArrayList<>();
+    SparkPlan first = this;
+    while (first instanceof FilterExec
+        || first instanceof ProjectExec
+        || first instanceof LookupExec) {
+      if (first instanceof LookupExec) {
+        lookups.add((LookupExec) first);
+      }
+      first = first.children().head();
+    }
+    Seq<RDD<InternalRow>> input = ((CodegenSupport) first).inputRDDs();
+    boolean isColumnar = first instanceof ColumnarToRowExec;
+    List<KeysAhead> joins = new ArrayList<>();
+    if (isColumnar || first instanceof InputAdapter && isKept(first.children().head())) {
+      for (LookupExec one : lookups) {
+        one.addKeysAhead(first.output(), isColumnar, joins);
+      }
+    }
+    return joins.isEmpty() ? input : Scala.seq(InputAhead.of(input.head(), joins, isColumnar));
+  }
+
+  /** Whether rows of a plan may be taken before they are used: see {@link InputAhead}. */
+  private static boolean isKept(SparkPlan plan) {
+    if (plan instanceof CoalesceExec) {
+      return isKept(plan.children().head());
+    }
+    return plan instanceof InMemoryTableScanExec
+        || plan instanceof ShuffleExchangeLike
+        || plan instanceof ReusedExchangeExec
+        || plan instanceof QueryStageExec
+        || plan instanceof AQEShuffleReadExec
+        || plan instanceof MicroBatchScanExec;
+  }
+
+  /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
+  private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
+    Expression key = arguments.head();
+    boolean isHash = key instanceof XxHash64 && key.children().size() == 1;
+    key = isHash || key instanceof Cast ? key.children().head() : key;
+    boolean isText = key.dataType() instanceof StringType;
+    boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
+    isColumn &= isHash == isText;
+    boolean pays = isColumnar || lookup.indexBytes() > CACHED; // rows are copied first
+    boolean isOne = lookup.finder().isByOneKey() && !lookup.finder().follows();
+    if (!isColumn || !isOne || !pays || !(lookup.finder() instanceof KeyFinder finder)) {
+      return;
+    }
+    List<Read> reads = new ArrayList<>();
+    values().forEach(value -> addReads(value, reads));
+    int place = 0;
+    for (Attribute column : Scala.list(input)) {
+      if (column.exprId().equals(((AttributeReference) key).exprId())) {
+        joins.add(new KeysAhead(finder, place, key.dataType(), reads));
+        return;
+      }
+      place++;
+    }
+  }
+
+  private static void addReads(Expression value, List<Read> reads) {
+    if (value instanceof Read) {
+      reads.add((Read) value);
+    }
+    Scala.list(value.children()).forEach(child -> addReads(child, reads));
+  }
+
+  @Override
+  public String doProduce(CodegenContext context) {
+    return ((CodegenSupport) child).produce(context, this);
+  }
+
+  @Override
+  public String doConsume(CodegenContext context, Seq<ExprCode> input, ExprCode row) {
+    LookupCode code = new LookupCode(context, lookup, counts(), Scala.list(input));
+    return code.text(
+        Scala.list(bound(Scala.list(arguments))),
+        Scala.list(bound(Scala.list(condition))),
+        () -> {
+          List<ExprCode> stream = Scala.list(input).subList(0, lookup.kept());
+          List<ExprCode> table = code.codes(Scala.list(bound(values())));
+          return consume(context, Scala.seq(ordered(stream, table)), null);
+        });
+  }
+
+  // Equal plans make equal rows: Spark runs one of them.
+
+  @Override
+  public int productArity() {
+    return 5;
+  }
+
+  @Override
+  public Object productElement(int number) {
+    Object[] all = {lookup, arguments, condition, columns, child};
+    return all[number];
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof LookupExec;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return OwnExpression.areEqual(this, other);
+  }
+}

@@ -1,0 +1,212 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Code;
+import java.io.Serializable;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.math.RoundingMode;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.types.Decimal;
+
+/**
+ * A bound of a range: from a value to the least, or the greatest, code of the rows within it.
+ *
+ * <p>Where no code is great or small enough, {@link #isNone} says that no row is found. A bound may
+ * move the value, and codes may have more or fewer digits than it: all of that is one sum, and a
+ * division where the value has more. Doubles are added as Spark adds them, in its order: NaN is the
+ * greatest.
+ */
+public final class RangeBound implements Serializable {
+  private static final BigInteger LEAST = BigInteger.valueOf(Long.MIN_VALUE);
+  private static final BigInteger GREATEST = BigInteger.valueOf(Long.MAX_VALUE);
+
+  private final boolean lower;
+  private final int scale; // of the value
+  private final BigInteger factor;
+  private final BigInteger sum;
+  private final BigInteger unit;
+  private final double width; // what is added to a double
+  private boolean open;
+  private boolean orNull;
+  private boolean near;
+
+  private final long safe; // between it and its negative a long is not too long for the next three
+  private final long times;
+  private final long plus;
+  private final long per;
+
+  /**
+   * A bound.
+   *
+   * @param lower the least code is bounded; else the greatest
+   * @param inclusive a row with the value itself is within
+   * @param moved what is added to the value; an exact number, or a double to doubles
+   * @param scale digits after the point that the value has
+   * @param codes digits after the point that the codes have
+   * @param offset what is added to the code
+   */
+  public RangeBound(
+      boolean lower, boolean inclusive, Number moved, int scale, int codes, long offset) {
+    this.lower = lower;
+    this.scale = scale;
+    int digits = Math.max(scale, codes);
+    BigDecimal exact = moved instanceof BigDecimal ? (BigDecimal) moved : BigDecimal.ZERO;
+    width = moved instanceof BigDecimal ? 0 : moved.doubleValue();
+    exact = exact.scaleByPowerOfTen(digits);
+    BigInteger added =
+        exact.setScale(0, lower ? RoundingMode.CEILING : RoundingMode.FLOOR).toBigInteger();
+    // An exclusive bound between two codes is the same as an inclusive one.
+    if (!inclusive && exact.compareTo(new BigDecimal(added)) == 0) {
+      added = added.add(BigInteger.valueOf(lower ? 1 : -1));
+    }
+    factor = BigInteger.TEN.pow(digits - scale);
+    unit = BigInteger.TEN.pow(digits - codes);
+    added = lower ? added.add(unit).subtract(BigInteger.ONE) : added; // the division rounds down
+    sum = added.add(unit.multiply(BigInteger.valueOf(offset)));
+    BigInteger room = GREATEST.subtract(sum.abs());
+    boolean isShort = room.signum() >= 0 && factor.max(unit).bitLength() < Long.SIZE;
+    safe = isShort ? room.divide(factor).longValue() : -1;
+    times = factor.longValue();
+    plus = sum.longValue();
+    per = unit.longValue();
+  }
+
+  /** Where no code is great or small enough, be at the end of 64 bits. */
+  public RangeBound open(boolean isOpen) {
+    open = isOpen;
+    return this;
+  }
+
+  /** Be the greatest code for a null, for which no row is found else. */
+  public RangeBound orNull(boolean isOfNull) {
+    orNull = isOfNull;
+    return this;
+  }
+
+  /**
+   * Be within a distance: from NaN nothing has one, from an infinity only itself, and from a finite
+   * double no infinity.
+   */
+  public RangeBound near() {
+    near = true;
+    return this;
+  }
+
+  /** Whether a whole number is its own bound. */
+  boolean isIdentity() {
+    return sum.signum() == 0 && factor.equals(unit) && !orNull;
+  }
+
+  /** Whether no row may be found for a value that is no double. */
+  boolean mayBeNone() {
+    return !open;
+  }
+
+  /** Whether a null has a bound, which is the greatest code. */
+  boolean isOfNull() {
+    return orNull;
+  }
+
+  /** The bound that leaves out nothing. */
+  long limit() {
+    return lower ? Long.MIN_VALUE : Long.MAX_VALUE;
+  }
+
+  /** The bound of a value of any type; null if no row is found. */
+  Long of(Object value) {
+    if (value == null) {
+      return orNull ? (Long) Long.MAX_VALUE : null;
+    }
+    if (value instanceof Decimal) {
+      return isNone((Decimal) value) ? null : (Long) code((Decimal) value);
+    }
+    if (value instanceof Double || value instanceof Float) {
+      return code(((Number) value).doubleValue());
+    }
+    long number = ((Number) value).longValue();
+    return isNone(number) ? null : (Long) code(number);
+  }
+
+  /** Whether no row is found for a value in units of its last digit. */
+  public boolean isNone(long value) {
+    return !isSafe(value) && isNone(BigInteger.valueOf(value));
+  }
+
+  /** The bound for a value in units of its last digit. */
+  public long code(long value) {
+    if (isSafe(value)) {
+      long code = value * times + plus;
+      return per == 1 ? code : Math.floorDiv(code, per);
+    }
+    return code(BigInteger.valueOf(value));
+  }
+
+  private boolean isSafe(long value) {
+    return value <= safe && value >= -safe;
+  }
+
+  /** Whether no row is found for a decimal. */
+  public boolean isNone(Decimal value) {
+    return isLong(value) ? isNone(value.toUnscaledLong()) : isNone(unscaled(value));
+  }
+
+  /** The bound for a decimal. */
+  public long code(Decimal value) {
+    return isLong(value) ? code(value.toUnscaledLong()) : code(unscaled(value));
+  }
+
+  private boolean isLong(Decimal value) {
+    return value.precision() <= Decimal.MAX_LONG_DIGITS() && value.scale() == scale;
+  }
+
+  private BigInteger unscaled(Decimal value) {
+    return value.toJavaBigDecimal().scaleByPowerOfTen(scale).toBigInteger();
+  }
+
+  private boolean isNone(BigInteger value) {
+    BigInteger code = exact(value);
+    return !open && (lower ? code.compareTo(GREATEST) > 0 : code.compareTo(LEAST) < 0);
+  }
+
+  private long code(BigInteger value) {
+    return exact(value).min(GREATEST).max(LEAST).longValue();
+  }
+
+  private BigInteger exact(BigInteger value) {
+    BigInteger[] parts = value.multiply(factor).add(sum).divideAndRemainder(unit);
+    return parts[1].signum() < 0 ? parts[0].subtract(BigInteger.ONE) : parts[0];
+  }
+
+  /** The bound for a floating-point number: codes of doubles are not at the ends of 64 bits. */
+  public long code(double value) {
+    double moved = value + width;
+    if (near && Double.isNaN(value)) {
+      return lower ? Long.MAX_VALUE : Long.MIN_VALUE; // no row is within
+    }
+    if (near) {
+      double finite = Math.max(-Double.MAX_VALUE, Math.min(moved, Double.MAX_VALUE));
+      moved = Double.isInfinite(value) ? value : finite;
+    }
+    return Code.of(moved) + plus;
+  }
+
+  private List<Object> parts() {
+    return Arrays.asList(lower, scale, factor, sum, unit, width, open, orNull, near);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof RangeBound && parts().equals(((RangeBound) other).parts());
+  }
+
+  @Override
+  public int hashCode() {
+    return parts().hashCode();
+  }
+
+  @Override
+  public String toString() {
+    return lower ? "least" : "greatest";
+  }
+}

@@ -1,0 +1,122 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Intervals;
+import bsjoin.jvm.files.Points;
+import bsjoin.jvm.files.Segment;
+import bsjoin.jvm.files.Version;
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/**
+ * Finds the rows of a key whose points, or starts of intervals, are between two codes, which are
+ * neighbours: Algorithm 5 of the BS-Join paper; and of intervals those that end late enough.
+ *
+ * <p>The bounds hold for codes within limits: rows with others are found, too. Empty intervals, which
+ * the index has apart, follow the others, whatever their ends.
+ */
+public final class RangeFinder extends Finder {
+  private final boolean isInterval;
+  private final long[] limits; // the least and the greatest code of a start, and those of last codes
+  private final boolean withEmpty;
+  private transient Points points;
+  private transient Intervals intervals; // null for points
+  private transient boolean isBound; // no row is beyond the limits
+  private transient long low;
+  private transient long high;
+  private transient long least; // of the last codes
+  private transient long key; // the reference of the row 0
+  private transient int row; // the next one to look at
+  private transient int empty; // the same for empty intervals
+  private transient int stop;
+
+  public RangeFinder(Searched rows, boolean isInterval, long[] limits, boolean withEmpty) {
+    super(rows, isInterval + Arrays.toString(limits) + withEmpty);
+    this.isInterval = isInterval;
+    this.limits = limits;
+    this.withEmpty = withEmpty;
+  }
+
+  /**
+   * The first row.
+   *
+   * @param search the key
+   * @param low the least code of a point or start
+   * @param high the greatest code
+   * @param last the least last code of an interval
+   */
+  public long first(long search, long low, long high, long last) {
+    isBound = true;
+    intervals = null;
+    long found = firstOfKey(search);
+    if (found < 0) {
+      return rows(NONE, 0);
+    }
+    Segment segment = version().segment(found);
+    points = segment.points();
+    isBound = isWithin(0, points.least(), points.greatest());
+    int begin = Version.row(found);
+    int end = segment.end(begin);
+    key = found - begin;
+    row = begin;
+    stop = end;
+    if (isBound) {
+      row = low == Long.MIN_VALUE ? begin : points.notBelow(low, begin, end);
+      if (row == end || points.value(row) > high) {
+        return rows(NONE, 0);
+      }
+      if (!isInterval) {
+        stop = high == Long.MAX_VALUE ? end : points.aboveFrom(high, row, end);
+        return rows(key + row, stop - row);
+      }
+      stop = points.above(high, begin, end);
+    }
+    this.low = low;
+    this.high = high;
+    empty = withEmpty ? row : stop;
+    if (isInterval) {
+      intervals = segment.intervals();
+      least = isWithin(2, intervals.least(), intervals.greatest()) ? last : Long.MIN_VALUE;
+    }
+    return next();
+  }
+
+  private boolean isWithin(int limit, long from, long to) {
+    return from >= limits[limit] && to <= limits[limit + 1];
+  }
+
+  @Override
+  public long next() {
+    if (isBound && intervals == null) {
+      return super.next();
+    }
+    while (row < stop) {
+      int next = intervals == null ? row : intervals.next(row, stop, least);
+      row = next < 0 ? stop : next + 1;
+      if (next >= 0 && isCandidate(next)) {
+        return key + next;
+      }
+    }
+    while (empty < stop) {
+      int next = intervals.nextEmpty(empty, stop);
+      empty = next < 0 ? stop : next + 1;
+      if (next >= 0 && isCandidate(next)) {
+        return key + next;
+      }
+    }
+    return NONE;
+  }
+
+  private boolean isCandidate(int row) {
+    long code = points.value(row);
+    return isBound || code >= low && code <= high || !isWithin(0, code, code);
+  }
+
+  @Override
+  long first(InternalRow arguments) {
+    return first(
+        arguments.getLong(0),
+        argument(arguments, 0),
+        argument(arguments, 1),
+        argument(arguments, 2));
+  }
+}

@@ -1,0 +1,143 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Column;
+import bsjoin.jvm.files.Version;
+import bsjoin.jvm.spark.OwnExpression;
+import bsjoin.jvm.spark.Scala;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.codegen.Block;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock$;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import scala.collection.immutable.IndexedSeq;
+
+/**
+ * A column of a stored table in the row of a reference; null if the reference is negative.
+ *
+ * <p>Its generated code is a call of {@link Columns} and one or two of a column, small enough to
+ * stand in one method with those of many other columns.
+ */
+public final class Read extends OwnExpression {
+  private final Columns columns;
+  private final int number; // of the column
+  private final String name;
+  private final DataType type;
+  private final boolean hasNulls; // the column, in this version
+  private final boolean mayMiss; // whether there may be no row
+  private final Expression reference;
+
+  public Read(
+      Columns columns, int number, String name, DataType type, boolean hasNulls, boolean mayMiss,
+      Expression reference) {
+    super(columns, number, name, type, hasNulls, mayMiss, reference);
+    this.columns = columns;
+    this.number = number;
+    this.name = name;
+    this.type = type;
+    this.hasNulls = hasNulls;
+    this.mayMiss = mayMiss;
+    this.reference = reference;
+  }
+
+  @Override
+  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
+    ExprCode row = reference.genCode(context);
+    String opened = opened(context);
+    String java = CodeGenerator.javaType(type);
+    String column = context.freshName("column");
+    String at = Columns.class.getName() + ".row(" + row.value() + ")";
+    String text =
+        row.code() + Column.class.getName() + " " + column + " = " + opened + ".column("
+            + number + ", " + row.value() + ");\n";
+    String get = column + "." + getter(at);
+    if (!nullable()) {
+      text += java + " " + code.value() + " = " + get + ";\n";
+      return new ExprCode(block(text), FalseLiteral$.MODULE$, code.value());
+    }
+    text += "boolean " + code.isNull() + " = " + column + " == null"
+        + (hasNulls ? " || " + column + ".isNullAt(" + at + ")" : "") + ";\n";
+    String none = CodeGenerator.defaultValue(type, false);
+    text += java + " " + code.value() + " = " + code.isNull() + " ? " + none + " : " + get + ";\n";
+    return code.copy(block(text), code.isNull(), code.value());
+  }
+
+  /** What reads the column in many rows before. */
+  ReadAhead ahead() {
+    return ReadAhead.of(columns, number);
+  }
+
+  private static Block block(String text) {
+    return CodeBlock$.MODULE$.apply(Scala.seq(text), Scala.seq());
+  }
+
+  /** The variable that has the columns opened: one for all columns of a table in a join. */
+  private String opened(CodegenContext context) {
+    int place = 0;
+    while (place < context.references().size() && context.references().apply(place) != columns) {
+      place++;
+    }
+    if (place == context.references().size()) {
+      context.references().$plus$eq(columns);
+    }
+    String variable = "bsjoin_columns_" + place;
+    String object = "((" + Columns.class.getName() + ") references[" + place + "]).open()";
+    context.addImmutableStateIfNotExists(
+        Columns.class.getName(), variable, Scala.function(name -> name + " = " + object + ";"));
+    return variable;
+  }
+
+  private String getter(String row) {
+    if (type instanceof DecimalType decimal) {
+      return "getDecimal(" + row + ", " + decimal.precision() + ", " + decimal.scale() + ")";
+    }
+    String java = type instanceof BinaryType ? "binary" : CodeGenerator.javaType(type);
+    return "get" + Character.toUpperCase(java.charAt(0)) + java.substring(1) + "(" + row + ")";
+  }
+
+  private transient Columns open;
+
+  @Override
+  public Object eval(InternalRow input) {
+    if (open == null) {
+      open = columns.open();
+    }
+    long found = (Long) reference.eval(input);
+    Column column = open.column(number, found);
+    int row = Version.row(found);
+    return column == null || column.isNullAt(row)
+        ? null
+        : new ColumnarArray(column, row, 1).get(0, type);
+  }
+
+  @Override
+  public boolean nullable() {
+    return hasNulls || mayMiss;
+  }
+
+  @Override
+  public DataType dataType() {
+    return type;
+  }
+
+  @Override
+  public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
+    return new Read(columns, number, name, type, hasNulls, mayMiss, children.head());
+  }
+
+  @Override
+  public String toString() {
+    return name;
+  }
+
+  @Override
+  public String sql() {
+    return name;
+  }
+}

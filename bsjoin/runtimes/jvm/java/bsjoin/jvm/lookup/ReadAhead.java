@@ -1,0 +1,72 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.files.Column;
+import bsjoin.jvm.files.Version;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Reads a column in many rows before they are used, so that they are in the CPU's caches then.
+ *
+ * <p>Addresses first, then what is there: the shorter a loop, the more of its reads a CPU waits for at
+ * once.
+ */
+public final class ReadAhead {
+  private final Columns columns; // null: it is one of those that keys are compared with
+  private final int number;
+  private final long[] addresses = new long[KeysAhead.SIZE];
+
+  private ReadAhead(Columns columns, int number) {
+    this.columns = columns;
+    this.number = number;
+  }
+
+  /** Of a column that a join brings. */
+  static ReadAhead of(Columns columns, int number) {
+    return new ReadAhead(columns.open(), number);
+  }
+
+  /** Of a column that keys are compared with. */
+  static ReadAhead ofCompared(int number) {
+    return new ReadAhead(null, number);
+  }
+
+  private Column column(Version version, long reference) {
+    if (columns != null) {
+      return columns.column(number, reference);
+    }
+    return reference < 0 ? null : version.segment(reference).column(number);
+  }
+
+  /** Read it in the rows of references of a version; what is returned says nothing. */
+  long read(Version version, long[] references, int count) {
+    int size = 0;
+    boolean isText = false;
+    for (int i = 0; i < count; i++) {
+      Column column = column(version, references[i]);
+      if (column != null) {
+        addresses[size++] = column.near(Columns.row(references[i]));
+        isText = column.hasOffsets();
+      }
+    }
+    long sum = touch(size);
+    if (isText) {
+      size = 0;
+      for (int i = 0; i < count; i++) {
+        Column column = column(version, references[i]);
+        if (column != null) {
+          addresses[size++] = column.far(Columns.row(references[i]));
+        }
+      }
+      sum += touch(size);
+    }
+    return sum;
+  }
+
+  private long touch(int size) {
+    long sum = 0;
+    for (int i = 0; i < size; i++) {
+      sum += Platform.getByte(null, addresses[i]);
+    }
+    return sum;
+  }
+}

@@ -1,0 +1,4 @@
+/**
+ * Rows of a stream to partitions, by the rule that a micro-batch uses.
+ */
+package bsjoin.jvm.partitioning;

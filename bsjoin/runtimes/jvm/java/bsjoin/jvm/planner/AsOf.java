@@ -1,0 +1,123 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.files.TableError;
+import bsjoin.jvm.spark.Scala;
+import java.io.Serializable;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * {@code bsjoin.as_of(stream, table, direction, tolerance, exact)} in the condition of a join: of
+ * the rows with the same key, the table's row is the nearest one to the stream's value.
+ *
+ * <p>The last three may be left out, from the right: {@code 'backward'}, no tolerance, true. It says
+ * something of a pair of rows that only the whole table decides, so nothing but a join by the index
+ * answers it: {@link AsOfCondition}. All else that calls it gets an error.
+ */
+public final class AsOf implements UnboundFunction, Serializable {
+  public static final String NAME = "as_of";
+
+  @Override
+  public String name() {
+    return "bsjoin." + NAME;
+  }
+
+  @Override
+  public String description() {
+    return "bsjoin.as_of(stream, table[, direction[, tolerance[, exact]]]): the condition of an "
+        + "as-of join with a stored table";
+  }
+
+  @Override
+  public BoundFunction bind(StructType given) {
+    if (given.length() < 2 || given.length() > 5) {
+      throw new UnsupportedOperationException(
+          name() + " takes 2 to 5 arguments, not " + given.length() + ": the stream's value, the "
+              + "table's column, 'backward' (default), 'forward' or 'nearest', the tolerance (NULL "
+              + "for any distance), and whether a row with the same value matches (default true)");
+    }
+    return new Call(
+        Arrays.stream(given.fields()).map(StructField::dataType).toArray(DataType[]::new));
+  }
+
+  /** The arguments of a call; null for any other expression. */
+  static List<Expression> arguments(Expression call) {
+    return call instanceof ApplyFunctionExpression
+            && ((ApplyFunctionExpression) call).function() instanceof Call
+        ? Scala.list(call.children())
+        : null;
+  }
+
+  /** A call without a tolerance. */
+  static Expression call(Expression stream, Expression table, boolean isBackward, boolean exact) {
+    Literal$ literal = Literal$.MODULE$;
+    String direction = isBackward ? "backward" : "forward";
+    Expression[] arguments = {
+      stream, table, literal.apply(direction), literal.apply(null), literal.apply(exact)
+    };
+    DataType[] types =
+        Arrays.stream(arguments).map(Expression::dataType).toArray(DataType[]::new);
+    return new ApplyFunctionExpression(new Call(types), Scala.seq(arguments));
+  }
+
+  /** The function with its types. */
+  static final class Call implements ScalarFunction<Boolean> {
+    private final DataType[] types;
+
+    Call(DataType[] types) {
+      this.types = types;
+    }
+
+    @Override
+    public String name() {
+      return "bsjoin.as_of";
+    }
+
+    @Override
+    public String canonicalName() {
+      return name();
+    }
+
+    @Override
+    public DataType[] inputTypes() {
+      return types;
+    }
+
+    @Override
+    public DataType resultType() {
+      return DataTypes.BooleanType;
+    }
+
+    @Override
+    public Boolean produceResult(InternalRow arguments) {
+      throw TableError.of(
+          "ArgumentError",
+          "bsjoin.as_of(...) is answered by the index of a stored table only, and Spark has planned "
+              + "this join without it. Write it in the condition of a join with a table of the "
+              + "catalog bsjoin that was built for when=AsOf(...) or Band(...), joined on all of "
+              + "its key columns, with nothing but selections and filters above the table; use no "
+              + "hint of another strategy, and leave spark.bsjoin.planner on");
+    }
+
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Call && Arrays.equals(types, ((Call) other).types);
+    }
+
+    @Override
+    public int hashCode() {
+      return Arrays.hashCode(types);
+    }
+  }
+}

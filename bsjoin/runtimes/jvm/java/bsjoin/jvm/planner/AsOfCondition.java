@@ -1,0 +1,195 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.files.Manifest;
+import bsjoin.jvm.files.Types;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DayTimeIntervalType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
+
+/**
+ * A call of {@link AsOf} in the condition of a join that the index answers, with the meaning of
+ * {@code bsjoin.AsOf}.
+ */
+public final class AsOfCondition {
+  private static final BigDecimal DAY = BigDecimal.valueOf(86_400_000_000L); // microseconds
+
+  private final IndexJoin join;
+  private final Expression whole;
+  private final List<Expression> call;
+
+  private AsOfCondition(IndexJoin join, Expression whole) {
+    this.join = join;
+    this.whole = whole;
+    call = AsOf.arguments(whole);
+  }
+
+  /** Whether a join has such a condition. */
+  static boolean isIn(IndexJoin join) {
+    return join.residual.stream().anyMatch(one -> AsOf.arguments(one) != null);
+  }
+
+  /**
+   * How the rows of a join with such a condition are found; null if it is about the other side's
+   * column.
+   *
+   * @throws IllegalArgumentException the table's index or its types do not suit the call
+   */
+  static Search of(IndexJoin join) {
+    AsOfCondition found = null;
+    List<Expression> residual = new ArrayList<>();
+    for (Expression one : join.residual) {
+      boolean isCall = AsOf.arguments(one) != null;
+      if (isCall && (found == null || found.isInferred())) {
+        found = new AsOfCondition(join, one);
+      } else if (!join.isPointKnown(one)
+          && !(isCall && new AsOfCondition(join, one).isInferred())) {
+        residual.add(one);
+      }
+    }
+    return join.isOfStream(found.call.get(1)) ? null : found.search(residual);
+  }
+
+  /**
+   * Whether Spark has inferred the call from another one, whose value is a key of the stream: it has
+   * the equal key of the table in its place.
+   */
+  private boolean isInferred() {
+    AttributeSet references = call.get(0).references();
+    return references.nonEmpty() && !references.subsetOf(join.stream.outputSet());
+  }
+
+  private Search search(List<Expression> residual) {
+    Manifest manifest = join.manifest;
+    if (manifest.rangeColumns != 1) {
+      throw unfit("it is not sorted by one column. Build it with when=AsOf(...)");
+    }
+    Expression stream = call.get(0);
+    String name = manifest.rangeNames.get(0);
+    DataType codes = manifest.rangeTypes.get(0);
+    if (!manifest.hasRangeCodes()) {
+      throw unfit(
+          "its column " + name + " of type " + codes.simpleString()
+              + " is not searched in the JVM. Use bsjoin.join");
+    }
+    if (!name.equals(join.column(call.get(1)))) {
+      throw unfit(
+          "its second argument is " + call.get(1).sql() + ", and the table is sorted by " + name
+              + ". Give that column");
+    }
+    if (!stream.references().subsetOf(join.stream.outputSet())) {
+      throw unfit("its first argument is " + stream.sql() + ". Give a value of the other side");
+    }
+    check(stream.dataType(), codes, name);
+    String direction = "backward";
+    if (call.size() > 2) {
+      Object value = literal(2, "the direction", "'backward', 'forward' or 'nearest'");
+      direction = String.valueOf(value);
+      if (!(call.get(2).dataType() instanceof StringType)
+          || !direction.matches("backward|forward|nearest")) {
+        throw unfit("its direction is " + value + ". Give 'backward', 'forward' or 'nearest'");
+      }
+    }
+    Object exact = call.size() > 4 ? literal(4, "the last argument", "true or false") : true;
+    if (call.size() > 4 && !(call.get(4).dataType() instanceof BooleanType) || exact == null) {
+      throw unfit("its last argument is " + exact + ". Give true or false");
+    }
+    Object tolerance =
+        call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
+    Number width = tolerance == null ? null : width(tolerance, codes);
+    if (width != null && Types.isFloating(codes)) {
+      width = width.doubleValue();
+    }
+    return RangeLookup.nearest(
+        join, stream, direction, (Boolean) exact, width, residual,
+        Collections.singletonList(whole));
+  }
+
+  private void check(DataType given, DataType codes, String column) {
+    String pair =
+        "it compares " + call.get(0).sql() + " (" + given.simpleString() + ") with " + column + " ("
+            + codes.simpleString() + ")";
+    if (!family(given).equals(family(codes))) {
+      throw unfit(pair + ", which are not of one family. Cast one side");
+    }
+    // All values are searched in units of the last digit that either side has, as 64 bits.
+    boolean isMixed = given instanceof DecimalType || codes instanceof DecimalType;
+    int scale = Math.max(Types.scale(codes), Types.scale(given));
+    if (isMixed && Types.digits(given) + scale > Decimal.MAX_LONG_DIGITS()) {
+      throw unfit(pair + ", which needs more than 18 digits. Cast the former to fewer digits");
+    }
+  }
+
+  private static String family(DataType type) {
+    if (type instanceof IntegralType || type instanceof DecimalType) {
+      return "exact number";
+    }
+    return Types.isFloating(type) ? "floating-point number" : type.typeName();
+  }
+
+  private Object literal(int place, String what, String wanted) {
+    Expression argument = call.get(place);
+    if (argument instanceof Literal) {
+      return ((Literal) argument).value();
+    }
+    throw unfit(what + " is " + argument.sql() + ". Give a constant: " + wanted);
+  }
+
+  /** The tolerance in the units of the column: microseconds, days, or ones. */
+  private BigDecimal width(Object value, DataType codes) {
+    boolean isInterval = call.get(3).dataType() instanceof DayTimeIntervalType;
+    BigDecimal size = isInterval ? BigDecimal.valueOf((Long) value) : number(value);
+    if (size.signum() < 0) {
+      throw unfit("its tolerance is " + value + ". It must not be negative");
+    }
+    if (codes instanceof DateType) {
+      if (isInterval ? size.remainder(DAY).signum() != 0 : size.signum() != 0) {
+        throw unfit("its tolerance is " + value + " and the columns are dates. Give whole days");
+      }
+      return isInterval ? size.divide(DAY) : size;
+    }
+    boolean isTime = Types.isTimestamp(codes);
+    size = isTime && !isInterval ? size.scaleByPowerOfTen(6) : size; // seconds
+    if (isTime ? size.stripTrailingZeros().scale() > 0 : isInterval) {
+      throw unfit(
+          "its tolerance is " + call.get(3).sql() + " and the columns are " + codes.simpleString()
+              + (isTime
+                  ? ", which have whole microseconds, and a number means seconds"
+                  : ". Give a number"));
+    }
+    return size;
+  }
+
+  private BigDecimal number(Object value) {
+    DataType type = call.get(3).dataType();
+    if (!(type instanceof NumericType)) {
+      throw unfit(
+          "its tolerance is " + call.get(3).sql() + " of type " + type.simpleString()
+              + ". Give an interval for times, a number for numbers");
+    }
+    try {
+      // A floating-point number means its shortest decimal text.
+      return new BigDecimal(value.toString());
+    } catch (NumberFormatException e) {
+      throw unfit("its tolerance is " + value + ". Give a finite number, or NULL for no limit");
+    }
+  }
+
+  private IllegalArgumentException unfit(String reason) {
+    return new IllegalArgumentException(
+        "bsjoin.errors.ArgumentError: bsjoin.as_of(...) with the table in '" + join.scan.table.path
+            + "': " + reason);
+  }
+}

@@ -1,0 +1,82 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.files.TableError;
+import bsjoin.jvm.files.Types;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.Option;
+
+/**
+ * {@code ASOF JOIN ... MATCH_CONDITION} of Spark's SQL, from version 4.3 on, as a join with the
+ * condition {@link AsOf}.
+ *
+ * <p>Spark chooses among the rows that meet all other conditions, the index among all rows of a key:
+ * a join with other conditions, and filters on the table, are left to Spark. Of rows with the same
+ * key and value Spark takes any one, the index the table's first one.
+ */
+public final class AsOfOfSpark {
+  private AsOfOfSpark() {}
+
+  /** Whether a plan is such a join. */
+  static boolean is(LogicalPlan plan) {
+    return plan.getClass().getSimpleName().equals("AsOfJoin");
+  }
+
+  /** Such a join as one that the index answers; null if it does not. */
+  static IndexJoin of(LogicalPlan plan) {
+    try {
+      return joined(plan);
+    } catch (ReflectiveOperationException e) {
+      return null; // before Spark 4.3 there is no match condition
+    } catch (IllegalArgumentException e) {
+      if (TableError.is(e)) {
+        return null; // the table was not built for it
+      }
+      throw e;
+    }
+  }
+
+  private static IndexJoin joined(LogicalPlan plan) throws ReflectiveOperationException {
+    Expression compared = (Expression) get(plan, "asOfCondition");
+    Option<?> tolerance = (Option<?>) get(plan, "toleranceAssertion");
+    boolean isMore = compared instanceof GreaterThan || compared instanceof GreaterThanOrEqual;
+    boolean isLess = compared instanceof LessThan || compared instanceof LessThanOrEqual;
+    boolean isSorted = (Boolean) get(plan, "requiresSortMergeAsOfJoin"); // of a match condition
+    if (!isMore && !isLess || !isSorted || tolerance.isDefined()) {
+      return null;
+    }
+    LogicalPlan left = plan.children().head();
+    LogicalPlan right = plan.children().apply(1);
+    Expression first = compared.children().head();
+    Expression second = compared.children().apply(1);
+    boolean isAsWritten = first.references().subsetOf(left.outputSet());
+    Expression stream = isAsWritten ? first : second;
+    Expression table = isAsWritten ? second : first;
+    if (Types.isFloating(table.dataType())) {
+      return null; // whose NaN has no distance
+    }
+    boolean exact =
+        compared instanceof GreaterThanOrEqual || compared instanceof LessThanOrEqual;
+    Expression condition = AsOf.call(stream, table, isMore == isAsWritten, exact);
+    Option<?> more = (Option<?>) get(plan, "condition");
+    if (more.isDefined()) {
+      condition = new And((Expression) more.get(), condition);
+    }
+    JoinType kind = (JoinType) get(plan, "joinType");
+    Join join = new Join(left, right, kind, Option.apply(condition), JoinHint.NONE());
+    IndexJoin found = IndexJoin.of(join);
+    return found != null && found.tableIsRight && found.search().residual.isEmpty() ? found : null;
+  }
+
+  private static Object get(Object object, String name) throws ReflectiveOperationException {
+    return object.getClass().getMethod(name).invoke(object);
+  }
+}

@@ -1,0 +1,451 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.catalog.StoredScan;
+import bsjoin.jvm.files.ColumnType;
+import bsjoin.jvm.files.KeyTypes;
+import bsjoin.jvm.files.LiveVersion;
+import bsjoin.jvm.files.Manifest;
+import bsjoin.jvm.files.StoredVersion;
+import bsjoin.jvm.files.TableIdentity;
+import bsjoin.jvm.lookup.Finder;
+import bsjoin.jvm.lookup.JoinKind;
+import bsjoin.jvm.lookup.KeyFinder;
+import bsjoin.jvm.lookup.Lookup;
+import bsjoin.jvm.spark.Scala;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.util.package$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StructField;
+
+/**
+ * An optimized join that the index of a stored table answers: all key columns of the table are
+ * equal to expressions of the other side, and nothing but selections and filters is above the table.
+ * What else the join or the table's side demands of a pair of rows is its {@link #residual}.
+ */
+public final class IndexJoin {
+  final JoinType type;
+  final boolean tableIsRight;
+  final StoredScan scan;
+  final LogicalPlan stream;
+  final Manifest manifest; // of the version that is joined; if it follows others, of the first one
+  final boolean follows; // the table's versions, in real-time mode
+  final StoredVersion stored; // the same, for the tasks
+
+  /** The columns that the table's scan reads, by their name in the table. */
+  final Map<ExprId, String> columns = new LinkedHashMap<>(); // the order is that of the scan
+
+  /** The columns of the table's side, as expressions of the scan's. */
+  final Map<ExprId, Expression> values = new HashMap<>();
+
+  /** The sides of the equalities that are the stream's, in the order of the table's keys. */
+  final List<Expression> given = new ArrayList<>();
+
+  /** The same as the index has them, see {@link KeyTypes}. */
+  final List<Expression> keys = new ArrayList<>();
+
+  /** The other conditions on a pair of rows, of the stream's and the scan's columns. */
+  final List<Expression> residual = new ArrayList<>();
+
+  /** See {@link Lookup#label}. */
+  String label;
+
+  /** The columns of the table's side. */
+  final List<Attribute> brought;
+
+  private JoinKind kind;
+  private Search search;
+
+  private IndexJoin(
+      JoinType type, boolean tableIsRight, LogicalPlan stream, List<Attribute> brought,
+      StoredScan scan) {
+    this.type = type;
+    kind = JoinKind.of(type, tableIsRight);
+    this.tableIsRight = tableIsRight;
+    this.stream = stream;
+    this.brought = brought;
+    this.scan = scan;
+    manifest = scan.manifest;
+    follows = scan.live && !scan.table.pinned;
+    TableIdentity table = scan.table.table().identity;
+    stored =
+        follows
+            ? new LiveVersion(table, manifest, scan.expected(), isUnique())
+            : new StoredVersion(table, manifest);
+  }
+
+  /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
+  static IndexJoin of(Generate call, JoinType type, StoredScan scan) {
+    List<Attribute> brought = Scala.list(call.generatorOutput());
+    IndexJoin found = new IndexJoin(type, true, call.child(), brought, scan);
+    StructField[] fields = scan.columns.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Attribute column = brought.get(i);
+      found.columns.put(column.exprId(), fields[i].name());
+      found.values.put(column.exprId(), column);
+    }
+    return found;
+  }
+
+  /** Search by these keys; false if one has a type that the index does not compare. */
+  boolean findBy(List<Expression> all) {
+    for (Expression key : all) {
+      given.add(key);
+      keys.add(KeyTypes.searched(key, manifest.keyTypes.get(keys.size())));
+    }
+    return !keys.contains(null);
+  }
+
+  void findBy(Search found) {
+    search = found;
+  }
+
+  /** A join as one that the index answers; null if it does not. */
+  static IndexJoin of(Join join) {
+    if (join.condition().isEmpty()) {
+      return null;
+    }
+    StoredScan right = scan(join.right());
+    StoredScan left = scan(join.left());
+    if (right != null && left != null && rows(left.manifest) > rows(right.manifest)) {
+      IndexJoin found = of(join, false, left); // the larger table is the one that is not read
+      return found == null ? of(join, true, right) : found;
+    }
+    IndexJoin found = right == null ? null : of(join, true, right);
+    return found == null && left != null ? of(join, false, left) : found;
+  }
+
+  private static IndexJoin of(Join join, boolean tableIsRight, StoredScan scan) {
+    JoinKind kind = JoinKind.of(join.joinType(), tableIsRight);
+    if (kind == null || !Hints.allow(join, tableIsRight) || !isReadable(scan)) {
+      return null;
+    }
+    LogicalPlan table = tableIsRight ? join.right() : join.left();
+    LogicalPlan stream = tableIsRight ? join.left() : join.right();
+    List<Attribute> brought = Scala.list(table.output());
+    IndexJoin found = new IndexJoin(join.joinType(), tableIsRight, stream, brought, scan);
+    if (!found.readTable(table, found.values) || !found.readCondition(join.condition().get())) {
+      return null;
+    }
+    found.search = found.found();
+    return found.search == null ? null : found;
+  }
+
+  /** The scan that a side of a join is of, with nothing but selections and filters above it. */
+  private static StoredScan scan(LogicalPlan side) {
+    LogicalPlan at = side;
+    while (at instanceof Project || at instanceof Filter) {
+      at = at instanceof Project ? ((Project) at).child() : ((Filter) at).child();
+    }
+    if (!(at instanceof DataSourceV2ScanRelation)) {
+      return null;
+    }
+    Object scan = ((DataSourceV2ScanRelation) at).scan();
+    return scan instanceof StoredScan ? (StoredScan) scan : null;
+  }
+
+  private static long rows(Manifest manifest) {
+    return Arrays.stream(manifest.segments).mapToLong(segment -> segment.rows).sum();
+  }
+
+  private static boolean isReadable(StoredScan scan) {
+    for (StructField field : scan.columns.fields()) {
+      if (ColumnType.of(field.dataType()) == null) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  JoinKind kind() {
+    return kind;
+  }
+
+  /** Whether the key is one integer, which is searched as a long. */
+  boolean isInteger() {
+    return manifest.keyTypes.size() == 1 && manifest.keyTypes.get(0) instanceof IntegralType;
+  }
+
+  /** Whether an expression has columns of the stream, and no others. */
+  boolean isOfStream(Expression expression) {
+    AttributeSet references = expression.references();
+    return references.nonEmpty() && references.subsetOf(stream.outputSet());
+  }
+
+  /** The name of the table's column that an expression is; null if it is none. */
+  String column(Expression expression) {
+    return expression instanceof AttributeReference
+        ? columns.get(((AttributeReference) expression).exprId())
+        : null;
+  }
+
+  /** Read the table's side: what its columns are, and which rows it leaves out. */
+  private boolean readTable(LogicalPlan side, Map<ExprId, Expression> made) {
+    if (side instanceof DataSourceV2ScanRelation) {
+      for (Attribute column : Scala.list(side.output())) {
+        columns.put(column.exprId(), column.name());
+        made.put(column.exprId(), column);
+      }
+      return true;
+    }
+    if (side instanceof Filter) {
+      Filter filter = (Filter) side;
+      if (!readTable(filter.child(), made)) {
+        return false;
+      }
+      for (Expression one : conjuncts(filter.condition(), new ArrayList<>())) {
+        // Spark adds these to read less: they drop only rows that match nothing.
+        if (!(one instanceof BloomFilterMightContain) && !demand(substituted(one, made))) {
+          return false;
+        }
+      }
+      return true;
+    }
+    Map<ExprId, Expression> below = new HashMap<>();
+    if (!readTable(((Project) side).child(), below)) {
+      return false;
+    }
+    for (NamedExpression named : Scala.list(((Project) side).projectList())) {
+      Expression value = named instanceof Alias ? ((Alias) named).child() : (Expression) named;
+      if (!isPlain(value)) {
+        return false;
+      }
+      made.put(named.exprId(), substituted(value, below));
+    }
+    return true;
+  }
+
+  private boolean readCondition(Expression whole) {
+    Expression[] found = new Expression[manifest.keyNames.size()];
+    Expression[] sides = new Expression[found.length];
+    boolean nullAware = kind == JoinKind.ANTI && nullAware(whole) != null;
+    Expression condition = nullAware ? nullAware(whole) : whole;
+    for (Expression one : conjuncts(condition, new ArrayList<>())) {
+      int number = key(one, found, sides);
+      if (number == -1 && !demand(substituted(one, values))) {
+        return false;
+      }
+    }
+    for (Expression key : found) {
+      if (key == null) {
+        return false;
+      }
+      keys.add(key);
+    }
+    given.addAll(Arrays.asList(sides));
+    // A key that is found is not null.
+    boolean areKnown =
+        residual.removeIf(
+            one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
+    return !nullAware || (areKnown || !mayHaveNullKeys()) && isNullAware();
+  }
+
+  /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
+  private static EqualTo nullAware(Expression condition) {
+    if (!(condition instanceof Or)) {
+      return null;
+    }
+    Expression equal = ((Or) condition).left();
+    Expression isNull = ((Or) condition).right();
+    return equal instanceof EqualTo
+            && isNull instanceof IsNull
+            && ((IsNull) isNull).child().semanticEquals(equal)
+        ? (EqualTo) equal
+        : null;
+  }
+
+  /**
+   * Make it a join by NOT IN, if that can be answered: a null on the stream's side is dropped unless
+   * no row is on the table's, which is known where that has no filter.
+   */
+  private boolean isNullAware() {
+    kind = JoinKind.NULL_AWARE_ANTI;
+    Expression key = keys.get(0);
+    boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
+    boolean hasRows = residual.isEmpty() && manifest.segments.length > 0 && !follows;
+    return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
+  }
+
+  /** Which key column a condition is the equality of, whose other side is added; -1 for none. */
+  private int key(Expression condition, Expression[] found, Expression[] sides) {
+    Expression left;
+    Expression right;
+    if (condition instanceof EqualTo) {
+      left = ((EqualTo) condition).left();
+      right = ((EqualTo) condition).right();
+    } else if (condition instanceof EqualNullSafe) {
+      left = ((EqualNullSafe) condition).left();
+      right = ((EqualNullSafe) condition).right();
+    } else {
+      return -1;
+    }
+    boolean isLeft = isOfStream(left);
+    Expression given = isLeft ? left : right;
+    if (!isOfStream(given) || !isPlain(given)) {
+      return -1;
+    }
+    if (condition instanceof EqualNullSafe && given.nullable() && mayHaveNullKeys()) {
+      return -1; // the rows with null keys are not in the index
+    }
+    Expression stored = substituted(isLeft ? right : left, values);
+    int number = keyNumber(KeyTypes.column(stored));
+    if (number < 0 || found[number] != null) {
+      return -1;
+    }
+    found[number] = KeyTypes.searched(given, stored, manifest.keyTypes.get(number));
+    sides[number] = given;
+    return found[number] == null ? -1 : number;
+  }
+
+  private int keyNumber(Expression column) {
+    return manifest.keyNames.indexOf(column(column));
+  }
+
+  /** Whether a row of the table may have a null key: such rows are not in the index. */
+  private boolean mayHaveNullKeys() {
+    return follows || manifest.mayHaveNullKeys();
+  }
+
+  /** Whether the index has all rows of a key; one for ranges lacks those without a point. */
+  private boolean hasAllRowsOfKeys() {
+    return manifest.rangeColumns == 0 || !mayHaveNullKeys();
+  }
+
+  /** Whether the join relies on keys of which no version may have several rows. */
+  private boolean isUnique() {
+    boolean bringsRows = kind == JoinKind.INNER || kind == JoinKind.OUTER;
+    return manifest.unique && manifest.rangeColumns == 0 && bringsRows;
+  }
+
+  /** How many rows a key has at most. */
+  int longestRun() {
+    return !follows ? manifest.longestRun : isUnique() ? 1 : Integer.MAX_VALUE;
+  }
+
+  private boolean demand(Expression condition) {
+    if (!isPlain(condition)) {
+      return false;
+    }
+    residual.add(condition);
+    return true;
+  }
+
+  /** Whether it does not matter when and how often an expression is evaluated. */
+  static boolean isPlain(Expression expression) {
+    return expression.deterministic() && !SubqueryExpression.hasSubquery(expression);
+  }
+
+  /** How the rows are found; null if the index does not have all that match. */
+  private Search found() {
+    if (AsOfCondition.isIn(this)) {
+      return AsOfCondition.of(this);
+    }
+    // A bound that no row meets is a null argument, which NOT IN would take for a null key.
+    boolean byRange = manifest.hasRangeCodes() && kind != JoinKind.NULL_AWARE_ANTI;
+    Search found = byRange ? Ranges.of(this) : null;
+    boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
+    return found == null && !keys.isEmpty() && hasAll
+        ? new Search(new KeyFinder(searched()), Collections.emptyList(), residual)
+        : found;
+  }
+
+  /** Whether a condition is that the point is not null: in the index it never is. */
+  boolean isPointKnown(Expression condition) {
+    return condition instanceof IsNotNull && manifest.rangeColumns > 0
+        && manifest.rangeNames.get(0).equals(column(((IsNotNull) condition).child()));
+  }
+
+  Search search() {
+    return search;
+  }
+
+  private static List<Expression> conjuncts(Expression condition, List<Expression> found) {
+    if (condition instanceof And) {
+      conjuncts(((And) condition).left(), found);
+      conjuncts(((And) condition).right(), found);
+    } else {
+      found.add(condition);
+    }
+    return found;
+  }
+
+  /** An expression with others in the place of attributes. */
+  static Expression substituted(Expression expression, Map<ExprId, Expression> by) {
+    if (expression instanceof AttributeReference) {
+      Expression other = by.get(((AttributeReference) expression).exprId());
+      return other == null ? expression : other;
+    }
+    return expression.children().isEmpty()
+        ? expression
+        : expression.mapChildren(Scala.function(child -> substituted(child, by)));
+  }
+
+  /** What the operator does that joins by a search. */
+  Lookup lookup(Search search, int kept) {
+    String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
+    String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
+    String description =
+        "[" + scan.table.label + " version " + manifest.version
+            + (follows ? " on] " : "] ") + type + ", keys " + given + ranges + demands;
+    Set<String> on = new LinkedHashSet<>();
+    given.forEach(key -> on.add(named(key)));
+    for (Expression one : search.answered) {
+      for (Attribute column : Scala.list(one.references().toSeq())) {
+        if (stream.outputSet().contains(column)) {
+          on.add(column.name());
+        }
+      }
+    }
+    return new Lookup(
+        kind(), tableIsRight, search.finder, kept, manifest.compared.length,
+        search.arguments.size(), description,
+        Arrays.stream(manifest.segments).mapToLong(one -> one.file(-1).size()).sum(), label,
+        scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
+  }
+
+  /** The rows that its finder searches. */
+  Finder.Searched searched() {
+    return new Finder.Searched(stored, isInteger(), manifest.compared, longestRun());
+  }
+
+  private static String named(Expression key) {
+    return key instanceof Attribute
+        ? ((Attribute) key).name()
+        : package$.MODULE$.toPrettySQL(key, false);
+  }
+
+  private static String conjunction(List<Expression> conditions) {
+    return conditions.stream().map(Expression::toString).collect(Collectors.joining(" AND "));
+  }
+}

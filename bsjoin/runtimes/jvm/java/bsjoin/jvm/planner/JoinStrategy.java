@@ -1,0 +1,237 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.lookup.Columns;
+import bsjoin.jvm.lookup.FoundRow;
+import bsjoin.jvm.lookup.JoinKind;
+import bsjoin.jvm.lookup.LookupExec;
+import bsjoin.jvm.lookup.Read;
+import bsjoin.jvm.lookup.RealTimeLookup;
+import bsjoin.jvm.spark.Scala;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.KnownNullable;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** Plans the joins that the index of a stored table answers; Spark's own strategies plan the rest. */
+public final class JoinStrategy extends SparkStrategy {
+  @Override
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    SparkPlan call = call(plan);
+    if (call != null) {
+      return Scala.seq(call);
+    }
+    boolean isJoin = plan instanceof Join || AsOfOfSpark.is(plan);
+    if (!isJoin || !Planner.isOn()) {
+      return Scala.seq();
+    }
+    try {
+      IndexJoin join =
+          plan instanceof Join ? IndexJoin.of((Join) plan) : AsOfOfSpark.of(plan);
+      return join == null ? Scala.seq() : Scala.seq(new Planned(join, null).plan());
+    } catch (LinkageError e) {
+      Linkage.failed(String.valueOf(e));
+      return Scala.seq();
+    }
+  }
+
+  /**
+   * A call of bsjoin.join, with the filters and the selection above it: Spark takes no columns away
+   * from a generator, and those that nobody uses are not read. Null for any other plan.
+   */
+  private SparkPlan call(LogicalPlan plan) {
+    if (!(plan instanceof Project)) {
+      return call(plan, null);
+    }
+    Project selection = (Project) plan;
+    SparkPlan child = call(selection.child(), selection.references());
+    return child == null ? null : new ProjectExec(selection.projectList(), child);
+  }
+
+  private SparkPlan call(LogicalPlan plan, AttributeSet used) {
+    if (plan instanceof Filter && used != null) {
+      Filter filter = (Filter) plan;
+      SparkPlan child = call(filter.child(), used.$plus$plus(filter.references()));
+      return child == null ? null : new FilterExec(filter.condition(), child);
+    }
+    IndexJoin join = plan instanceof Generate ? Matches.join((Generate) plan) : null;
+    return join == null ? null : new Planned(join, used).plan((Generate) plan);
+  }
+
+  /** One join. */
+  private final class Planned {
+    private final IndexJoin join;
+    private final Search search;
+    private final List<Attribute> stream;
+    private final List<Alias> computed = new ArrayList<>(); // of the stream, for the look-up
+    private final Map<ExprId, Expression> reads = new HashMap<>(); // the scan's columns
+    private final AttributeSet used; // what is above uses no other columns; null: all
+
+    Planned(IndexJoin join, AttributeSet used) {
+      this.join = join;
+      this.used = used;
+      search = join.search();
+      computed.addAll(search.computed);
+      stream = Scala.list(join.stream.output());
+      readColumns();
+    }
+
+    private void readColumns() {
+      List<String> names = new ArrayList<>(join.columns.values());
+      Columns columns = new Columns(join.stored, join.manifest, names);
+      boolean mayMiss = join.kind() == JoinKind.OUTER;
+      StructField[] fields = join.scan.columns.fields();
+      join.columns.forEach(
+          (id, name) -> {
+            int place = join.manifest.place(name);
+            StructField field = fields[join.scan.columns.fieldIndex(name)];
+            boolean mayCome = join.follows && field.nullable();
+            boolean hasNulls = place < 0 || mayCome || join.manifest.isNullable(place);
+            reads.put(
+                id,
+                new Read(
+                    columns,
+                    names.indexOf(name),
+                    name,
+                    field.dataType(),
+                    hasNulls,
+                    mayMiss,
+                    new FoundRow()));
+          });
+    }
+
+    /** The same as {@link #plan()}, with the columns that a call of bsjoin.join has to bring. */
+    SparkPlan plan(Generate call) {
+      SparkPlan found = plan();
+      boolean isEnough = used != null || call.unrequiredChildIndex().isEmpty();
+      return isEnough ? found : new ProjectExec(Scala.seq(Scala.list(call.output())), found);
+    }
+
+    SparkPlan plan() {
+      List<Expression> arguments = arguments();
+      SparkPlan child = planLater(join.stream);
+      if (!computed.isEmpty()) {
+        List<NamedExpression> columns = new ArrayList<>(stream);
+        columns.addAll(computed);
+        child = new ProjectExec(Scala.seq(columns), child);
+      }
+      List<Expression> condition = new ArrayList<>();
+      search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
+      LookupExec planned =
+          new LookupExec(
+              join.lookup(search, stream.size()),
+              Scala.seq(arguments),
+              Scala.seq(condition),
+              Scala.seq(columns()),
+              child);
+      return join.scan.live ? RealTimeLookup.of(planned, child) : planned;
+    }
+
+    private List<Expression> arguments() {
+      List<Expression> keys = new ArrayList<>();
+      for (Expression key : join.keys) {
+        keys.add(join.isInteger() || isCheap(key) ? key : computed(key));
+      }
+      List<Expression> all = new ArrayList<>();
+      if (join.isInteger()) {
+        all.add(keys.get(0));
+        all.addAll(search.arguments);
+        return all;
+      }
+      all.add(keys.isEmpty() ? new Literal(0L, DataTypes.LongType) : hash(keys));
+      for (int i = 0; i < join.manifest.compared.length; i++) {
+        boolean isHashed = join.manifest.compared[i] instanceof LongType;
+        Expression key = keys.get(i);
+        all.add(isHashed ? hash(Collections.singletonList(key)) : key);
+      }
+      all.addAll(search.arguments);
+      for (Expression key : keys) {
+        if (key.nullable()) {
+          all.add(key);
+        }
+      }
+      return all;
+    }
+
+    private Expression hash(List<Expression> values) {
+      return new XxHash64(Scala.seq(values));
+    }
+
+    /** Whether it costs nothing to evaluate an expression again. */
+    private boolean isCheap(Expression key) {
+      return key instanceof Attribute
+          || key instanceof Cast
+              && ((Cast) key).child() instanceof Attribute
+              && !(((Cast) key).child().dataType() instanceof StringType);
+    }
+
+    /** A key as a column of the child: it is used more than once. */
+    private Expression computed(Expression key) {
+      Alias named = alias(key, "bsjoin_key", NamedExpression.newExprId());
+      computed.add(named);
+      return named.toAttribute();
+    }
+
+    /** What the table's side brings. */
+    private List<NamedExpression> columns() {
+      List<NamedExpression> found = new ArrayList<>();
+      Expression isThere =
+          new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
+      if (join.kind() == JoinKind.EXISTENCE) {
+        Attribute exists = ((ExistenceJoin) join.type).exists();
+        found.add(alias(isThere, exists.name(), exists.exprId()));
+      }
+      if (join.kind().isFilter()) {
+        return found;
+      }
+      for (Attribute column : join.brought) {
+        if (used != null && !used.contains(column)) {
+          continue;
+        }
+        Expression value = join.values.get(column.exprId());
+        Expression own = IndexJoin.substituted(value, reads);
+        if (join.kind() == JoinKind.OUTER && !(value instanceof AttributeReference)) {
+          own = new If(isThere, own, new Literal(null, own.dataType()));
+        }
+        // What keeps rows from one micro-batch to the next counts on this.
+        boolean isWider = column.nullable() && !own.nullable();
+        own = isWider ? new KnownNullable(own) : own;
+        found.add(alias(own, column.name(), column.exprId()));
+      }
+      return found;
+    }
+
+    private Alias alias(Expression value, String name, ExprId id) {
+      return new Alias(value, name, id, Scala.seq(), Option.empty(), Scala.seq());
+    }
+  }
+}

@@ -1,0 +1,160 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.catalog.StoredScan;
+import bsjoin.jvm.catalog.StoredTable;
+import bsjoin.jvm.files.Expected;
+import bsjoin.jvm.files.TableError;
+import bsjoin.jvm.lookup.KeyFinder;
+import bsjoin.jvm.spark.Function;
+import bsjoin.jvm.spark.Scala;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/**
+ * What {@code bsjoin.join} calls: the rows of a table that match a row of the stream, by the keys and
+ * the range condition of the call, as an array for {@code inline}. The planner answers it by {@link
+ * LookupExec}, and makes no array.
+ *
+ * <p>A join it is not, although it means one. Spark's optimizer moves to the table's side of a join
+ * what concerns its columns alone: filters with Python functions or subqueries, semi joins, limits.
+ * There the index answers nothing any more.
+ *
+ * <p>Its arguments are the keys of the stream, and the values that it is searched by: a point, or the
+ * ends of an interval. The last one is an error, so that Spark does not evaluate a call whose other
+ * arguments are constants. Its specification has the table ({@code path}, {@code epoch}, {@code
+ * version}, {@code staleness}, {@code python}), its keys ({@code on}) and range columns ({@code
+ * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
+ * ({@code fields}), the {@code search}, and the {@code label} of the join, if its figures are
+ * reported.
+ */
+public final class Matches extends Function<ArrayData> {
+  private final String spec;
+  private final JsonNode node;
+  private final StructType fields;
+
+  public Matches(String spec, JsonNode node, DataType... given) {
+    this(spec, node, (StructType) DataType.fromJson(node.path("fields").toString()), given);
+  }
+
+  private Matches(String spec, JsonNode node, StructType fields, DataType... given) {
+    super(spec, node, DataTypes.createArrayType(fields, false), given);
+    this.spec = spec;
+    this.node = node;
+    this.fields = fields;
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_matches";
+  }
+
+  /** The type of the array. The optimizer asks for it in the session that plans the query. */
+  @Override
+  public DataType resultType() {
+    Planner.install(); // here, as a view may come from another session
+    return super.resultType();
+  }
+
+  @Override
+  public BoundFunction bind(StructType types) {
+    return new Matches(
+        spec, node,
+        Arrays.stream(types.fields()).map(StructField::dataType).toArray(DataType[]::new));
+  }
+
+  @Override
+  public ArrayData produceResult(InternalRow arguments) {
+    throw TableError.of(
+        "WorkerEnvironmentError",
+        "this session has planned bsjoin.join without its index: set spark.bsjoin.runtime to python, "
+            + "and report the plan");
+  }
+
+  /**
+   * A call as a join that the index answers; null if the generator is another one.
+   *
+   * @throws IllegalStateException the version has other keys, range columns or columns
+   */
+  static IndexJoin join(Generate generate) {
+    Seq<Expression> array = ((Expression) generate.generator()).children();
+    Expression call = array.isEmpty() ? null : array.head();
+    boolean isCall =
+        call instanceof ApplyFunctionExpression
+            && ((ApplyFunctionExpression) call).function() instanceof Matches;
+    return isCall
+        ? ((Matches) ((ApplyFunctionExpression) call).function())
+            .join(generate, Scala.list(call.children()))
+        : null;
+  }
+
+  private IndexJoin join(Generate generate, List<Expression> arguments) {
+    StructType columns = new StructType();
+    for (int i = 0; i < fields.length(); i++) {
+      StructField field = fields.fields()[i];
+      String column = node.path("columns").path(i).asText();
+      columns = columns.add(column, field.dataType(), field.nullable());
+    }
+    StoredTable table = StoredTable.planned(node);
+    IndexJoin join = IndexJoin.of(generate, type(), StoredScan.unchecked(table, columns));
+    String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
+    new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
+        .check(join.manifest);
+    int keys = node.path("on").size();
+    if (!join.findBy(arguments.subList(0, keys))) {
+      throw new IllegalStateException("a key is not compared with the table's: " + arguments);
+    }
+    List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
+    JsonNode label = node.get("label");
+    join.label = label == null ? "" : label.toString();
+    join.findBy(
+        probes.isEmpty()
+            ? new Search(new KeyFinder(join.searched()), probes, Collections.emptyList())
+            : RangeLookup.of(join, node.path("search"), probes));
+    return join;
+  }
+
+  private JoinType type() {
+    switch (node.path("how").asText()) {
+      case "inner":
+        return Inner$.MODULE$;
+      case "left":
+        return LeftOuter$.MODULE$;
+      case "semi":
+        return LeftSemi$.MODULE$;
+      default:
+        return LeftAnti$.MODULE$;
+    }
+  }
+
+  // Spark plans equal calls of equal tables once.
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Matches
+        && spec.equals(((Matches) other).spec)
+        && Arrays.equals(inputTypes(), ((Matches) other).inputTypes());
+  }
+
+  @Override
+  public int hashCode() {
+    return spec.hashCode();
+  }
+}

@@ -1,0 +1,55 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.spark.Scala;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+
+/**
+ * Adds the {@link JoinStrategy} to sessions. The setting {@code spark.bsjoin.planner} switches it
+ * {@code on}, which is the default, or {@code off}: joins are then Spark's own, over a scan.
+ */
+public final class Planner {
+  private static final String SETTING = "spark.bsjoin.planner";
+
+  private Planner() {}
+
+  /** Let the active session, which plans a query with a stored table, join by the index. */
+  public static void install() {
+    try {
+      Option<SparkSession> active = SparkSession.getActiveSession();
+      if (active.isDefined()) {
+        install(active.get());
+      }
+    } catch (LinkageError | ClassCastException e) {
+      Linkage.failed(String.valueOf(e));
+    }
+  }
+
+  private static void install(SparkSession session) {
+    ExperimentalMethods methods = session.experimental();
+    if (has(methods)) {
+      return;
+    }
+    synchronized (methods) {
+      if (!has(methods)) {
+        List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
+        strategies.add(0, new JoinStrategy());
+        methods.extraStrategies_$eq(Scala.seq(strategies));
+      }
+    }
+  }
+
+  private static boolean has(ExperimentalMethods methods) {
+    return methods.extraStrategies().exists(Scala.function(one -> one instanceof JoinStrategy));
+  }
+
+  /** Whether the session that is planning wants it. */
+  static boolean isOn() {
+    return SQLConf.get().getConfString(SETTING, "on").equals("on") && Linkage.isWhole();
+  }
+}

@@ -1,0 +1,126 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.files.Types;
+import bsjoin.jvm.lookup.Bound;
+import bsjoin.jvm.lookup.RangeBound;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.types.DataType;
+
+/** A comparison of a range column of the table with a value of the stream's row. */
+public final class RangeCondition {
+  final Expression whole;
+  final RangeColumn column;
+  final int place; // among the table's range columns
+  final DataType codes; // the type that these are searched in
+  final Expression value; // of the stream
+  final boolean lower; // the column is above the value; else below it
+  final boolean strict;
+  final boolean orNull; // or the column is null
+  final boolean isApproximate; // the index finds more rows than match
+
+  private RangeCondition(
+      Expression whole, RangeColumn column, int place, DataType codes, Expression value,
+      boolean lower, boolean strict, boolean orNull, boolean isApproximate) {
+    this.whole = whole;
+    this.column = column;
+    this.place = place;
+    this.codes = codes;
+    this.value = value;
+    this.lower = lower;
+    this.strict = strict;
+    this.orNull = orNull;
+    this.isApproximate = isApproximate;
+  }
+
+  /** What a condition says of a range column: nothing, one bound, or, of an equality, two. */
+  static List<RangeCondition> of(Expression condition, IndexJoin join) {
+    Expression compared = condition;
+    Expression isNull = null;
+    if (condition instanceof Or) {
+      Expression left = ((Or) condition).left();
+      Expression right = ((Or) condition).right();
+      isNull = left instanceof IsNull ? left : right;
+      compared = left instanceof IsNull ? right : left;
+      if (!(isNull instanceof IsNull)) {
+        return Collections.emptyList();
+      }
+    }
+    boolean less = compared instanceof LessThan || compared instanceof LessThanOrEqual;
+    boolean more = compared instanceof GreaterThan || compared instanceof GreaterThanOrEqual;
+    boolean equal = compared instanceof EqualTo && isNull == null;
+    List<RangeCondition> found = new ArrayList<>();
+    for (int own = 0; own < 2 && (less || more || equal); own++) {
+      for (boolean lower : new boolean[] {true, false}) {
+        RangeCondition one =
+            equal || lower == (more == (own == 0))
+                ? of(condition, compared, own, lower, isNull, join)
+                : null;
+        if (one != null) {
+          found.add(one);
+        }
+      }
+    }
+    return found;
+  }
+
+  private static RangeCondition of(
+      Expression whole, Expression compared, int side, boolean lower, Expression isNull,
+      IndexJoin join) {
+    Expression own = compared.children().apply(side);
+    Expression value = compared.children().apply(1 - side);
+    boolean isValue = value.references().isEmpty() || join.isOfStream(value);
+    if (!isValue || !IndexJoin.isPlain(value)) {
+      return null;
+    }
+    // Where the column is null, another value decides: the index has such rows as those that end
+    // last.
+    boolean coalesced =
+        own instanceof Coalesce && own.children().size() == 2
+            && own.children().apply(1) instanceof Literal;
+    RangeColumn column = RangeColumn.of(coalesced ? own.children().head() : own);
+    String name = column == null ? null : join.column(column.column);
+    int place = name == null ? -1 : join.manifest.rangeNames.indexOf(name);
+    // Some casts and sums need a decimal's digits; times and dates have no type but their own.
+    if (place < 0 || !value.dataType().equals(column.type)) {
+      return null;
+    }
+    DataType codes = join.manifest.rangeTypes.get(place);
+    boolean floating = Types.isFloating(codes);
+    boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
+    if (floating != Types.isFloating(column.type) || floating && column.moved.signum() != 0
+        || isNull != null && !orNull) {
+      return null;
+    }
+    boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;
+    return new RangeCondition(
+        whole, column, place, codes, value, lower, strict, orNull || coalesced, coalesced);
+  }
+
+  /**
+   * The value as a bound of the codes.
+   *
+   * @param offset what is added to a code
+   * @param open where no code is great or small enough, the bound is the end of 64 bits
+   */
+  Bound bound(long offset, boolean open) {
+    BigDecimal moved = column.moved.negate();
+    RangeBound rule =
+        new RangeBound(
+            lower, !strict, moved, Types.scale(value.dataType()), Types.scale(codes), offset);
+    return new Bound(
+        value, rule.open(open).orNull(orNull && !isApproximate), Bound.isSafe(value));
+  }
+}

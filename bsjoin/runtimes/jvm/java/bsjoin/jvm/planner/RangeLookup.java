@@ -1,0 +1,195 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.files.Code;
+import bsjoin.jvm.files.Types;
+import bsjoin.jvm.lookup.Bound;
+import bsjoin.jvm.lookup.Finder;
+import bsjoin.jvm.lookup.NearestFinder;
+import bsjoin.jvm.lookup.RangeBound;
+import bsjoin.jvm.lookup.RangeFinder;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+
+/**
+ * Look-ups by the points or intervals that a table is sorted by: the rows of a key that are within
+ * bounds, or the nearest one of them.
+ *
+ * <p>Predicates of SQL ({@link Ranges}), calls of as_of ({@link AsOfCondition}) and the conditions of
+ * {@code bsjoin.join} (here) all become such bounds, and the finders know nothing else.
+ */
+public final class RangeLookup {
+  private RangeLookup() {}
+
+  /** The least and the greatest code of points or starts, and of ends, for which bounds hold: any. */
+  static long[] noLimits() {
+    return new long[] {Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE};
+  }
+
+  /** What a {@link RangeFinder} gets; of points or starts null is for any. */
+  static List<Expression> bounds(Expression lower, Expression upper, Expression last) {
+    return Arrays.asList(
+        lower == null ? literal(Long.MIN_VALUE) : lower,
+        upper == null ? literal(Long.MAX_VALUE) : upper,
+        last == null ? literal(0) : last);
+  }
+
+  /**
+   * The nearest row to a point.
+   *
+   * @param value the point
+   * @param direction {@code backward}, {@code forward} or {@code nearest}
+   * @param exact whether a row at the point itself counts
+   * @param tolerance how far away it may be: a double to doubles; null for any distance
+   */
+  static Search nearest(
+      IndexJoin join, Expression value, String direction, boolean exact, Number tolerance,
+      List<Expression> residual, List<Expression> answered) {
+    List<Alias> computed = new ArrayList<>();
+    Expression point = cheap(value, computed);
+    boolean floating = Types.isFloating(point.dataType());
+    Expression lower = null;
+    Expression upper = null;
+    Expression at = null;
+    if (tolerance != null) {
+      lower = new Bound(point, rule(join, point, true, true, negated(tolerance), 0).near(), true);
+      upper = new Bound(point, rule(join, point, false, true, tolerance, 0).near(), true);
+    }
+    int codes = codes(join);
+    int scale = Types.scale(point.dataType());
+    int finest = Math.max(codes, scale);
+    if (direction.equals("backward")) {
+      upper = bound(join, point, false, exact, BigDecimal.ZERO);
+    } else if (direction.equals("forward")) {
+      lower = bound(join, point, true, exact, BigDecimal.ZERO);
+    } else {
+      at = new Bound(point, new RangeBound(true, true, BigDecimal.ZERO, scale, finest, 0), true);
+      if (floating && upper == null) {
+        upper = literal(Code.of(Double.POSITIVE_INFINITY)); // NaN has no distance
+      }
+    }
+    long unit = BigInteger.TEN.pow(finest - codes).longValue();
+    Finder finder = new NearestFinder(join.searched(), direction, exact, floating, unit);
+    return new Search(finder, bounds(lower, upper, at), residual, answered, computed);
+  }
+
+  /** A value that is used several times. */
+  private static Expression cheap(Expression value, List<Alias> computed) {
+    boolean isCheap = Bound.isSafe(value) && !(value.dataType() instanceof DecimalType);
+    return isCheap || value instanceof AttributeReference ? value : Search.column(value, computed);
+  }
+
+  private static Number negated(Number width) {
+    return width instanceof BigDecimal
+        ? ((BigDecimal) width).negate()
+        : (Number) (-width.doubleValue());
+  }
+
+  /**
+   * A condition of {@code bsjoin.join}.
+   *
+   * @param how its {@code kind}: a {@code band} with the widths {@code before} and {@code after} and
+   *     the ends that are {@code closed}; an {@code asof} with {@code direction}, {@code exact} and
+   *     {@code tolerance}; else intervals, with their ends that are {@code closed}
+   * @param probes the values of the stream that the table is searched by
+   */
+  static Search of(IndexJoin join, JsonNode how, List<Expression> probes) {
+    Expression point = probes.get(0);
+    String closed = how.path("closed").asText();
+    List<Alias> computed = new ArrayList<>();
+    List<Expression> residual = Collections.emptyList();
+    List<Expression> arguments;
+    switch (how.path("kind").asText()) {
+      case "asof":
+        Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
+        return nearest(
+            join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
+            residual, probes);
+      case "band":
+        boolean left = closed.equals("both") || closed.equals("left");
+        boolean right = closed.equals("both") || closed.equals("right");
+        point = cheap(point, computed);
+        Expression lower = bound(join, point, true, left, width(how, "before", point));
+        Expression upper = bound(join, point, false, right, width(how, "after", point));
+        arguments = bounds(lower, upper, null);
+        break;
+      default:
+        arguments = intervals(join, closed, probes);
+    }
+    Finder finder = new RangeFinder(join.searched(), join.manifest.rangeColumns > 1, noLimits(), false);
+    return new Search(finder, arguments, residual, probes, computed);
+  }
+
+  /**
+   * The intervals that have a point in common with the stream's point, or interval.
+   *
+   * <p>The index has the end of an interval as its last point, or the code before if the end does
+   * not belong to it.
+   */
+  private static List<Expression> intervals(IndexJoin join, String closed, List<Expression> probes) {
+    boolean isPoint = probes.size() == 1;
+    boolean touching = closed.equals("both");
+    boolean closedRight = touching || closed.equals("right");
+    Expression start = probes.get(0);
+    Expression end = probes.get(probes.size() - 1);
+    boolean atEnd = touching || isPoint && closed.equals("left");
+    RangeBound until = rule(join, end, false, atEnd, BigDecimal.ZERO, 0);
+    Expression upper = new Bound(end, until.orNull(!isPoint), true);
+    boolean atStart = touching || isPoint && closedRight;
+    RangeBound from = rule(join, start, true, atStart, BigDecimal.ZERO, closedRight ? 0 : -1);
+    if (!isPoint) {
+      // An interval of the stream that is empty has no point in common with any.
+      Expression empty =
+          touching ? new GreaterThan(start, end) : new GreaterThanOrEqual(start, end);
+      if (!touching && !closed.equals("left")) {
+        empty = new Or(empty, new IsNull(bound(join, start, true, false, BigDecimal.ZERO)));
+      }
+      upper = new If(empty, new Literal(null, DataTypes.LongType), upper);
+    }
+    return bounds(null, upper, new Bound(start, from, true));
+  }
+
+  private static Bound bound(
+      IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved) {
+    return new Bound(value, rule(join, value, lower, inclusive, moved, 0), true);
+  }
+
+  private static RangeBound rule(
+      IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved,
+      long offset) {
+    int scale = Types.scale(value.dataType());
+    return new RangeBound(lower, inclusive, moved, scale, codes(join), offset);
+  }
+
+  /** A width in units of the point's last digit; the bits of a double. */
+  private static Number width(JsonNode how, String name, Expression point) {
+    return Types.isFloating(point.dataType())
+        ? (Number) Double.longBitsToDouble(how.path(name).asLong())
+        : new BigDecimal(how.path(name).asText())
+            .scaleByPowerOfTen(-Types.scale(point.dataType()));
+  }
+
+  /** Digits after the point of the codes. */
+  private static int codes(IndexJoin join) {
+    return Types.scale(join.manifest.rangeTypes.get(0));
+  }
+
+  static Literal literal(long value) {
+    return new Literal(value, DataTypes.LongType);
+  }
+}

@@ -1,0 +1,51 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.lookup.Finder;
+import bsjoin.jvm.spark.Scala;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import scala.Option;
+
+/** How the rows of a table that match a row of the stream are found. */
+public final class Search {
+  /** What finds them. */
+  final Finder finder;
+
+  /** What its {@code first} gets after the search value: expressions of the stream's columns. */
+  final List<Expression> arguments;
+
+  /** What it does not answer, of the stream's and the table's columns; checked for each row. */
+  final List<Expression> residual;
+
+  /** What the range index answers, for people. */
+  final List<Expression> answered;
+
+  /** Columns of the stream that are computed for the arguments and the residual conditions. */
+  final List<Alias> computed;
+
+  Search(Finder finder, List<Expression> arguments, List<Expression> residual) {
+    this(finder, arguments, residual, Collections.emptyList(), Collections.emptyList());
+  }
+
+  Search(
+      Finder finder, List<Expression> arguments, List<Expression> residual,
+      List<Expression> answered, List<Alias> computed) {
+    this.finder = finder;
+    this.arguments = arguments;
+    this.residual = residual;
+    this.answered = answered;
+    this.computed = computed;
+  }
+
+  /** A value as a column that is computed. */
+  static Expression column(Expression value, List<Alias> computed) {
+    ExprId id = NamedExpression.newExprId();
+    Alias column = new Alias(value, "bsjoin_point", id, Scala.seq(), Option.empty(), Scala.seq());
+    computed.add(column);
+    return column.toAttribute();
+  }
+}
