@@ -12,7 +12,7 @@ PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-r
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
 
-demo: ## Run the example on flight data
+demo: ## Join a year of flights beside Spark's own join, and draw what it costs
 	$(IN_ENV) --extra examples --java python examples/flights.py $(ARGS)
 
 test: ## Run the tests

