@@ -10,6 +10,7 @@ import pytest
 from oracle import settings
 from plain_joins import executed_plan
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import BatchTable
 
@@ -57,3 +58,29 @@ def test_a_long_chain_with_many_matches_is_planned(spark: SparkSession, tmp_path
     table = built(spark, tmp_path / "table", rows_of_key=2)
     plan = executed_plan(chain(spark, table, joins=30))
     assert plan.count("BsjoinLookup") == 30
+
+
+@pytest.mark.parametrize("above", [["id", "v"], ["id + v AS sum"], ["count(v)"]])
+def test_columns_that_nobody_uses_are_not_read(
+    spark: SparkSession, tmp_path: Path, above: list[str]
+) -> None:
+    """A key of the table, which is the stream's, costs a read from memory for each row."""
+    joined = spark.range(10).join(
+        built(spark, tmp_path / "table", rows_of_key=1).to_df(spark), F.col("id") == F.col("k")
+    )
+    plan: Any = joined.where("v >= 0").selectExpr(*above)._jdf.queryExecution().executedPlan()
+    (lookup,) = found(plan, "BsjoinLookup")
+    brought = [column.split("#")[0] for column in str(lookup.output().mkString(" ")).split()]
+    assert brought == ["id", "v"]
+
+
+def found(plan: Any, name: str) -> list[Any]:
+    """The operators of a plan that have a name, its stages included."""
+    below = plan.executedPlan() if plan.nodeName() == "AdaptiveSparkPlan" else None
+    children = (
+        [below]
+        if below is not None
+        else [plan.children().apply(i) for i in range(plan.children().size())]
+    )
+    here = [plan] if plan.nodeName() == name else []
+    return here + [one for child in children for one in found(child, name)]

@@ -46,45 +46,39 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    SparkPlan call = call(plan);
-    if (call != null) {
-      return Scala.seq(call);
-    }
-    boolean isJoin = plan instanceof Join || AsOfOfSpark.is(plan);
-    if (!isJoin || !Planner.isOn()) {
-      return Scala.seq();
-    }
     try {
-      IndexJoin join =
-          plan instanceof Join ? IndexJoin.of((Join) plan) : AsOfOfSpark.of(plan);
-      return join == null ? Scala.seq() : Scala.seq(new Planned(join, null).plan());
+      SparkPlan found = plan(plan);
+      return found == null ? Scala.seq() : Scala.seq(found);
     } catch (LinkageError e) {
       Linkage.failed(String.valueOf(e));
       return Scala.seq();
     }
   }
 
-  /**
-   * A call of bsjoin.join, with the filters and the selection above it: Spark takes no columns away
-   * from a generator, and those that nobody uses are not read. Null for any other plan.
-   */
-  private SparkPlan call(LogicalPlan plan) {
-    if (!(plan instanceof Project)) {
-      return call(plan, null);
+  /** A join, with the filters and the selection above it: columns that nobody uses are not read. */
+  private SparkPlan plan(LogicalPlan plan) {
+    if (!(plan instanceof Project selection)) {
+      return plan(plan, null);
     }
-    Project selection = (Project) plan;
-    SparkPlan child = call(selection.child(), selection.references());
+    SparkPlan child = plan(selection.child(), selection.references());
     return child == null ? null : new ProjectExec(selection.projectList(), child);
   }
 
-  private SparkPlan call(LogicalPlan plan, AttributeSet used) {
-    if (plan instanceof Filter && used != null) {
-      Filter filter = (Filter) plan;
-      SparkPlan child = call(filter.child(), used.$plus$plus(filter.references()));
+  /** A join, with the filters above it; null for any other plan. */
+  private SparkPlan plan(LogicalPlan plan, AttributeSet used) {
+    if (plan instanceof Filter filter && used != null) {
+      SparkPlan child = plan(filter.child(), used.$plus$plus(filter.references()));
       return child == null ? null : new FilterExec(filter.condition(), child);
     }
-    IndexJoin join = plan instanceof Generate ? Matches.join((Generate) plan) : null;
-    return join == null ? null : new Planned(join, used).plan((Generate) plan);
+    if (plan instanceof Generate call) {
+      IndexJoin join = Matches.join(call);
+      return join == null ? null : new Planned(join, used).plan(call);
+    }
+    if (!(plan instanceof Join || AsOfOfSpark.is(plan)) || !Planner.isOn()) {
+      return null;
+    }
+    IndexJoin join = plan instanceof Join its ? IndexJoin.of(its) : AsOfOfSpark.of(plan);
+    return join == null ? null : new Planned(join, used).plan();
   }
 
   /** One join. */
