@@ -19,7 +19,6 @@ import pytest
 
 from benchmarks.harness.commands import UsageError, main, selected
 from benchmarks.harness.outcome import Benchmark
-from benchmarks.harness.records import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,15 +59,7 @@ def run(context):
     finally:
         (context.data / "tidy").touch()
 """
-PID = """
-import os
-import shutil
-from benchmarks.harness.outcome import Outcome
-
-def run(context):
-    return Outcome(measured=os.getpid())
-"""
-MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW, "pid": PID}
+MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW}
 
 
 def entry(name: str, group: Any = "engine", run: str | None = None) -> Benchmark:
@@ -118,11 +109,6 @@ def test_a_word_that_names_nothing_is_refused() -> None:
         selected(CATALOGUE, ["quiet-lst"])
 
 
-def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(CATALOGUE, []) == 2
-    assert "Exit status" in capsys.readouterr().err
-
-
 def test_one_that_crashes_loses_only_itself(
     out: Path, carry_out: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,21 +141,6 @@ def test_one_that_crashes_loses_only_itself(
     assert "3 figures, 1 MISSED" in printed
     assert "FAILED: AssertionError" in printed
     assert "4 benchmarks; quick about 8.0 s in all" in printed
-
-
-def test_each_runs_in_a_process_of_its_own(out: Path) -> None:
-    listed = [entry(name) for name in ("pid-1", "pid-2")]
-    assert main(listed, ["all", "--out", str(out)]) == 0
-    assert len({record(out, one.name)["measured"] for one in listed} | {os.getpid()}) == 3
-
-
-def test_a_failed_run_leaves_no_figures_of_an_earlier_one(
-    out: Path, carry_out: Callable[..., int]
-) -> None:
-    assert carry_out("run", "quiet-last") == 0
-    (out.parent / "faked_quiet.py").write_text(BROKEN)
-    assert carry_out("run", "quiet-last", "--again") == 1
-    assert record(out, "quiet-last")["figures"] == []
 
 
 def test_another_size_seed_or_commit_is_another_run(
@@ -263,37 +234,3 @@ def test_a_run_that_is_killed_leaves_nothing_running(out: Path) -> None:
     while is_running(number) and time.monotonic() < until:
         time.sleep(0.05)
     assert not is_running(number)
-
-
-def test_the_report_gets_records_in_order(
-    out: Path, carry_out: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert carry_out("report") == 2, "there is nothing to report"
-    carry_out("run", "quiet-*")
-    got: list[Any] = []
-
-    def write(records: list[Record], file: Path, out: Path) -> Path:
-        got.append((records, file))
-        return file
-
-    monkeypatch.setattr("benchmarks.report.page.write", write)
-    assert carry_out("report", "--quick") == 0
-    ((records, file),) = got
-    assert [one.name for one in records] == ["quiet-first", "quiet-last"]
-    assert records[0].command.startswith("python -m benchmarks run quiet-first --quick --seed")
-    assert file == out / "report-quick.html"
-
-
-@pytest.mark.parametrize(("current", "status"), [(True, 0), (False, 1)])
-def test_the_summary_says_whether_it_is_up_to_date(
-    out: Path,
-    carry_out: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    current: bool,
-    status: int,
-) -> None:
-    carry_out("run", "quiet-last")
-    update = lambda records, readme, check: current  # noqa: E731
-    monkeypatch.setattr("benchmarks.report.summary.update", update)
-    assert carry_out("summary", "--check") == status
-    assert carry_out("summary") == 0

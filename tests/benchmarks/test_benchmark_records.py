@@ -15,15 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.harness.machine import commit, machine, versions
+from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Figure, Outcome, Table
 from benchmarks.harness.records import (
     Record,
     RecordError,
     plain,
     read,
-    read_all,
-    repeats,
     store,
     write,
     written,
@@ -52,24 +50,6 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert found.figures == [figures[0], replace(figures[1], spread=None)]
     assert found.tables[0].rows == [["ours", 1.5], ["theirs", None]]
     assert (found.when, found.measured, found.title) == (stored.when, [0, 1], "A title")
-
-
-def test_a_record_says_where_it_was_measured() -> None:
-    found = record()
-    assert found.versions == versions()
-    assert "pyspark" in found.versions
-    assert found.machine["cores"] >= 1
-    assert set(machine()) == {"cores", "memory_gb", "machine", "cpu", "python", "java"}
-
-
-def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'a / b' is inf"):
-        store(ENTRY, tmp_path, Outcome([Figure("a / b", math.inf)]), **RUN)
-
-
-def test_numbers_of_numpy_become_plain_ones() -> None:
-    found = plain({1.04: np.float64(2.5), ("a", 1): np.arange(2), "x": (math.nan, Path("p"))})
-    assert found == {"1.04": 2.5, "('a', 1)": [0, 1], "x": [None, "p"]}
 
 
 @given(
@@ -108,51 +88,6 @@ def test_a_file_that_is_no_record_is_refused_and_written_again(tmp_path: Path, t
     with pytest.raises(RecordError, match=r"one\.json holds no record .* run the benchmark again"):
         read(file)
     assert written(tmp_path, True, "one") is None
-
-
-def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "one.json"
-    write(file, {**plain(record()), "schema": 1})
-    with pytest.raises(RecordError, match=r"schema.*remove it, and run the benchmark again"):
-        read(file)
-
-
-def test_a_baseline_is_a_record_a_list_or_a_folder(tmp_path: Path) -> None:
-    one, other = record(), record(name="other")
-    write(tmp_path / "results" / "one.json", one)
-    write(tmp_path / "results" / "other.json", other)
-    write(tmp_path / "list.json", [one, other])
-    (tmp_path / "results" / "empty").mkdir()
-    assert read(tmp_path / "results" / "one.json") == [one]
-    assert read(tmp_path / "list.json") == [one, other]
-    assert read(tmp_path / "results") == [one, other]
-    with pytest.raises(RecordError, match="has no records"):
-        read(tmp_path / "results" / "empty")
-    with pytest.raises(RecordError, match="there is no"):
-        read(tmp_path / "nowhere.json")
-
-
-def test_records_come_in_the_order_of_the_catalogue(tmp_path: Path) -> None:
-    for name in ("b", "c", "a", "unlisted"):
-        write(tmp_path / "results" / "full" / f"{name}.json", record(name=name))
-    found = read_all(tmp_path, False, ["c", "missing", "a", "b"])
-    assert [one.name for one in found] == ["c", "a", "b", "unlisted"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"quick": False},
-        {"seed": 2},
-        {"commit": None},
-        {"commit": "c+12345678"},
-        {"versions": {}},
-        {"error": "it failed"},
-    ],
-)
-def test_a_run_repeats_a_record_when_nothing_differs(change: dict[str, Any]) -> None:
-    assert repeats(record(), True, 1, "c")
-    assert not repeats(record(**change), True, 1, "c")
 
 
 def test_the_state_of_the_code_has_its_changes_in_it(tmp_path: Path) -> None:

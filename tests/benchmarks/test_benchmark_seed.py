@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.data import tables
-from benchmarks.data.ranges import Case, cases, stored
+from benchmarks.data.ranges import Case, stored
 from benchmarks.jobs.jobs import JOBS
 
 
@@ -39,7 +39,3 @@ def test_the_same_seed_draws_the_same_and_another_seed_draws_others(
     assert drawn("two", 1) == first
     assert drawn("one", 2) != first  # in the folder that has those of the first
     assert first[0] != first[1]
-
-
-def test_every_case_of_a_size_has_the_seed() -> None:
-    assert {one.seed for one in cases(True, seed=7)} == {7}

@@ -54,19 +54,6 @@ def test_rows_can_be_series_and_chosen_divided_and_skipped() -> None:
     }
 
 
-def test_a_whole_head_is_preferred_to_the_beginning_of_others() -> None:
-    table = Table("t", ("x", "DS", "DS in the paper"), ((1, 2, 3),)).drawn("bars", "x", "DS")
-    assert shown(table)[0] == {"DS": {1: 2.0}}
-
-
-def test_a_head_that_occurs_again_is_a_series_of_its_own() -> None:
-    table = Table("t", ("x", "a, paper", "ours", "b, paper", "ours"), ((1, 2, 3, 4, 5),))
-    table = table.drawn("bars", "x", "a", "b", "ours")
-    assert shown(table)[0] == {
-        "a, paper": {1: 2.0}, "ours": {1: 3.0}, "b, paper": {1: 4.0}, "b, paper, ours": {1: 5.0}
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("kind", charts.KINDS)
 def test_every_kind_is_drawn_the_same_each_time(kind: str, tmp_path: Path) -> None:
     table = TABLE.drawn(kind, "size", "ms").drawn(kind, ("way", "size"), "paper", xscale="linear")
@@ -74,10 +61,3 @@ def test_every_kind_is_drawn_the_same_each_time(kind: str, tmp_path: Path) -> No
     assert one.read_bytes() == other.read_bytes()
     assert one.read_bytes().startswith(b"<?xml")
     assert charts.draw([TABLE], tmp_path / "none.svg") == []
-
-
-def test_the_papers_series_are_dotted_and_ours_have_our_colour() -> None:
-    styles = charts._styles(["bsjoin, full", "paper, OPT", "0.98, paper", "the paper's rule", "x"])
-    assert [style.get("ls") for style in styles.values()] == [None, ":", ":", None, None]
-    assert styles["bsjoin, full"]["color"] == charts.OURS
-    assert styles["the paper's rule"]["color"] == charts.SPARK

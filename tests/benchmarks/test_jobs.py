@@ -18,7 +18,6 @@ from servers import PostgreSQL
 from benchmarks import charts
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.timing import check_joins
-from benchmarks.jobs import comparison as report
 from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.database import connection, load, per_batch, per_record, server_seconds
 from benchmarks.jobs.engines import engines, sql
@@ -172,11 +171,6 @@ def test_a_database_serves_more_workers_until_its_cores_are_busy(
     assert min(seconds.values()) >= record
 
 
-def test_a_model_refuses_what_it_cannot_use() -> None:
-    with pytest.raises(ValueError, match="both must be above 0"):
-        fixed_and_shared(0.0, 1.0)
-
-
 def test_formula_5_gives_the_speed_up_of_the_papers_tables() -> None:
     ups = speed_up(TABLES["rate"]["tpc"])["OPT"]
     assert ups[1] == 1
@@ -239,51 +233,3 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
     single = outcome(named, measured | {"sizes": ["0.1"]})
     growth = [[f for f in one.figures if "ms per micro-batch" in f.name] for one in (found, single)]
     assert list(map(len, growth)) == [3, 0]
-
-
-def test_the_spread_of_a_ratio_is_that_of_its_micro_batches() -> None:
-    above, below = {"ms": [60.0, 90.0]}, {"ms": [30.0, 45.0]}
-    found = report.ratio("ours / theirs", above, below, "ms")
-    assert found.spread == pytest.approx((60 / 45, 90 / 30))
-    assert report.ratio("ours / theirs", {"ms": [60.0]}, {"ms": [30.0]}, "ms").spread is None
-
-
-def test_a_way_that_is_left_out_has_no_figure() -> None:
-    ways = {name: _run(100, 100_000) for name in (rivals.FULL, rivals.INCREMENTAL, rivals.AQE_ON)}
-    found = report.figures(
-        {"ways": {"zipf": ways}, "engines": {}, "batches": [10_000, 100_000]}, ""
-    )
-    assert [figure.name for figure in found] == [
-        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full, JVM",
-        "rows/s, bsjoin, full, JVM / Spark, AQE on",
-    ]
-
-
-def test_where_bsjoin_is_slower_is_reported(tmp_path: Path) -> None:
-    names = (*rivals.OURS, rivals.AQE_ON, rivals.BATCH)
-    ways: dict[str, Any] = {name: _run(100, 100_000) for name in names}
-    ways[rivals.AQE_ON] = _run(80, 50_000)
-    ways[rivals.RECORD] = _records(400)
-    measured = {
-        "ways": {"zipf": ways},
-        "engines": {"DuckDB": {10_000: [0.2], 100_000: [0.5]}},
-        "batches": [10_000, 100_000],
-        "rows": {"users": 4},
-        "size": 0.1,
-        "fan_out": 2.0,
-        "build_s": 1.0,
-        "left_out": {rivals.BROADCAST: "too large"},
-    }
-    found = report.figures(measured, "twice")
-    assert next(f for f in found if rivals.RECORD in f.name).value == 250
-    slower = report.slower(measured)
-    assert [row[0] for row in slower.rows] == [
-        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full, JVM",
-        "seconds of 100,000 rows, DuckDB alone / bsjoin, full, JVM",
-    ]
-    assert [row[2] for row in slower.rows] == [1.25, 2.0]
-    shown = report.tables(measured, "All ways", "Scale factor")[0]
-    assert {len(row) for row in shown.rows} == {len(shown.columns)}
-    assert "is left out: too large" in shown.note
-    (picture,) = charts.draw([shown], tmp_path / "ways.svg")
-    assert picture.stat().st_size > 10_000

@@ -98,21 +98,6 @@ def test_a_generator_that_is_missing_or_fails_is_reported(
         tpch.tables(tmp_path, SCALE)
 
 
-@pytest.mark.parametrize("scale", [0, -1, 0.001, float("nan")])
-def test_a_scale_factor_without_rows_is_refused(tmp_path: Path, scale: float) -> None:
-    with pytest.raises(ValueError, match=r"it must be 0\.01 or more"):
-        tpch.tables(tmp_path, scale)
-
-
-@pytest.mark.parametrize("kind", tpch.STREAMS)
-def test_customers_are_drawn_by_a_seed_and_all_exist(kind: str) -> None:
-    first = tpch.customer_ids(kind, 1_000, 20_000, 4, seed=7)
-    assert np.array_equal(first, tpch.customer_ids(kind, 1_000, 20_000, 4, seed=7))
-    assert not np.array_equal(first, tpch.customer_ids(kind, 1_000, 20_000, 5, seed=7))
-    assert not np.array_equal(first, tpch.customer_ids(kind, 1_000, 20_000, 4, seed=8))
-    assert (first.min(), first.max()) == (1, 1_000)
-
-
 def test_zipf_streams_have_hot_customers_that_stay_or_change() -> None:
     def hottest(kind: str, cycle: int) -> int:
         counts = np.bincount(tpch.customer_ids(kind, 1_000, 20_000, cycle, every=3))
@@ -148,16 +133,6 @@ def test_the_tables_of_the_flights_have_each_key_once(tmp_path: Path) -> None:
     assert rows == {"airlines": 16, "planes": 3_322, "airports": 1_458, "weather": 26_115}
 
 
-def test_a_year_of_flights_is_replayed_and_no_event_comes_twice() -> None:
-    job = JOBS["flights"]
-    first, second = (job.events(1, 200_000, cycle, "year", 5).cast(job.arrow) for cycle in (0, 1))
-    assert pc.max(first["event"]).as_py() + 1 == pc.min(second["event"]).as_py()
-    again, later = (job.events(1, 1, 0, "year", 5 + rows) for rows in (336_776, 200_000))
-    assert again["flight"][0] == first["flight"][0]
-    assert later["tailnum"][0] == second["tailnum"][0]
-    assert first["tailnum"].null_count > 0, "rows without a key are among them"
-
-
 @pytest.fixture(scope="module")
 def city() -> Network:
     return Network(side=4, seed=3)
@@ -177,15 +152,6 @@ def test_road_tables_have_unique_keys_and_the_columns_of_the_job(side: int, seed
         assert distinct(tables[step.table], step.keys).num_rows == tables[step.table].num_rows
 
 
-def test_every_turn_leads_from_a_road_into_another_of_its_crossing(city: Network) -> None:
-    turns = city.tables()["turns"]
-    roads = turns["road"].to_numpy()
-    assert np.array_equal(city.end[roads], turns["crossing"].to_numpy())
-    # At an inner crossing there are three ways on, in a corner one.
-    per_road = np.bincount(roads, minlength=len(city.end))
-    assert (per_road.min(), per_road.max()) == (1, 3)
-
-
 @pytest.mark.parametrize("kind", STREAMS)
 def test_each_event_finds_one_row_in_each_road_table(city: Network, kind: str) -> None:
     tables, rows = city.tables(), city.events(500, cycle=110, kind=kind)  # past midnight
@@ -195,31 +161,3 @@ def test_each_event_finds_one_row_in_each_road_table(city: Network, kind: str) -
         assert rows.num_rows == 500
     assert set(rows["weekday"].to_pylist()) == {1}
     assert set(rows["slice"].to_pylist()) == {(42 + 110) % SLICES}
-
-
-def test_road_events_are_drawn_by_seed_and_cycle(city: Network) -> None:
-    assert city.events(100, 3).equals(Network(4, 3).events(100, 3))
-    assert not city.events(100, 3).equals(city.events(100, 4))
-    assert not city.events(100, 3).equals(Network(4, 4).events(100, 3))
-    first, second = (set(city.events(100, n)["event"].to_pylist()) for n in (0, 1))
-    assert not first & second
-
-
-def test_traffic_is_denser_in_the_centre_and_slower_in_rush_hours(city: Network) -> None:
-    wide = Network(side=12)
-    counts = {k: np.bincount(wide.events(50_000, 0, k)["turn"].to_numpy()) for k in STREAMS}
-    assert counts["centre"].max() > 1.5 * counts["uniform"].max()
-    times = city.tables()["road_times"]
-    parts, usual = times["slice"].to_numpy(), times["usual_ms"].to_numpy()
-    assert usual[parts == 48].mean() > 1.2 * usual[parts == 12].mean()  # 8:00 and 2:00
-    events = city.events(2_000, 6)
-    stopped, queue = events["stopped_ms"].to_numpy(), events["queue_m"].to_numpy()
-    assert (queue[stopped == 0] == 0).all()
-    assert queue[stopped > 30_000].mean() > 10
-
-
-def test_an_impossible_network_is_refused() -> None:
-    with pytest.raises(ValueError, match="side=1: there must be 2 crossings a side or more"):
-        Network(1)
-    with pytest.raises(ValueError, match="kind='night': give one of uniform, centre"):
-        Network(2).events(1, 0, "night")

@@ -15,7 +15,7 @@ from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.records import plain
 from benchmarks.paper import paper_hotspots, zipf_shares
 from benchmarks.paper import paper_skip_lists as lists
-from benchmarks.paper.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
+from benchmarks.paper.hosts import simulate
 from benchmarks.paper.searches import FLAT_MAP, RANDOM, SORTED
 from benchmarks.paper.skews import HASH, SPLIT
 
@@ -70,37 +70,6 @@ def test_routing_loses_no_row_and_looks_up_a_key_once_by_hash(
             assert one.cached[-1] == distinct
 
 
-def test_a_small_cache_evicts_the_least_recently_used_key() -> None:
-    cache = LruCache(2)
-    assert [cache.add(np.array(keys)) for keys in ([1, 2, 2], [1], [3], [2], [1, 2])] == [
-        2, 0, 1, 1, 1
-    ]  # fmt: skip
-    assert sorted(cache.keys()) == [1, 2]
-    stream = Shifting(1_000, 1.16, 5_000, seed=1)
-    cycles = [stream.cycle(index) for index in range(3)]
-    small, full = (simulate(HASH, cycles, 1_000, room) for room in (50, None))
-    assert max(small.cached) <= 300
-    assert small.remote > full.remote
-    assert simulate(ANYWHERE, cycles, 1_000).remote > full.remote
-
-
-def test_the_busiest_host_gives_throughput_and_latency() -> None:
-    one = Routed(
-        skew=[9.0, 0.5, 0.7, 0.6],
-        loads=[[9, 9], [300, 100], [200, 200], [100, 300]],
-        look_ups=[[9, 9], [0, 30], [0, 0], [0, 0]],
-        cached=[18, 48, 48, 48],
-    )
-    assert one.settled == 0.6
-    assert one.shares == pytest.approx((50, 50))
-    cycles_us = [100 + 30 * LOOK_UP_US, 200, 300]
-    assert one.latency_ms == pytest.approx(sum(cycles_us) / 3e3)
-    assert one.throughput == pytest.approx(3 * 400 / (sum(cycles_us) / 1e6))
-    assert one.warm == pytest.approx(3 * 400 / (800 / 1e6))
-    assert one.hit_rate == pytest.approx(1 - 48 / 1218)
-    assert one.busiest == pytest.approx(1.25)
-
-
 def test_figures_11_and_12_are_simulated_and_their_statements_judged(
     routed: paper_hotspots.Found, tmp_path: Path
 ) -> None:
@@ -148,26 +117,6 @@ def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
     table = lists.ratio_table(measured)
     assert [row[3] for row in table.rows] == [8.0] * 9
     assert [row[5] for row in table.rows] == [2.0] * 9
-
-
-@pytest.mark.parametrize(
-    ("sizes", "workers", "filled"),
-    [
-        ((1 << 18,), (1, 2), [0, 1]),
-        ((1 << 18,), (2,), [0]),
-        ((1 << 18, 1 << 19, 1 << 20), (1, 2, 4), list(range(9))),
-    ],
-)
-def test_a_cell_that_was_not_measured_is_empty(
-    sizes: tuple[int, ...], workers: tuple[int, ...], filled: list[int]
-) -> None:
-    measured = ways(sizes, workers)
-    tables = [*lists.cell_tables(measured), lists.ratio_table(measured)]
-    for table in tables:
-        assert [at for at, row in enumerate(table.rows) if row[-1] is not None] == filled
-    first = tables[0].rows[0]
-    assert first[:4] == ("2^21", 8, 16.32, 301.40)
-    assert first[4:6] == (f"2^{sizes[0].bit_length() - 1}", workers[0])
 
 
 def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:

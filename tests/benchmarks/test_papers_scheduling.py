@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
@@ -48,21 +45,6 @@ def test_ten_million_records_cost_what_the_tables_give() -> None:
     empty = math.comb(40, 20) / math.comb(44, 20)
     random = sum(price.values()) * (1 - empty) * last["Default"]
     assert random == pytest.approx(11.456, abs=1e-3)
-
-
-def test_table_3_names_every_worker_once() -> None:
-    assert sorted(published.PRIORITY) == sorted(one.id for one in published.table_4())
-    assert {len(times) for job in published.EXECUTION_S.values() for times in job.values()} == {10}
-
-
-@given(st.integers(1, 40), st.integers(1, 3000), st.floats(0, 2), st.integers(0, 99))
-def test_tasks_get_all_rows_and_the_same_again_for_a_seed(
-    tasks: int, keys: int, exponent: float, seed: int
-) -> None:
-    shares = flink.key_shares(tasks, keys, exponent, seed)
-    assert len(shares) == tasks
-    assert sum(shares) == pytest.approx(1)
-    assert shares == flink.key_shares(tasks, keys, exponent, seed)
 
 
 @pytest.mark.parametrize("name", ["round-robin", "gs-bfd", "cetsa", "lba-ce"])
@@ -178,10 +160,3 @@ def test_the_promised_figures_are_reached_and_a_record_holds_the_rest(ran: Outco
 )
 def test_a_row_holds_within_a_quarter(says: float | None, ours: float | None, holds: str) -> None:
     assert Row(paper="X", place="Fig. 1", what="cost, %", says=says, ours=ours).holds == holds
-
-
-def test_pictures_are_drawn(ran: Outcome, tmp_path: Path) -> None:
-    from benchmarks import charts
-
-    (file,) = charts.draw(ran.tables, tmp_path / "papers.svg")
-    assert file.stat().st_size > 10_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from benchmarks.papers import placement_live_jobs as jobs
 from benchmarks.papers import placement_live_runs as runs
 from benchmarks.papers import placement_live_scaling as scaling
 from benchmarks.papers.placement_live_cluster import NODES
-from benchmarks.papers.placement_live_cpu import Shares, cpu_s
+from benchmarks.papers.placement_live_cpu import Shares
 from benchmarks.papers.placement_live_runs import Cycle
 from benchmarks.papers.placement_live_source import Curve, Reader
 from scheduling.elastic import Step
@@ -69,17 +68,6 @@ def test_the_last_cycle_is_no_longer_than_a_trigger() -> None:
     assert observer.cycles[1].length_s == 2.0
 
 
-def test_every_second_turn_is_in_reverse_and_all_cycles_are_there() -> None:
-    schedule = runs.in_turns(runs.WAYS, 3, 4)
-    assert len(schedule) == len(runs.WAYS) * 3 * 4
-    firsts = [way.name for way, turn, number in schedule if turn == 0 and number == 0]
-    seconds = [way.name for way, turn, number in schedule if turn == 1 and number == 0]
-    assert firsts == [way.name for way in runs.WAYS] == seconds[::-1]
-    for way in runs.WAYS:
-        seen = [(turn, number) for one, turn, number in schedule if one is way]
-        assert seen == [(turn, number) for turn in range(3) for number in range(4)]
-
-
 def test_a_turn_is_the_rent_of_its_counted_cycles() -> None:
     turn = figures.turns(cycles({"CETSA": [0.01]}))["Wordcount"]["CETSA"][0]
     assert turn.dollars == pytest.approx(0.01 * 2.0 / 1_000 * 1e6)
@@ -107,39 +95,6 @@ def test_a_claim_holds_by_direction_and_half_its_size(
     found = figures.verdict(paper, [share * paper])
     assert found.startswith("holds here") == holds
     assert found.startswith("does not hold") == (share <= 0)
-
-
-def test_turns_that_contradict_each_other_are_told() -> None:
-    assert "not in every turn" in figures.verdict(-0.4, [-0.4, -0.5, 0.1])
-    assert "but in some turns" in figures.verdict(-0.4, [0.4, 0.5, -0.1])
-    assert figures.verdict(-0.4, []) == figures.verdict(-0.4, [math.nan]) == "not measured"
-
-
-def test_tables_have_every_way_and_every_claim() -> None:
-    rents = {way.name: [0.03, 0.031] for way in runs.WAYS} | {"CETSA": [0.01, 0.012]}
-    found = figures.turns(cycles(rents) + cycles(rents, "Fixwindow"))
-    shown = figures.table("Wordcount", found["Wordcount"], "a note")
-    assert [row[0] for row in shown.rows] == list(rents)
-    by_claim = figures.claims(found)
-    assert len(by_claim.rows) == len(figures.CLAIMS)
-    cetsa = dict(zip(by_claim.columns, by_claim.rows[0], strict=True))
-    assert cetsa["every answer pinned"].startswith("-64 %")
-    assert cetsa["every answer pinned: verdict"] == "holds here"
-    assert cetsa["plan kept: verdict"] == "does not hold here"
-    skewed = dict(zip(by_claim.columns, by_claim.rows[-1], strict=True))
-    assert skewed["plan kept"] is skewed["plan kept: verdict"] is None  # did not run
-
-
-def test_figures_of_claims_are_the_ratios_of_the_tables() -> None:
-    rents = {"Default": [0.02, 0.02, 0.04], "CETSA": [0.01, 0.015, 0.02]}
-    made = {one.name: one for one in figures.figures(figures.turns(cycles(rents)))}
-    landing = made["tasks that ran where they were pinned"]
-    assert landing.value == 1.0
-    assert landing.reached
-    ratio = made["Wordcount, CETSA / Default: rent"]
-    assert ratio.value == pytest.approx(statistics.median([0.5, 0.75, 0.5]))
-    assert ratio.spread == pytest.approx((0.5, 0.75))
-    assert ratio.paper.startswith("0.627")
 
 
 def test_claims_name_ways_and_jobs_that_run() -> None:
@@ -268,16 +223,3 @@ def test_shares_are_written_as_cgroups_want_them(
         shares.limit({})
         assert "-1" in (group / files[1]).read_text() or "max" in (group / files[1]).read_text()
     assert not list(top.glob("bsjoin_live_*"))
-
-
-def test_without_cgroups_nothing_is_limited_and_that_is_said(tmp_path: Path) -> None:
-    with Shares(tmp_path / "none") as shares:
-        shares.add("m1", os.getpid())
-        shares.limit({"m1": 0.15})
-        assert not shares.enforced
-        assert "no cgroup" in shares.how
-
-
-def test_the_time_of_a_process_that_is_gone_is_nothing() -> None:
-    assert cpu_s(2**22 + 5) == 0.0
-    assert cpu_s(os.getpid()) > 0.0

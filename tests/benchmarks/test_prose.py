@@ -36,11 +36,6 @@ def test_a_page_has_the_figures_that_were_measured_and_no_others(page: Path) -> 
     assert prose.unmarked(text) == [], "put it between comments: see benchmarks/report/prose.py"
 
 
-def test_the_pages_are_those_that_users_read() -> None:
-    names = {page.relative_to(prose.ROOT).as_posix() for page in prose.pages()}
-    assert {"README.md", "docs/limits.md", "docs/how-to/runtimes.md", "docs/index.md"} <= names
-
-
 @pytest.mark.parametrize(
     ("comment", "shown"),
     [
@@ -86,24 +81,6 @@ def test_a_comment_that_names_nothing_is_an_error(text: str, told: str) -> None:
 def test_a_measured_number_without_a_comment_is_noticed(text: str) -> None:
     assert prose.unmarked(f"It is {text}.") != []
     assert prose.unmarked("Every ten minutes, three times, after 0.2 s, up to 100 rows.") == []
-
-
-def test_a_check_names_the_page_of_such_a_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "README.md"
-    page.write_text("It takes 5 ms.", "utf-8")
-    monkeypatch.setattr(prose, "ROOT", tmp_path)
-    assert prose.typed_by_hand() == ["README.md: 5 ms"]
-
-
-def test_full_runs_replace_the_figures_of_their_benchmark(tmp_path: Path) -> None:
-    file = tmp_path / "figures.json"
-    prose.remember([record("a", Figure("x", 1.5, spread=(1.0, 2.0)), Figure("y", 2.0))], file)
-    prose.remember([record("b", Figure("z", 3.0)), record("a", Figure("x", 1.25))], file)
-    quick, failed = record("a", Figure("x", 9.0), quick=True), record("b", error="it failed")
-    prose.remember([quick, failed], file)
-    assert json.loads(file.read_text("utf-8")) == {"a": {"x": [1.25]}, "b": {"z": [3.0]}}
 
 
 TABLE = Table(

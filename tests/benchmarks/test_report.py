@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import doctest
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness import text as numbers
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
@@ -281,10 +279,6 @@ def test_paths_addresses_and_passwords_stay_here() -> None:
         assert clean(fine) == fine
 
 
-def test_an_empty_list_of_records_gives_a_page_that_says_what_to_do() -> None:
-    assert "Nothing has been measured yet. python -m benchmarks all" in Reader(page([])).text
-
-
 def test_failed_benchmarks_are_shown_with_their_errors() -> None:
     text = page(realistic())
     for name in ("at-a-glance", "engines"):
@@ -312,21 +306,6 @@ def test_what_is_lost_is_listed_the_furthest_first() -> None:
     assert "No figure is missed, and no rival is faster." in won
 
 
-def test_a_figure_below_one_that_reaches_its_bound_is_still_reported() -> None:
-    found = page([one(figures=[Figure("rows/s, bsjoin / identity", 0.9, 0.85)])])
-    assert "below 1, reached its bound" in part(found, "where-we-lose")
-    less = page([one(figures=[Figure("bsjoin / identity, time", 0.9, 1.25, True)])])
-    assert "no rival is faster" in part(less, "where-we-lose")
-
-
-def test_a_figure_with_a_unit_is_no_ratio() -> None:
-    figures = [Figure("a / b", 2.0, 1.0), Figure("answering", 0.4, unit="ms")]
-    text = page([one(figures=figures)])
-    assert "no rival is faster" in part(text, "where-we-lose")
-    assert "<b>0.40</b> ms" in part(text, "one")
-    assert "| 0.40 ms |" in summary([one(figures=figures)])
-
-
 def test_simulated_figures_are_marked_wherever_they_stand() -> None:
     text = page(realistic())
     for name in ("at-a-glance", "beside-the-papers", "product-recall"):
@@ -334,116 +313,11 @@ def test_simulated_figures_are_marked_wherever_they_stand() -> None:
     assert ">simulated</span>" not in page([one(figures=[Figure("a / b", 2.0, 1.0)])])
 
 
-def test_the_papers_claims_and_numbered_tables_stand_together() -> None:
-    beside = part(page(realistic()), "beside-the-papers")
-    assert "5.6 (Fig. 9a)" in beside
-    assert beside.index("Table 1: throughput") < beside.index("Fig. 9b: seconds")
-    assert "addBatch, milliseconds" not in beside
-    titles = {"Table 8": (0, 8), "as in figs. 13": (1, 13), "Figure 9a": (1, 9), "Tables": None}
-    for title, key in titles.items():
-        assert records.paper_number(Table(title, (), ())) == key
-
-
-def test_a_figure_without_spread_or_bound_or_logarithm_is_shown() -> None:
-    figures = [
-        Figure("plain", 3.0),
-        Figure("none", 0.0, 0.0, True, (0.0, 0.0)),
-        Figure("negative", -2.0, 1.0, spread=(-3.0, 4.0)),
-    ]
-    shown = page([one(figures=figures)])
-    assert all(figure.name in shown for figure in figures)
-
-
-def test_multiples_of_a_bound_say_better_to_the_right() -> None:
-    assert Figure("a", 10.0, 5.0).margin == 2
-    assert Figure("a", 10.0, 5.0, at_most=True).margin == 0.5
-    assert Figure("a", 0.0, 0.0, at_most=True).margin == 1
-    assert Figure("a", 0.0, 0.05, at_most=True).margin == float("inf")
-
-
-def test_full_records_come_before_quick_ones_and_late_before_early() -> None:
-    full = one(commit="full")
-    early, late = one(quick=True, when="2026-01-01"), one(quick=True, when="2026-02-01")
-    assert records.chosen([full, late]) == records.chosen([early, full]) == [full]
-    assert records.chosen([late, early]) == [late]
-    order = [r.name for r in records.chosen(realistic()[::-1])]
-    assert order[:3] == ["ranges", "throughput", "latency"]
-    assert order[-2:] == ["engines", "skip-lists"]
-
-
-def test_quick_results_are_told_from_full_ones() -> None:
-    text = page(realistic())
-    assert "7 full, 1 quick" in text
-    assert ">quick</span>" in part(text, "skip-lists")
-    assert "(quick)" in summary(realistic())
-    quick = [one(quick=True, figures=[Figure("a / b", 2.0, 1.0)])]
-    assert "**quick, with small sizes**" in summary(quick)
-    assert "all --quick" in summary(quick)
-
-
-def test_a_commit_is_short_and_tells_of_changes() -> None:
-    for commit, told in [
-        ("ab" * 20, "abababababab"),
-        ("ab" * 20 + "+1f", "abababababab with changes"),
-    ]:
-        assert records.code(one(commit=commit)) == told
-    assert records.code(one(commit=None)) == ""
-
-
-def test_digits_do_not_hide_that_a_bound_is_missed() -> None:
-    assert numbers.number(0.9983, apart_from=1.0) == "0.998"
-    assert numbers.number(1.2501, apart_from=1.25) == "1.2501"
-    assert numbers.number(1.0, apart_from=1.0) == "1.00"
-    assert [numbers.number(v) for v in (0.0, 0.00123, 3053.4, 7)] == ["0", "0.0012", "3,053", "7"]
-
-
-def test_the_examples_in_the_docstrings_run() -> None:
-    assert doctest.testmod(numbers).failed == 0
-
-
-def test_a_cell_has_the_digits_of_its_size() -> None:
-    cells = [0.135, 935.4, None, "x", True, float("nan"), float("inf"), 10_000_000]
-    shown = ["0.14", "935", "-", "x", "yes", "-", "∞", "10,000,000"]
-    assert [numbers.cell(one) for one in cells] == shown
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours as WCAG 2 reckons it."""
-
-    def light(colour: str) -> float:
-        shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((light(one), light(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_texts_and_marks_can_be_read_in_the_light_in_the_dark_and_on_paper() -> None:
-    style = page([]).split("<style>")[1].split("</style>")[0]
-    palettes = [dict(re.findall(r"--([\w-]+): (#\w{6})", p)) for p in style.split(":root")[1:4]]
-    assert len(palettes) == 3
-    assert "prefers-color-scheme: dark" in style
-    for colours in palettes:
-        for text in ("text", "faint", "link", "reached", "missed"):
-            assert contrast(colours[text], colours["page"]) >= 4.5
-            assert contrast(colours[text], colours["soft"]) >= 4.5
-        assert contrast(colours["mark"], colours["mark-back"]) >= 4.5
-
-
 @pytest.fixture
 def readme(tmp_path: Path) -> Path:
     file = tmp_path / "README.md"
     file.write_text(f"# Title\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter ±1.\n", "utf-8")
     return file
-
-
-def test_the_summary_replaces_what_stands_between_the_markers(readme: Path) -> None:
-    assert not update(realistic(), readme)
-    text = readme.read_text("utf-8")
-    assert text.startswith(f"# Title\n\nBefore.\n\n{BEGIN}\n\nMeasured on 2026-11-21")
-    assert text.endswith(f"writes this.\n\n{END}\n\nAfter ±1.\n")
-    assert "old" not in text.split(BEGIN)[1].split(END)[0].split()
 
 
 def test_the_summary_is_written_once(readme: Path) -> None:
@@ -473,11 +347,6 @@ def test_markers_that_are_not_right_are_reported(readme: Path, text: str, says: 
     assert readme.read_text() == text
 
 
-def test_without_records_the_summary_that_is_there_stays(readme: Path) -> None:
-    with pytest.raises(ValueError, match="run `python -m benchmarks all --full` first"):
-        update([], readme)
-
-
 def test_the_summary_tells_what_is_missed_failed_and_simulated() -> None:
     lines = summary(realistic()).splitlines()
     assert "| `throughput` bsjoin / identity arrow_udf, 10^7 stream rows | **missed** 0.68 |" in (
@@ -491,15 +360,6 @@ def test_the_summary_tells_what_is_missed_failed_and_simulated() -> None:
 def test_a_missed_figure_is_never_left_out() -> None:
     missed = [Figure(f"a / b {i}", 0.5, 1.0) for i in range(80)]
     assert summary([one(figures=[*missed, Figure("c", 2.0, 1.0)])]).count("**missed**") == 80
-
-
-def test_a_long_summary_keeps_what_is_most_telling() -> None:
-    figures = [Figure(f"plain {i}", 2.0) for i in range(9)] + [Figure("the missed", 0.5, 1.0)]
-    many = [record(f"b{i}", figures=figures) for i in range(30)]
-    text = summary(many)
-    assert len(text.splitlines()) <= 60
-    assert text.count("the missed") == 30
-    assert "The 30 most telling of 300 figures" in text
 
 
 def test_a_cell_of_the_summary_stays_a_cell() -> None:

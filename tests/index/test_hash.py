@@ -131,21 +131,6 @@ def test_equal_hashes_of_different_keys_are_separate_runs(
     assert rows.tolist() == [runs_of(hashes)[int(hash_)][0] for hash_ in hashes]
 
 
-@pytest.mark.parametrize("hash_", SPECIAL)
-def test_one_row_is_found_and_its_neighbours_are_not(hash_: int) -> None:
-    index = HashIndex.build(np.array([hash_], np.int64))
-    index.validate()
-    assert index.rows == 1
-    check_probes(index, {hash_: (0, 1)}, SPECIAL)
-
-
-@pytest.mark.parametrize("hash_", SPECIAL)
-def test_rows_that_all_have_the_same_hash_are_one_run(hash_: int) -> None:
-    index = HashIndex.build(np.full(1000, hash_, np.int64))
-    index.validate()
-    check_probes(index, {hash_: (0, 1000)}, SPECIAL)
-
-
 @pytest.mark.parametrize("spread", ["even", "ends", "one cluster", "cluster and ends"])
 def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
     random = np.random.default_rng(7)
@@ -164,40 +149,11 @@ def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
     check_probes(index, runs_of(hashes), probes.tolist())
 
 
-def test_a_table_without_duplicates_keeps_no_runs() -> None:
-    assert HashIndex.build(np.arange(5, dtype=np.int64)).runs is None
-    assert HashIndex.build(np.array([1, 1], np.int64)).runs is not None
-    different = HashIndex.build(np.array([1, 1], np.int64), np.array([False]))
-    assert different.runs is None
-
-
 @settings(max_examples=50, deadline=None)
 @given(hash_lists)
 def test_the_directory_is_at_most_twice_as_long_as_the_table(stored: list[int]) -> None:
     index = HashIndex.build(ascending(stored))
     assert len(index.directory) <= 2 * index.rows + 2
-
-
-def test_probing_with_nothing_answers_nothing() -> None:
-    index = HashIndex.build(np.array([1, 2], np.int64))
-    nothing = np.array([], np.int64)
-    rows, found = index.probe(nothing)
-    assert rows.tolist() == found.tolist() == []
-    assert index.has(nothing, nothing).tolist() == []
-    assert index.run_lengths(nothing).tolist() == []
-
-
-def test_an_index_over_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 to"):
-        HashIndex.build(np.array([], np.int64))
-
-
-def test_building_leaves_its_input_alone() -> None:
-    hashes = np.array([3, 3, 9], np.int64)
-    same_key = np.array([True, False])
-    HashIndex.build(hashes, same_key)
-    assert hashes.tolist() == [3, 3, 9]
-    assert same_key.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -158,19 +156,6 @@ def test_floats_find_the_row_that_the_contract_names(
     check(stored, probes, np.float64, direction, exact, tolerance)
 
 
-@settings(deadline=None)
-@given(
-    st.lists(st.tuples(group, floats), max_size=30),
-    st.lists(st.tuples(group, floats), max_size=20),
-    st.sampled_from(["backward", "forward"]),
-    st.booleans(),
-)
-def test_floats_of_all_sizes_without_a_distance(
-    stored: Cases, probes: Cases, direction: str, exact: bool
-) -> None:
-    check(stored, probes, np.float64, direction, exact, None)
-
-
 def find(stored: list[float], probe: float, **options: object) -> float | None:
     points = np.array([probe])
     rows = SortedRows.build(codes(np.array(stored)))
@@ -214,28 +199,3 @@ def test_another_direction_is_refused() -> None:
         nearest(rows, np.arange(3), direction="up")
     with pytest.raises(ValueError, match="a tolerance is 0 or more, not -1"):
         reach(np.arange(3), -1)
-
-
-@pytest.mark.parametrize("direction", ["backward", "forward"])
-@pytest.mark.parametrize("exact", [True, False])
-def test_duckdb_finds_the_same(direction: str, exact: bool) -> None:
-    random = np.random.default_rng(4)
-    # Distinct times in a group: DuckDB promises nothing about which of equal rows it takes.
-    packed = np.sort(random.choice(8 * 4000, 2000, replace=False))
-    groups, times = packed // 4000, packed % 4000
-    edges = np.searchsorted(groups, np.arange(9))
-    rows = SortedRows.build(times, edges[:-1])
-    g, t = random.integers(0, 8, 700), random.integers(-5, 4005, 700)
-    found = nearest(rows, t, edges[g], edges[g + 1], direction=direction, exact=exact)
-    sign = (">" if direction == "backward" else "<") + ("=" if exact else "")
-    with duckdb.connect() as connection:
-        for name, columns in (
-            ("r", (np.arange(2000), groups, times)),
-            ("s", (np.arange(700), g, t)),
-        ):
-            connection.register(name, pa.table(list(columns), ["id", "g", "t"]))
-        answers = connection.execute(
-            f"select coalesce(r.id, -1) from s asof left join r on s.g = r.g and s.t {sign} r.t "
-            "order by s.id"
-        ).fetchall()
-    assert found.tolist() == [row for (row,) in answers]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bsjoin.index import IntervalIndex
 from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.scan import is_dense, scanned
 
@@ -41,18 +40,3 @@ def test_long_ranges_that_match_often_are_dense(share: float, dense: bool) -> No
     assert is_dense(values, firsts, np.full(9, 5000), ones) == dense
     assert not is_dense(values, firsts, np.full(9, 100), ones)
     assert not is_dense(values, firsts, firsts, ones)
-
-
-def test_intervals_that_nearly_all_match_are_found_in_slices() -> None:
-    random = np.random.default_rng(2)
-    starts = np.sort(random.integers(0, 100, 6000))
-    ends = np.where(random.random(6000) < 0.9, 10**6, 50)
-    points = random.integers(60, 10**5, 40)
-    expected = [
-        (probe, row)
-        for probe, point in enumerate(points.tolist())
-        for row in np.flatnonzero((starts <= point) & (point < ends)).tolist()
-    ]
-    found = list(IntervalIndex.build(starts, ends).stab(points, max_pairs=5000))
-    assert all(0 < len(part[0]) <= 5000 for part in found)
-    assert [pair for part in found for pair in zip(*part, strict=True)] == expected

@@ -17,8 +17,6 @@ Int64s = NDArray[np.int64]
 LOW, HIGH = -(2**63), 2**63 - 1
 SPECIAL = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]
 PAPER = [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3]
-SIZES = [0, 1, 2, 7, 49, 50, 51, 100]
-
 values = st.one_of(
     st.integers(-5, 5), st.sampled_from(SPECIAL), st.integers(LOW, HIGH), st.integers(0, 10**6)
 )
@@ -82,21 +80,6 @@ def test_every_search_finds_the_bounds_of_its_slice(
 
 
 @settings(deadline=None)
-@given(st.lists(values, max_size=120), st.lists(values, max_size=20))
-def test_without_slices_all_rows_are_one(stored: list[int], others: list[int]) -> None:
-    ordered = ints(sorted(stored))
-    probes = ints([*stored, *others])
-    rows, fixed = SortedRows.build(ordered), SkipList(ordered)
-    rows.validate(run_lengths(len(stored)))
-    fixed._check()
-    for structure in (rows, fixed):
-        assert structure.search(probes).tolist() == [bound(stored, p, "left") for p in probes]
-        assert structure.search(probes, "right").tolist() == [
-            bound(stored, p, "right") for p in probes
-        ]
-
-
-@settings(deadline=None)
 @given(groups, values, values, st.sampled_from(["both", "left", "right", "neither"]))
 def test_a_band_is_the_rows_between(
     parts: list[list[int]], lower: int, upper: int, closed: str
@@ -120,18 +103,6 @@ def test_a_band_is_the_rows_between(
         ]
         assert low <= first <= stop <= low + len(part)
         assert stored[first:stop].tolist() == inside
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("batch", SIZES)
-def test_sizes_of_rows_and_batches(size: int, batch: int) -> None:
-    random = np.random.default_rng(size * 1000 + batch)
-    stored = np.sort(random.integers(0, 50, size))
-    probes = random.integers(-2, 52, batch)
-    for side in ("left", "right"):
-        expected = np.searchsorted(stored, probes, side).tolist()
-        for structure in (SortedRows.build(stored), SkipList(stored)):
-            assert structure.search(probes, side).tolist() == expected
 
 
 @pytest.mark.parametrize("crowd", [lambda x: 100 * x**9, lambda x: np.floor(x * 20), np.exp2])

@@ -80,14 +80,6 @@ def test_texts_that_differ_after_many_bytes_or_by_their_length_only() -> None:
     )
 
 
-@settings(deadline=None)
-@given(st.lists(text, min_size=1, max_size=20), st.lists(text, max_size=10))
-def test_texts_that_all_begin_alike(stored: list[bytes], others: list[bytes]) -> None:
-    front = b"https://example.org/item/"
-    begun = [front + value for value in stored]
-    check(begun, [*begun, *(front + value for value in others), *others, front, front[:17]])
-
-
 @pytest.mark.parametrize("large", [False, True])
 def test_the_buffers_of_an_arrow_array_serve_as_they_are(large: bool) -> None:
     names = ["Zürich", "Zurich", "", "zz", "Ω", "😀", "Zürich", "a" * 20]
@@ -98,16 +90,6 @@ def test_the_buffers_of_an_arrow_array_serve_as_they_are(large: bool) -> None:
     _, encoded = OrderedDictionary.build(column)
     distinct = sorted({name.encode() for name in names[1:]})
     assert encoded.tolist() == [2 * distinct.index(name.encode()) + 1 for name in names[1:]]
-
-
-def test_codes_of_text_serve_as_any_others() -> None:
-    stored = [b"apple", b"fig", b"fig", b"pear"]
-    ranks, encoded = OrderedDictionary.build(texts(stored))
-    rows = SortedRows.build(encoded)
-    probes = ranks.codes(texts([b"banana", b"fig", b"zoo", b""]))
-    assert rows.search(probes, "left").tolist() == [1, 1, 4, 0]
-    assert rows.search(probes, "right").tolist() == [1, 3, 4, 0]
-    assert nearest(rows, probes).tolist() == [0, 1, 3, -1]
 
 
 @settings(deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +16,3 @@ NUMBERS = st.sampled_from(ENDS) | st.integers(-3, 3) | st.integers(-(2**63), 2**
 def test_any_numbers(rows: list[tuple[int, int]]) -> None:
     groups, values = np.array(rows, np.int64).reshape(-1, 2).T
     assert row_order(groups, values).tolist() == np.lexsort((values, groups)).tolist()
-
-
-@pytest.mark.parametrize("width", [1, 2**20, 2**62])
-def test_many_rows(width: int) -> None:
-    random = np.random.default_rng(1)
-    groups = np.sort(random.integers(0, 50, 10_000))
-    values = random.integers(-width, width, 10_000)
-    assert np.array_equal(row_order(groups, values), np.lexsort((values, groups)))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bsjoin.index import expand, pairs
+from bsjoin.index import pairs
 
 ranges = st.lists(st.tuples(st.integers(0, 100), st.integers(-3, 12)), max_size=60)
 
@@ -33,14 +32,3 @@ def test_one_probe_with_more_answers_than_memory() -> None:
     assert (rows == np.arange(5, 1005)).all()
     _, rows = next(slices)
     assert rows[0] == 1005
-
-
-def test_all_at_once() -> None:
-    positions, rows = expand(np.array([7, 0, 3]), np.array([2, 0, 1]))
-    assert positions.tolist() == [0, 0, 2]
-    assert rows.tolist() == [7, 8, 3]
-
-
-def test_a_slice_has_room_for_a_pair() -> None:
-    with pytest.raises(ValueError, match="max_pairs must be 1 or more, not 0"):
-        next(pairs(np.array([0]), np.array([1]), 0))

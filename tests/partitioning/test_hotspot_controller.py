@@ -78,16 +78,6 @@ def test_one_cycle_is_enough_and_then_the_rule_stays() -> None:
     assert last.skew == skews[-1]
 
 
-def test_the_rule_follows_the_hot_keys_within_a_cycle() -> None:
-    controller = Controller(HotSpot(partitions=8))
-    cycles = [stream(hot=index // 3)(index) for index in range(12)]
-    skews = run(controller, cycles)
-    for begin in range(0, 12, 3):
-        assert skews[begin] > 0.2
-        assert max(skews[begin + 1 : begin + 3]) < 0.06
-    assert controller.rule.version == 4
-
-
 def test_observed_metrics_are_reported() -> None:
     controller = Controller(HotSpot(partitions=8))
     cycle = stream(hot=1)(0)
@@ -107,45 +97,6 @@ def test_observed_metrics_are_reported() -> None:
     for code, share in last.hottest:
         assert share == pytest.approx(true[code], abs=0.02)
         assert true[code] > 0.03
-
-
-@pytest.mark.parametrize("rows", [50, 1_000, 20_000])
-@pytest.mark.parametrize("partitions", [2, 16])
-def test_chance_does_not_change_the_rule(rows: int, partitions: int) -> None:
-    controller = Controller(HotSpot(partitions=partitions))
-    random = np.random.default_rng(rows + partitions)
-    run(controller, [random.integers(*ANY, rows) for _ in range(40)])
-    assert controller.rule.version == 0
-
-
-def test_a_skew_around_the_threshold_does_not_make_the_rule_flap() -> None:
-    """Cycles of DS 0.07 and 0.13 in turn, and a threshold of 0.1 between them."""
-    codes = np.random.default_rng(3).integers(*ANY, 40_000)
-    upper = codes[codes >= 0]
-    controller = Controller(HotSpot(partitions=2))
-    cycles = [
-        np.concatenate([codes, upper[: int(len(codes) * (0.107 if i % 2 == 0 else 0.2))]])
-        for i in range(20)
-    ]
-    skews = run(controller, cycles, capacity=20_000)
-    assert controller.rule.version <= 2
-    assert max(skews[4:]) < 0.12
-
-
-def test_a_key_that_may_not_be_split_does_not_make_the_rule_flap() -> None:
-    controller = Controller(HotSpot(partitions=8, split_hot_keys=False))
-    random = np.random.default_rng(4)
-    cycles = [
-        np.where(random.random(20_000) < 0.5, 7, random.integers(*ANY, 20_000)) for _ in range(20)
-    ]
-    skews = run(controller, cycles)
-    assert controller.rule.version <= 2
-    assert all(key.code != 7 for key in controller.rule.hot)
-    # All but one partition share the rest.
-    loads = np.sort(loads_of(controller.rule, cycles[0]))
-    assert loads[-1] >= 10_000
-    assert skew(loads[:-1]) < 0.2
-    assert skews[-1] == pytest.approx(skews[5], rel=0.1)
 
 
 def test_a_user_can_choose_the_papers_algorithm_2() -> None:
@@ -210,23 +161,6 @@ def test_statistics_of_an_earlier_rule_decide_nothing() -> None:
         assert controller.last.version == 0
     assert controller.observe(statistics(controller.rule, cycle(4))) is None
     assert controller.rule.version == 1
-
-
-def test_tasks_that_have_not_heard_of_the_rule_do_no_harm() -> None:
-    controller = Controller(HotSpot(partitions=8, min_cycles=1))
-    cycle = stream(hot=1)
-    controller.observe(statistics(controller.rule, cycle(0)))
-    for index in range(1, 6):
-        late = statistics(Rule.even(8), cycle(index), seed=index)
-        on_time = statistics(controller.rule, cycle(index + 100), seed=index)
-        controller.observe(added([late, on_time]))
-    assert statistics(controller.rule, cycle(50)).skew < 0.06
-
-
-def test_an_empty_cycle_says_nothing() -> None:
-    controller = Controller(HotSpot(partitions=8))
-    assert controller.observe(statistics(controller.rule, np.empty(0, np.int64))) is None
-    assert controller.last is None
 
 
 def test_the_next_cycle_samples_as_much_however_many_tasks_it_has() -> None:

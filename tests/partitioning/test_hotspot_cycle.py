@@ -76,17 +76,6 @@ def test_tasks_add_up_in_any_order_and_grouping(rule: Rule, lists: list[list[int
         assert alike(added([added(parts[:cut]), added(parts[cut:])]), whole)
 
 
-def test_a_sample_weighs_by_the_rows_of_its_task() -> None:
-    """One task has few rows, another many, and both sample as much."""
-    rule = Rule.even(2)
-    few, many = np.arange(0, 100), np.arange(1_000, 101_000)
-    whole = added([collected(rule, [few], 50, 1), collected(rule, np.array_split(many, 10), 50, 2)])
-    small = whole.sample.codes < 1_000
-    assert whole.sample.weights[small].sum() == pytest.approx(100)
-    assert whole.sample.weights[~small].sum() == pytest.approx(100_000)
-    assert whole.sample.counts[small].sum() == whole.sample.counts[~small].sum() == 50
-
-
 def test_tasks_under_different_rules_add_up_without_their_cells() -> None:
     batch = np.arange(-500, 500)
     parts = [
@@ -126,14 +115,6 @@ def test_exact_counts_make_up_for_a_small_sample() -> None:
         np.abs(router.rule.loads(one.codes, one.weights) - true).max() for one in (plain, exact)
     ]
     assert errors[1] < 1e-6 < errors[0]
-
-
-def test_a_note_is_small() -> None:
-    """10,000 rows of different keys, 1,000 sampled, 16 partitions; and one of 128 tasks."""
-    random = np.random.default_rng(6)
-    batch = random.integers(-(2**63), 2**63 - 1, 10_000)
-    assert len(collected(Rule.even(16), [batch], 1_000, 0).to_json()) < 11_000
-    assert len(collected(Rule.even(128), [batch], 160, 0).to_json()) < 3_500
 
 
 @pytest.mark.parametrize(

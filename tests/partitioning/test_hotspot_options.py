@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import math
-import pickle
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
 from bsjoin.errors import ArgumentError
 from bsjoin.partitioning import Hash, HotSpot
-
-
-def test_the_defaults() -> None:
-    options = HotSpot()
-    assert (options.partitions, options.rule, options.splits) == (None, "balanced", True)
-    assert (options.threshold, options.sample) == (0.1, 10_000)
-    assert (options.smoothing, options.min_cycles, options.seed) == (0.5, 2, 0)
-    assert pickle.loads(pickle.dumps(options)) == options
-    assert hash(options) == hash(HotSpot())
 
 
 @pytest.mark.parametrize("bad", [0, -1, 10_001, 2.0, "8", True, None])
@@ -61,10 +50,3 @@ def test_algorithm_2_splits_no_key() -> None:
     assert not HotSpot(split_hot_keys=False).splits
     with pytest.raises(ArgumentError, match="split_hot_keys=True: Algorithm 2"):
         HotSpot(rule="algorithm_2", split_hot_keys=True)
-
-
-def test_options_are_frozen_and_named() -> None:
-    with pytest.raises(FrozenInstanceError):
-        HotSpot().sample = 5  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        HotSpot(8)  # type: ignore[misc]

@@ -32,14 +32,6 @@ def test_numbers_are_read_to_the_last_bit(values: list[float]) -> None:
     assert read.tolist() == values
 
 
-def test_sorted_hashes_take_about_nine_characters_each_and_small_counts_less_than_one() -> None:
-    random = np.random.default_rng(1)
-    for size, most in ((1_000, 9.6), (10_000, 9.1)):
-        hashes = np.sort(random.integers(-(2**63), 2**63 - 1, size))
-        assert len(pack(hashes, ascending=True)) < most * size
-        assert len(pack(random.integers(0, 20, size))) < size
-
-
 @pytest.mark.parametrize("text", ["", "%", "AAAA", pack(np.arange(3))[:-6]])
 def test_a_damaged_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

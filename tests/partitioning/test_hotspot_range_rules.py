@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hotspot_strategies import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +10,6 @@ from hypothesis import strategies as st
 from bsjoin.index import GREATEST
 from bsjoin.partitioning import Rule, Sample, algorithm_2, skew, whole_keys
 from bsjoin.partitioning.range_rules import near_quantiles
-
-Build = Any
 
 
 def pseudocode(sample: Sample, partitions: int) -> list[int]:
@@ -58,14 +53,6 @@ def test_whole_keys_leaves_no_partition_as_full_as_two_of_the_keys_and_the_mean(
         assert loads.max() <= max(heaviest, mean) + heaviest
 
 
-@pytest.mark.parametrize("partitions", [2, 3, 7, 16])
-def test_keys_that_weigh_alike_are_shared_out_evenly(partitions: int) -> None:
-    sample = Sample.of(np.repeat(np.arange(partitions * 10), 3))
-    for build in (algorithm_2, whole_keys):
-        rule = build(sample, partitions)
-        assert rule.loads(sample.codes, sample.weights).tolist() == [30.0] * partitions
-
-
 def test_a_key_of_many_means_starves_partitions_of_the_papers_rule_only() -> None:
     sample = Sample.of(np.concatenate([np.zeros(1000, np.int64), np.arange(1, 1001)]))
     paper = algorithm_2(sample, 20).loads(sample.codes, sample.weights)
@@ -74,15 +61,6 @@ def test_a_key_of_many_means_starves_partitions_of_the_papers_rule_only() -> Non
     assert ours.min() > 50
     assert skew(ours) < skew(paper)
     assert ours.max() == paper.max() == 1000
-
-
-def test_partitions_that_no_key_is_left_for_stay_empty() -> None:
-    sample = Sample.of(np.array([5, 5, 8]))
-    for build in (algorithm_2, whole_keys):
-        rule = build(sample, 6)
-        rule._check()
-        loads = rule.loads(sample.codes, sample.weights)
-        assert sorted(loads.tolist()) == [0, 0, 0, 0, 1, 2]
 
 
 @given(samples(), st.integers(1, 20))

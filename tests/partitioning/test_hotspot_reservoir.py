@@ -46,29 +46,3 @@ def test_every_row_has_the_same_chance(capacity: int, sizes: list[int]) -> None:
     # Drawn without replacement, so that this is chi-square with rows - 1 degrees of freedom.
     square = ((seen - runs * share) ** 2).sum() / (runs * share * (1 - share)) * (rows - 1) / rows
     assert square < rows - 1 + 4 * np.sqrt(2 * (rows - 1))
-
-
-def test_pairs_of_rows_have_the_same_chance() -> None:
-    together, runs = np.zeros((8, 8)), 3_000
-    for seed in range(runs):
-        reservoir = Reservoir(3, seed)
-        for begin in range(0, 8, 2):
-            reservoir.add(np.arange(begin, begin + 2))
-        together[np.ix_(reservoir.codes, reservoir.codes)] += 1
-    pairs = together[np.triu_indices(8, 1)]
-    expected = runs * (3 * 2) / (8 * 7)
-    assert ((pairs - expected) ** 2 / expected).sum() < 27 + 4 * np.sqrt(2 * 27)
-
-
-def test_a_long_stream_is_sampled_from_its_beginning_to_its_end() -> None:
-    reservoir = Reservoir(2_000, seed=3)
-    for begin in range(0, 3_000_000, 10_000):
-        reservoir.add(np.arange(begin, begin + 10_000))
-    tenths = np.bincount(reservoir.codes // 300_000, minlength=10)
-    assert len(tenths) == 10
-    assert np.abs(tenths - 200).max() < 70
-
-
-def test_a_sample_needs_room() -> None:
-    with pytest.raises(ValueError, match="capacity=0"):
-        Reservoir(0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.partitioning import HotKey, Router, Rule
+from bsjoin.partitioning import Router, Rule
 
 
 @given(rules(), codes, st.integers(0, 9))
@@ -75,27 +75,3 @@ def test_crowded_boundaries_are_found_all_the_same(spread: int, partitions: int)
         [random.integers(-spread, 3 * spread, 5_000), random.integers(LEAST, GREATEST, 5_000)]
     )
     assert (router.route(probes, contents(len(probes))) == rule.partition_of(probes)).all()
-
-
-def test_many_hot_keys_and_a_partition_without_a_range() -> None:
-    hot = tuple(HotKey(key * 7, key % 3, (1.0,)) for key in range(1000))
-    router = Router(Rule(1, 3, (3500, 3500), hot))
-    router._check()
-    batch = np.arange(7000)
-    expected = np.where(batch % 7 == 0, batch // 7 % 3, np.where(batch <= 3500, 0, 2))
-    assert (router.route(batch, contents(len(batch))) == expected).all()
-
-
-def test_an_empty_batch_and_one_partition() -> None:
-    nothing = np.empty(0, np.int64)
-    assert Router(Rule.even(5)).route(nothing, nothing).tolist() == []
-    ends = np.array([LEAST, 0, GREATEST])
-    assert Router(Rule.even(1)).route(ends, ends).tolist() == [0, 0, 0]
-    single = Rule(1, 1, (), (HotKey(0, 0, (1.0,)),))
-    assert Router(single).route(ends, ends).tolist() == [0, 0, 0]
-
-
-def test_the_input_is_left_as_it_is() -> None:
-    batch = np.arange(100)
-    batch.flags.writeable = False
-    Router(Rule(1, 2, (50,), (HotKey(7, 0, (0.5, 0.5)),))).route(batch, batch)

@@ -55,12 +55,6 @@ def test_even_ranges_are_equally_wide_and_cover_all_codes(partitions: int) -> No
     assert (rule.version, rule.hot) == (0, ())
 
 
-@pytest.mark.parametrize("partitions", [0, -3])
-def test_a_rule_without_partitions_is_refused(partitions: int) -> None:
-    with pytest.raises(ValueError, match=f"partitions={partitions}"):
-        Rule.even(partitions)
-
-
 GOOD = json.loads(Rule(3, 3, (5, 9), (HotKey(7, 1, (0.5, 0.5)),)).to_json())
 
 

@@ -64,23 +64,6 @@ def test_ranges_stay_while_hot_keys_change(partitions: int) -> None:
         assert skew(rule.loads(sample.codes, sample.weights)) <= 0.01
 
 
-def test_ranges_change_where_they_cannot_stay() -> None:
-    codes = np.arange(10_000)  # all of them in one of the even ranges
-    sample = Sample.of(np.repeat(codes, 3))
-    rule = spread_keys(sample, 8, 1, Rule.even(8).boundaries)
-    assert rule.hot == ()
-    assert skew(rule.loads(sample.codes, sample.weights)) < 0.01
-
-
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_a_single_key_goes_to_all_partitions_alike(partitions: int) -> None:
-    sample = Sample.of(np.full(1000, 42))
-    rule = spread_keys(sample, partitions)
-    loads = rule.loads(sample.codes, sample.weights)
-    assert loads.tolist() == pytest.approx([1000 / partitions] * partitions)
-    assert len(rule.hot) == (partitions > 1)
-
-
 def test_a_key_that_was_drawn_by_chance_is_not_spread() -> None:
     codes = hashes(300)
     counts = np.ones(300, np.int64)
@@ -89,12 +72,6 @@ def test_a_key_that_was_drawn_by_chance_is_not_spread() -> None:
     assert all(key.code != codes[7] for key in spread_keys(Sample(codes, counts, weights), 4).hot)
     counts[7] = 90
     assert codes[7] in {key.code for key in spread_keys(Sample(codes, counts, weights), 4).hot}
-
-
-def test_an_empty_sample_keeps_the_ranges() -> None:
-    nothing = Sample.of(np.empty(0, np.int64))
-    assert spread_keys(nothing, 3, 5, keep=(1, 2)) == Rule(5, 3, (1, 2))
-    assert spread_keys(nothing, 3, 5) == Rule.even(3, 5)
 
 
 def test_no_partition_gets_a_sliver_of_a_key() -> None:

@@ -23,7 +23,7 @@ from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.plan import JoinPlan, Output, Runtime, StoredTable
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.runtimes.python.worker.open_table import OpenTable
-from bsjoin.storage import Manifest, RunRows, StorageLocation, versions, write_run
+from bsjoin.storage import Manifest, StorageLocation, versions
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.copies import HostCopies
 
@@ -201,14 +201,6 @@ def test_a_host_keeps_copies_of_the_newest_versions_and_of_those_in_use(
     assert len(copies(tmp_path)) == 2 * 2
 
 
-def test_a_worker_holds_no_more_than_two_versions_open(location: StorageLocation) -> None:
-    for number in range(1, 7):
-        put(location, numbered(location, number), number, number * 100)
-        assert answered(plan_of(location, None, epoch=number * 100), number * 100 + 50) == number
-    tables = [table for (url, _, _), table in full_cache._tables.items() if url == location.url]
-    assert sorted(version for table in tables for version in table.open) == [5, 6]
-
-
 def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     location: StorageLocation,
 ) -> None:
@@ -217,15 +209,6 @@ def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     assert [answered(plan, 0) for plan in plans] == [1] * 4
     keys = [(location.url, plan.table.epoch, 0) for plan in plans]
     assert all(len(full_cache._tables[key].open) == 1 for key in keys)
-
-
-def test_runs_are_read_without_copies(location: StorageLocation, tmp_path: Path) -> None:
-    rows = pa.table({"h": pa.array([3, 1, 2]), "v": pa.array(["c", "a", "b"])})
-    run = write_run(location, "data/x/0.run", rows)
-    read = RunRows(location, [run], pa.schema([("v", pa.string())]))
-    assert read.column(0).to_pylist() == ["a", "b", "c"]
-    assert Unreliable.fetched == []
-    assert copies(tmp_path) == []
 
 
 WORK = """

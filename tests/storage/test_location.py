@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import numpy as np
 import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -26,7 +25,7 @@ from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.checksums import checksum
 
 
-@pytest.fixture(params=["local", "file URL", "memory", "local URL"])
+@pytest.fixture(params=["local", "memory", "local URL"])
 def location(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[StorageLocation]:
@@ -35,7 +34,6 @@ def location(
     # memory:// has no folders, as object stores have none; local:// has, as SFTP or HDFS.
     urls = {
         "local": str(tmp_path / "a table"),
-        "file URL": f"file://{tmp_path}/table",
         "memory": f"memory://bucket-{uuid.uuid4().hex}/table/",
         "local URL": f"local://{tmp_path}/table",
     }
@@ -80,14 +78,6 @@ def test_what_is_missing_has_no_names_no_size_and_no_content(location: StorageLo
     location.remove("versions")
 
 
-def test_names_are_sorted_and_stay_in_their_folder(location: StorageLocation) -> None:
-    for name in ("data/b/y", "data/b/x", "data/a/z", "versions/2", "versions/1"):
-        assert location.create(name, b"")
-    assert location.names("versions") == ["1", "2"]
-    assert location.names("data") == ["a", "b"]
-    assert location.names("data/b") == ["x", "y"]
-
-
 def test_names_see_what_another_process_has_added_since(location: StorageLocation) -> None:
     location.create("versions/1", b"")
     other = pickle.loads(pickle.dumps(location))
@@ -106,14 +96,6 @@ def test_a_large_file_is_written_locally_and_mapped_as_a_local_file(
     assert location.size("data/x/rows") == 3
 
 
-def test_fetching_what_is_missing_does_not_leave_a_file(
-    location: StorageLocation, tmp_path: Path
-) -> None:
-    with pytest.raises(FileNotFoundError):
-        mapped(location, b"abc")
-    assert copies_in(tmp_path) == []
-
-
 def test_removing_a_folder_removes_this_hosts_copies_too(
     location: StorageLocation, tmp_path: Path
 ) -> None:
@@ -125,23 +107,6 @@ def test_removing_a_folder_removes_this_hosts_copies_too(
     assert location.size("data/x/rows") is None
     assert copies_in(tmp_path) == []
     assert location.names("data/x") == []
-
-
-def test_removing_a_file_removes_this_hosts_copy_of_it(
-    location: StorageLocation, tmp_path: Path
-) -> None:
-    with location.writing("data/x/rows") as path:
-        path.write_bytes(b"abc")
-    assert mapped(location, b"abc") == b"abc"
-    location.remove("data/x/rows")
-    assert location.size("data/x/rows") is None
-    assert copies_in(tmp_path) == []
-
-
-def test_making_a_location_leaves_nothing_in_it(location: StorageLocation) -> None:
-    location.make()
-    location.make()
-    assert location.names("") == []
 
 
 def test_a_location_is_pickled_and_compared_by_its_url(location: StorageLocation) -> None:
@@ -348,15 +313,3 @@ def test_a_denied_path_is_named(tmp_path: Path, code: str) -> None:
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError), StorageLocation.of(tmp_path).writing("data/x"):
         raise InterruptedError(errno.EINTR, "interrupted")
-
-
-def test_an_array_from_a_remote_location_is_memory_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    location = StorageLocation.of(f"memory://{uuid.uuid4().hex}")
-    manifest = numbered(location, 3, rows=100_000)
-    before = pa.total_allocated_bytes()
-    opened = OpenTable(location, manifest)
-    assert pa.total_allocated_bytes() - before < 100_000
-    assert opened.gather(("v",), np.array([99_999]))[0].to_pylist() == [3]

@@ -40,13 +40,6 @@ def clock_of(*times: int) -> Callable[[], int]:
 # Numbers and files
 
 
-def test_an_empty_or_missing_folder_has_no_entries(folder: VersionedFolder) -> None:
-    assert folder.numbers() == []
-    assert folder.last() == 0
-    with pytest.raises(FileNotFoundError):
-        folder.read(1)
-
-
 def test_entries_are_numbered_files_from_one_on(folder: VersionedFolder) -> None:
     assert [folder.append(content) for content in (b"one", b"", b"three")] == [1, 2, 3]
     assert folder.numbers() == [1, 2, 3]
@@ -68,14 +61,6 @@ def test_two_kinds_of_entries_in_one_folder_do_not_mix(tmp_path: Path) -> None:
     other = VersionedFolder(one.location, "", ".other", 10)
     assert (one.append(b"1"), one.append(b"2"), other.append(b"a")) == (1, 2, 1)
     assert (one.numbers(), other.numbers()) == ([1, 2], [1])
-
-
-def test_swept_entries_are_gone_and_the_others_stay(folder: VersionedFolder) -> None:
-    for content in (b"a", b"b", b"c"):
-        folder.append(content)
-    folder.sweep([1, 2, 7])
-    assert folder.numbers() == [3]
-    assert folder.append(b"d") == 4
 
 
 # What others put there
@@ -147,15 +132,6 @@ def test_elsewhere_the_delay_is_another_one() -> None:
     assert folder.numbers() == []
 
 
-def test_the_least_number_counts_where_it_is_above_the_others(folder: VersionedFolder) -> None:
-    numbers = []
-    for least in (5, 2, 9):
-        published = folder.publish(described, DELAY, least=least, clock=lambda: 0)
-        assert published is not None
-        numbers.append(published.number)
-    assert numbers == [5, 6, 9]
-
-
 def test_in_order_each_activates_after_the_one_before(folder: VersionedFolder) -> None:
     activations: dict[int, int] = {}
     for time_us in (1_000_000, 2_000_000, 1_500_000, 1_500_000):  # the clock is set back
@@ -202,19 +178,6 @@ def test_what_is_late_before_it_can_be_seen_keeps_its_number(
         assert folder.publish(described, DELAY, clock=clock) == (2, 2_000_000, 3_600_000)
     assert folder.numbers() == [1, 2]
     assert not [name for name in os.listdir(folder.location.url) if name.startswith(".")]
-
-
-def test_what_is_late_each_time_is_not_published(folder: VersionedFolder) -> None:
-    folder.append(b"before")
-    slots: list[int] = []
-
-    def content(slot: Publication) -> bytes:
-        slots.append(slot.number)
-        return b""
-
-    assert folder.publish(content, DELAY, clock=itertools.count(step=10**9).__next__) is None
-    assert slots == [2, 2, 2, 2]  # as many as there are tries
-    assert folder.numbers() == [1]
 
 
 def test_an_entry_that_is_withdrawn_while_the_next_is_made_is_not_its_predecessor(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -59,14 +58,6 @@ def test_versions_are_numbered_from_one(location: StorageLocation) -> None:
         assert versions.latest(location) == versions.load(location, number) == manifest
 
 
-def test_a_number_is_not_given_again_after_a_vacuum(location: StorageLocation) -> None:
-    for number in (1, 2):
-        put(location, numbered(location, number), number, number)
-    versions.vacuum(location, FOREVER, keep=1)
-    # On a slow machine a number may have been withdrawn.
-    assert versions.publish(location, numbered(location, 3)).version >= 3
-
-
 def test_a_version_activates_after_it_is_published_and_before_publish_returns(
     location: StorageLocation,
 ) -> None:
@@ -75,27 +66,6 @@ def test_a_version_activates_after_it_is_published_and_before_publish_returns(
     second = versions.publish(location, numbered(location, 2))
     assert begun <= second.created_at_us < second.activates_at_us <= now_us()
     assert versions.version_at(location, now_us(), [second]) == second
-
-
-def test_activation_ascends_when_the_clock_goes_back(location: StorageLocation) -> None:
-    now = now_us()
-    first = put(location, numbered(location, 1), 1, now + 50_000)
-    second = versions.publish(location, numbered(location, 2), clock=lambda: now - 200_000)
-    assert second.activates_at_us > first.activates_at_us
-
-
-def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
-    location: StorageLocation,
-) -> None:
-    versions.publish(location, numbered(location, 1))
-    # Every look at the clock costs 150 ms: more than the delay of 100 ms, less than the next.
-    clock = ticking(now_us(), 150_000)
-    second = versions.publish(location, numbered(location, 2), clock=clock)
-    # What was late before it could be seen leaves its number free.
-    assert second.version == 2
-    assert second.activates_at_us - second.created_at_us > 150_000
-    assert versions.numbers(location) == [1, 2]
-    assert versions.load(location, 2) == second
 
 
 def test_a_fingerprint_that_cannot_be_noted_is_a_warning(
@@ -151,12 +121,6 @@ def test_threads_that_publish_at_once_get_numbers_of_their_own(location: Storage
         concurrently(pool, location, publishers=4, each=2)
 
 
-def test_processes_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
-        concurrently(pool, location, publishers=2, each=3)
-
-
 def three(location: StorageLocation) -> list[Manifest]:
     """Versions that activate at 100, 200 and 300 microseconds."""
     return [put(location, numbered(location, n), n, n * 100) for n in (1, 2, 3)]
@@ -187,11 +151,6 @@ def test_a_time_whose_version_was_vacuumed_is_an_error_that_says_so(
     with pytest.raises(VersionNotFoundError, match=r"vacuumed.*new checkpoint"):
         versions.version_at(location, time_us, known)
     assert versions.version_at(location, 300, known).version == 3
-
-
-def test_a_time_without_any_version_is_an_error(location: StorageLocation) -> None:
-    with pytest.raises(VersionNotFoundError):
-        versions.version_at(location, 5, [])
 
 
 def test_loading_a_version_that_is_gone_says_which_are_left(location: StorageLocation) -> None:
@@ -238,10 +197,6 @@ def test_vacuum_keeps_the_newest_and_what_was_in_use(
     assert versions.vacuum(location, keep_from_us, keep) == []
 
 
-def test_vacuum_of_nothing_removes_nothing(location: StorageLocation) -> None:
-    assert versions.vacuum(location, FOREVER, keep=1) == []
-
-
 def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
     location: StorageLocation,
 ) -> None:
@@ -253,11 +208,6 @@ def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
     assert not Path(location.url, old).exists()
     assert Path(location.url, young).exists()
     versions.verify(location, versions.latest(location))
-
-
-def test_verify_says_nothing_when_all_is_well(location: StorageLocation) -> None:
-    for manifest in three(location):
-        assert versions.verify(location, manifest) is None
 
 
 @pytest.mark.parametrize("file", [0, 1, 2, 3])
