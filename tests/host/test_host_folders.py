@@ -106,15 +106,6 @@ def test_a_folder_that_others_can_write_to_is_refused(
     assert "TMPDIR" in str(caught.value)
 
 
-@pytest.mark.parametrize(("what", "message"), PLANTED)
-def test_so_is_one_inside_of_it(tmp_path: Path, what: str, message: str) -> None:
-    root = HostRoot(tmp_path)
-    root.use("store-x")
-    plant(root.path / "copies-x", what)
-    with pytest.raises(StoreAccessError, match=message):
-        root.use("copies-x")
-
-
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreAccessError, match=r"cannot create the folder '.*/file/x'.*directory"):
@@ -282,17 +273,6 @@ def test_the_first_process_places_a_folder_and_the_others_find_it(
     assert root.use("cache-y", place=lambda: far).path.parent == root.path
     root.remove("cache-x")
     assert not first.path.exists()
-    assert root.use("cache-x", place=lambda: far).path.parent == far.path
-
-
-def test_removing_makes_nothing(tmp_path: Path) -> None:
-    HostRoot(tmp_path / "cache").remove("cache-x")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_whose_place_has_gone_is_made_in_another(tmp_path: Path) -> None:
-    root, near, far = (HostRoot(tmp_path / name) for name in ("root", "near", "far"))
-    near.remove(root.use("cache-x", place=lambda: near).path.name)
     assert root.use("cache-x", place=lambda: far).path.parent == far.path
 
 

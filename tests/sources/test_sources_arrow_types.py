@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bsjoin.sources import function, parquet, sql
+from bsjoin.sources import parquet, sql
 from bsjoin.sources.plain import plain
 from bsjoin.sources.types import fitted
 
@@ -117,16 +117,6 @@ ARRAYS = [
         pa.struct([("a", pa.string()), ("b", pa.string())]),
     ),
 ]
-
-
-@pytest.mark.parametrize(("array", "dtype"), [a[1:] for a in ARRAYS], ids=[a[0] for a in ARRAYS])
-def test_functions_return_and_declare_any_type(array: pa.Array, dtype: pa.DataType) -> None:
-    table = pa.table({"k": [1, 2], "v": array})
-    source = function(lambda _: table, {"k": pa.int64(), "v": array.type})
-    assert source.schema.field("v").type == dtype
-    found = source.lookup(pa.table({"k": [1, 2]}))
-    assert found.schema.equals(source.schema)
-    assert found.column("v").to_pylist() == array.to_pylist()
 
 
 @pytest.mark.parametrize(

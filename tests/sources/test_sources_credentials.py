@@ -108,11 +108,6 @@ def test_a_host_that_is_not_there(server: Server, kind: str) -> None:
         raised(lambda: source.schema, SourceError)
 
 
-def test_a_name_that_is_no_host(server: Server, kind: str) -> None:
-    source = source_of(kind, server.url.replace("127.0.0.1", "no-such-host.invalid"))
-    raised(lambda: first_words(source), (SourceError, TransientSourceError))
-
-
 def test_a_lost_connection(server: Server, kind: str) -> None:
     if kind != "redis_server":
         stand_in = sql(server.url, query="SELECT 1 AS i")

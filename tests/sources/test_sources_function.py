@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from decimal import Decimal
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
@@ -50,19 +48,6 @@ def test_every_form_of_an_answer_is_understood(name: str) -> None:
     part = source.lookup(KEYS, ["price"])
     assert part.schema.names == ["id", "price"]
     assert part.to_pylist() == [{"id": r["id"], "price": r["price"]} for r in ROWS]
-
-
-@pytest.mark.parametrize("nothing", [None, [], SCHEMA.empty_table(), pd.DataFrame(ROWS)[:0]])
-def test_nothing_is_no_row(nothing: Any) -> None:
-    found = function(lambda keys: nothing, SCHEMA).lookup(KEYS)
-    assert found.schema.equals(SCHEMA)
-    assert found.num_rows == 0
-
-
-def test_the_function_gets_the_keys() -> None:
-    seen = []
-    function(seen.append, SCHEMA).lookup(KEYS)
-    assert seen[0].equals(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -122,16 +107,6 @@ def test_a_late_answer_is_a_fault() -> None:
         function(fn, SCHEMA, timeout="50 ms").lookup(KEYS)
     assert time.monotonic() - start < 0.8
     assert function(fn, SCHEMA, timeout="10 seconds").lookup(KEYS).num_rows == 0
-
-
-def test_it_travels_by_cloudpickle() -> None:
-    answer = ARROW
-    source = function(lambda keys: answer, SCHEMA, unique=True, max_keys=5, timeout=3)
-    copy = pickle.loads(cloudpickle.dumps(source))
-    assert copy.lookup(KEYS).to_pylist() == ROWS
-    assert copy.max_keys == 5
-    assert copy.is_unique(["id"])
-    assert copy.token == source.token
 
 
 def test_schemas_of_spark_are_understood() -> None:

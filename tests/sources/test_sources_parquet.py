@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-import pickle
-import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_stands import matching, rows
 
-from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import files, parquet, parquet_file
-from bsjoin.sources.row_groups import EMPTY, touched
 from bsjoin.sources.transient import TransientSourceError
 
 NAN = math.nan
@@ -89,14 +86,6 @@ def test_keys_between_and_beyond_read_nothing(tmp_path: Path) -> None:
     assert read_by(source, k=[89]) == ([], 1)
 
 
-def test_every_column_of_a_key_prunes(tmp_path: Path) -> None:
-    table = pa.table({"a": [n // 10 for n in range(100)], "b": [n % 50 for n in range(100)]})
-    source = written(tmp_path / "a.parquet", table)
-    assert read_by(source, a=[2], b=[22]) == ([repr({"a": 2, "b": 22})], 1)
-    assert read_by(source, a=[2], b=[33]) == ([], 0)
-    assert read_by(source, b=[33])[1] == 2
-
-
 def test_nan_is_in_no_statistics(tmp_path: Path) -> None:
     values = [1.0, 2.0, NAN, 3.0, NAN, NAN, 7.0, 8.0, None]
     source = written(
@@ -107,24 +96,6 @@ def test_nan_is_in_no_statistics(tmp_path: Path) -> None:
     assert read == 3
     assert read_by(source, k=[7.0]) == ([repr({"k": 7.0, "v": 6})], 1)
     assert len(read_by(source, k=[NAN, 1.0])[0]) == 4
-
-
-@pytest.mark.parametrize("stored", [0.0, -0.0])
-@pytest.mark.parametrize("asked", [0.0, -0.0])
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_zeros_are_one_number(
-    tmp_path: Path, stored: float, asked: float, kind: pa.DataType
-) -> None:
-    table = pa.table({"k": pa.array([stored, 5.0], kind), "v": [1, 2]})
-    source = written(tmp_path / "a.parquet", table)
-    assert len(read_by(source, k=[asked])[0]) == 1
-
-
-def test_nulls_alone_are_not_read(tmp_path: Path) -> None:
-    table = pa.table({"k": pa.array([None, None, 5], pa.int64()), "v": [1, 2, 3]})
-    source = written(tmp_path / "a.parquet", table, row_group_size=2)
-    assert read_by(source, k=[5]) == ([repr({"k": 5, "v": 3})], 1)
-    assert touched([5], EMPTY) is False
 
 
 @pytest.mark.parametrize("options", [{"write_statistics": False}, {"write_statistics": ["v"]}])
@@ -235,23 +206,6 @@ def test_urls_are_those_of_fsspec(tmp_path: Path) -> None:
     assert len(read_by(parquet("memory://planes"), k=[3])[0]) == 1
 
 
-def test_a_source_travels_without_its_files(tmp_path: Path) -> None:
-    source = written(tmp_path / "a.parquet", pa.table({"k": range(1000), "v": ["x" * 50] * 1000}))
-    read_by(source, k=[3])
-    data = pickle.dumps(source)
-    assert len(data) < 2000
-    assert len(read_by(pickle.loads(data), k=[3])[0]) == 1
-
-
-def test_columns_are_chosen(tmp_path: Path) -> None:
-    source = written(tmp_path / "a.parquet", pa.table({"k": [1], "v": [2], "w": [3]}))
-    asked = pa.table({"k": [1]})
-    assert source.lookup(asked, ["w"]).to_pylist() == [{"k": 1, "w": 3}]
-    assert source.lookup(asked, []).to_pylist() == [{"k": 1}]
-    with pytest.raises(ColumnError, match="'x'"):
-        source.lookup(asked, ["x"])
-
-
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         _ = parquet(tmp_path / "nope").schema
@@ -273,28 +227,6 @@ def test_nothing_there_is_an_error(tmp_path: Path) -> None:
 def test_arguments_are_checked(arguments: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
         parquet(**arguments)
-
-
-def test_uniqueness_is_the_users_word(tmp_path: Path) -> None:
-    written(tmp_path / "a.parquet", pa.table({"k": [1]}))
-    assert not parquet(tmp_path).is_unique(["k"])
-    assert parquet(tmp_path, unique=True).is_unique(["k"])
-
-
-def test_random_keys_over_many_files(tmp_path: Path) -> None:
-    seeded = random.Random(5)
-    tables = []
-    for number in range(6):
-        made = pa.table(
-            {"k": [seeded.randrange(200) for _ in range(50)], "v": range(number, number + 50)}
-        )
-        written(tmp_path / f"{number}.parquet", made, row_group_size=7)
-        tables.append(made)
-    whole = pa.concat_tables(tables)
-    source = parquet(tmp_path)
-    for _ in range(20):
-        asked = pa.table({"k": seeded.sample(range(220), 5)})
-        assert rows(source.lookup(asked)) == rows(matching(whole, asked))
 
 
 def following(path: Path) -> Any:

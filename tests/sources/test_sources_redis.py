@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import pickle
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -256,19 +255,11 @@ def test_a_server_that_answers_nothing_is_a_fault(client: Any, redis_server: Red
     source.close()
 
 
-def test_it_is_looked_up_only(redis_server: Redis) -> None:
-    source = source_of(redis_server)
-    assert not source.can_scan
-    assert source.size() is None
-    with pytest.raises(SourceError, match="Incremental"):
-        source.scan()
-    assert pickle.loads(pickle.dumps(source)).schema.equals(SCHEMA)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({"url": "http://host"}, "not known"),
+        ({"url": "redis+sentinel://me:secret@host:26379/mymaster"}, "not known"),
         ({"url": "redis://u:p/w@host"}, "percent-encoded"),
         ({"key": "row"}, "name the key columns"),
         ({"key": "row:{"}, "key="),

@@ -17,7 +17,7 @@ import redis
 from servers import PASSWORD, Redis, free_port
 
 import bsjoin.sources
-from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.errors import SourceError
 from bsjoin.sources.transient import TransientSourceError
 
 SCHEMA = {"id": pa.int64(), "v": pa.string()}
@@ -201,15 +201,6 @@ def test_a_node_that_is_down_is_a_fault_and_then_forgotten(cluster: Cluster) -> 
     source.close()
 
 
-def test_a_cluster_has_no_further_databases(cluster: Cluster) -> None:
-    url = cluster.nodes[0].url.removesuffix("/0") + "/3"
-    source = bsjoin.sources.redis(url, key="row:{id}", schema=SCHEMA)
-    with pytest.raises(SourceError, match=r"database|DB index") as raised:
-        source.lookup(ids(range(50)))
-    assert PASSWORD not in str(raised.value)
-    source.close()
-
-
 def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> None:
     with cluster.clients() as clients:
         for client in clients:
@@ -284,15 +275,6 @@ def test_a_read_only_replica_serves(program: str) -> None:
             source.close()
         replica.remove()
         first.remove()
-
-
-def test_a_sentinel_url_is_refused_at_the_call() -> None:
-    for scheme in ("sentinel", "redis+sentinel", "rediss+sentinel"):
-        with pytest.raises(ArgumentError, match="not known") as raised:
-            bsjoin.sources.redis(
-                f"{scheme}://me:secret@host:26379/mymaster", key="row:{id}", schema=SCHEMA
-            )
-        assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("kind", ["hash", "json"])

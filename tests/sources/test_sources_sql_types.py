@@ -252,7 +252,12 @@ def test_a_type_comes_and_is_looked_up_and_that_of_a_query_is_the_same(
     source.close()
 
 
-@pytest.mark.parametrize("case", CASES["postgresql"], ids=lambda case: case[0])
+# What the driver says of a type are its digits and lengths.
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES["postgresql"] if "(" in case[0] or case[0] == "a_domain"],
+    ids=lambda case: case[0],
+)
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_drivers_that_tell_no_types_make_no_difference(
     database: Database, case: Case, monkeypatch: pytest.MonkeyPatch
@@ -315,40 +320,6 @@ def test_zero_and_minus_zero_bring_a_row_once(database: Database) -> None:
     both = keyed(source, c=[0.0, -0.0])
     assert source.lookup(both).column("i").to_pylist() == [0]
     assert source.lookup(keyed(source, c=[0.0, -0.0], i=[0, 0])).column("i").to_pylist() == [0]
-    source.close()
-
-
-WRONG: list[tuple[str, str, Any]] = [
-    ("INTEGER", "'abc'", "'abc'"),
-    ("INTEGER", "1.5", "1.5"),
-    ("BOOLEAN", "2", "2"),
-    ("DATE", "'2024-02-30'", "'2024-02-30'"),
-    ("DATE", "20240229", "20240229"),
-    ("TIMESTAMP", "'yesterday'", "'yesterday'"),
-    ("TIMESTAMP", "'2024-01-01 00:00:00+02:00'", "+02:00"),
-    ("DECIMAL(5, 2)", "1.005", "1.005"),
-    ("DECIMAL(5, 2)", "123456", "123456"),
-    ("TEXT", "x'00'", r"b'\x00'"),
-    ("BLOB", "'text'", "'text'"),
-    ("REAL", "'abc'", "'abc'"),
-]
-
-
-@pytest.mark.parametrize(("declared", "literal", "shown"), WRONG)
-def test_a_value_of_another_type_is_an_error_in_sqlite(
-    tmp_path: Path, declared: str, literal: str, shown: str
-) -> None:
-    database = SQLite(tmp_path)
-    database.run(
-        f"CREATE TABLE t (i INTEGER, c {declared})", f"INSERT INTO t VALUES (1, {literal})"
-    )
-    source = database.source(table="t")
-    with pytest.raises(SourceError, match="'c'") as caught:
-        source.lookup(keyed(source, i=[1]))
-    assert shown in str(caught.value)
-    with pytest.raises(SourceError, match="'c'"):
-        list(source.scan())
-    assert source.lookup(keyed(source, i=[1]), []).num_rows == 1
     source.close()
 
 

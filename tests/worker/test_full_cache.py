@@ -118,15 +118,6 @@ def test_runs_refer_to_rows_and_gather_fetches_them(
     assert lists.type.value_field == pa.field("element", ROW, nullable=False)
 
 
-@pytest.mark.parametrize("shape", ["row", "rows", "runs"])
-def test_a_batch_without_any_match_is_null_throughout(
-    location: StorageLocation, shape: Shape
-) -> None:
-    stored(location, once=shape == "row")
-    result = answered(plan_of(location, shape), [3, None, 5])
-    assert result.to_pylist() == [None, None, None]
-
-
 @pytest.mark.parametrize("shape", ["row", "rows"])
 def test_without_columns_rows_are_still_counted(location: StorageLocation, shape: Shape) -> None:
     stored(location, once=shape == "row")
@@ -148,13 +139,6 @@ def test_an_empty_batch_has_the_type_of_a_full_one(location: StorageLocation, sh
     pieces = full_cache.gather(plan, None, no_numbers, no_numbers)
     assert len(pieces) == 0
     assert pieces.type == answered(plan_of(location, "rows"), [1]).type
-
-
-def test_columns_come_in_the_order_of_the_plan(location: StorageLocation) -> None:
-    stored(location, once=True)
-    row_type = pa.struct([pa.field("c0", pa.int64()), pa.field("c1", pa.string())])
-    plan = plan_of(location, "row", columns=("number", "text"), row_type=row_type)
-    assert answered(plan, [1]).to_pylist() == [{"c0": 1, "c1": "a"}]
 
 
 def test_an_empty_table_answers_every_shape(location: StorageLocation) -> None:
@@ -186,19 +170,6 @@ def test_a_stream_uses_the_version_of_its_batch_time(location: StorageLocation) 
     assert [value_at(plan, time_us) for time_us in (399, 400)] == [2, 3]
     # A replay asks for an earlier time again.
     assert [value_at(plan, time_us) for time_us in (150, 200, 400)] == [1, 2, 3]
-
-
-def test_a_fresh_worker_answers_as_an_old_one(location: StorageLocation) -> None:
-    for number in (1, 2, 3):
-        put(location, numbered(location, number), number, number * 100)
-    plan = follow(location)
-    times = [0, 100, 250, 300, 199, 500]
-    seasoned = [value_at(plan, time_us) for time_us in times]
-    fresh = []
-    for time_us in times:
-        full_cache._tables.clear()
-        fresh.append(value_at(plan, time_us))
-    assert seasoned == fresh == [1, 1, 2, 3, 1, 3]
 
 
 def test_an_old_worker_answers_as_a_fresh_one_when_the_clock_was_set_back(
@@ -236,20 +207,6 @@ def test_a_version_that_is_not_needed_may_vanish(
     assert value_at(plan, 350) == 3
     with pytest.raises(VersionNotFoundError, match="vacuumed"):
         value_at(plan, 250)
-
-
-def test_the_folder_of_another_table_is_nothing_to_this_one(
-    location: StorageLocation, tmp_path: Path
-) -> None:
-    other = StorageLocation.of(tmp_path / "other")
-    for one in (location, other):
-        put(one, numbered(one, 1), 1, 100)
-    mine, theirs = follow(location), follow(other)
-    assert (value_at(mine, 150), value_at(theirs, 150)) == (1, 1)
-    other.remove("versions")
-    (tmp_path / "other" / "versions").write_bytes(b"no folder any more")
-    put(location, numbered(location, 2), 2, 200)
-    assert value_at(mine, 250) == 2
 
 
 def test_a_vacuumed_version_is_an_error_not_another_version(location: StorageLocation) -> None:
@@ -300,22 +257,6 @@ def test_a_note_reports_once_what_was_looked_up_since_the_last(location: Storage
     again = notes.fetch(plan.label, 2)
     assert again.to_pylist() == [None, None]
     assert again.type == pa.string()
-
-
-def test_notes_of_two_joins_are_kept_apart(location: StorageLocation) -> None:
-    stored(location, once=True)
-    one = plan_of(location, "row", version=None)
-    other = plan_of(location, "row", version=None, label="2:k")
-    answered(one, [1], time_us=500)
-    assert notes.fetch(other.label, 1).to_pylist() == [None]
-    assert json.loads(notes.fetch(one.label, 1)[0].as_py())["version"] == 1
-
-
-def test_a_note_of_nothing_is_empty(location: StorageLocation) -> None:
-    stored(location)
-    plan = plan_of(location, "row")
-    assert len(notes.fetch(plan.label, 0)) == 0
-    assert notes.fetch(plan.label, 0).type == pa.string()
 
 
 def test_a_plan_travels_small_and_compares_equal(location: StorageLocation) -> None:

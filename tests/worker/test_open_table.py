@@ -85,17 +85,6 @@ def test_find_run_lengths_and_gather_agree_with_brute_force(
     assert texts.to_pylist() == [model.payload[row] if row >= 0 else None for row in rows.tolist()]
 
 
-@pytest.mark.parametrize("cut_hashes", [set(), {2}, {2, 3, 4}, set(range(300))])
-def test_any_rows_in_any_order_are_gathered(tmp_path: Path, cut_hashes: set[int]) -> None:
-    keys = [(hash_ // 2, "") for hash_ in range(600)]
-    model = sample(StorageLocation.of(tmp_path), keys, 0, cut_hashes)
-    rows = np.random.default_rng(3).integers(-1, 600, 5_000)
-    numbers, texts, lists = model.table.gather(("n", "v", "l"), rows)
-    assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
-    assert texts.to_pylist() == [model.payload[row] if row >= 0 else None for row in rows.tolist()]
-    assert lists.to_pylist() == [[row] * (row % 4) if row >= 0 else None for row in rows.tolist()]
-
-
 @pytest.mark.parametrize("cut_hashes", [set(), {2, 3}])
 def test_no_rows_and_rows_that_are_all_missing(tmp_path: Path, cut_hashes: set[int]) -> None:
     table = sample(StorageLocation.of(tmp_path), [(1, ""), (2, ""), (3, "")], 0, cut_hashes).table
@@ -105,17 +94,6 @@ def test_no_rows_and_rows_that_are_all_missing(tmp_path: Path, cut_hashes: set[i
         assert (texts.type, lists.type) == (pa.string(), pa.list_(pa.int64()))
         assert table.run_lengths(rows).tolist() == [0] * len(rows)
     assert table.gather((), np.array([0, 1])) == []
-
-
-@pytest.mark.parametrize("compared", [0, 1])
-def test_a_table_without_rows_answers_that_nothing_is_there(tmp_path: Path, compared: int) -> None:
-    table = sample(StorageLocation.of(tmp_path), [], compared, set()).table
-    rows = look_up(table, [(1, "a"), None], compared)
-    assert rows.tolist() == [-1, -1]
-    assert table.run_lengths(rows).tolist() == [0, 0]
-    texts, lists = table.gather(("v", "l"), rows)
-    assert texts.to_pylist() == lists.to_pylist() == [None, None]
-    assert (texts.type, lists.type) == (pa.string(), pa.list_(pa.int64()))
 
 
 @pytest.mark.parametrize("cut_hashes", [set(), {5}])
@@ -140,11 +118,3 @@ def test_more_than_256_segments_are_distinguished(tmp_path: Path) -> None:
     assert rows.tolist() == [p + 400 if -400 <= p < 400 else -1 for p in probes.tolist()]
     (numbers,) = model.table.gather(("n",), rows)
     assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
-
-
-def test_probing_leaves_its_input_alone(tmp_path: Path) -> None:
-    table = sample(StorageLocation.of(tmp_path), [(1, "a"), (2, "b")], 1, {2}).table
-    hashes, texts = pa.array([2, 1, 7]), pa.array(["b", "a", "a"])
-    table.find(hashes, [texts])
-    assert hashes.to_pylist() == [2, 1, 7]
-    assert texts.to_pylist() == ["b", "a", "a"]

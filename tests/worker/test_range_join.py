@@ -143,18 +143,6 @@ def sample(name: str, condition: str, probes: int, rows: int, spread: int) -> Ca
     return Case(type=name, when=when, stream=stream, table=many(kind, KEYS, "qy", rows))
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_size_of_a_batch_makes_no_difference(
-    location: StorageLocation, condition: str, size: int
-) -> None:
-    case = sample("bigint", condition, 101, 150, 60)
-    expected = by_loop(case.kind, list(case.stream), case.sorted, case.on, case.when)
-    stored(location, case)
-    for how in HOWS:
-        check(location, case, expected, how, size)
-
-
 @pytest.mark.parametrize(
     ("name", "condition"), [case for case in EVERYTHING if not KINDS[case.values[0]].finer]
 )

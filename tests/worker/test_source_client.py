@@ -87,13 +87,6 @@ def test_a_transient_error_is_retried(tmp_path: Path, pauses: list[float]) -> No
     assert pauses == [0.1, 0.2]
 
 
-def test_pauses_double_up_to_a_bound(tmp_path: Path, pauses: list[float]) -> None:
-    source = Troubled([OSError("gone")] * 12)
-    client(source, tmp_path, retries=12).look_up(KEYS, ["k"], Figures())
-    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
-    assert max(pauses) == pauses[-1] == 30.0
-
-
 def test_a_fault_that_stays_is_an_error_with_its_cause(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([OSError("no route to host")] * 9)
     figures = Figures()
