@@ -205,11 +205,6 @@ CASES: dict[str, list[Case]] = {
         Case("JSON", ['\'{"b":1, "a":2}\'', "'1'"]),
     ],
 }  # fmt: skip
-EACH = [
-    pytest.param(place, case, id=f"{place}-{case.declared}-{case.dtype or 'declared'}")
-    for place, cases in CASES.items()
-    for case in cases
-]
 
 
 @pytest.fixture
@@ -220,21 +215,33 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
 
 
-def filled(place: Database, case: Case, values: list[str]) -> Source:
-    """A table ``t`` with a number ``i`` and the column ``c``, each value twice, and a null."""
+def filled(place: Database, *columns: tuple[Case, list[str]]) -> Source:
+    """A table ``t`` with a number ``i`` and columns ``c``, ``c1`` and so on, and its source.
+
+    Args:
+        place: where.
+        columns: each with its values, which it has twice, and then at least one null.
+    """
     null = " NULL" if isinstance(place, MariaDB) else ""
+    declared = "".join(f", {name(n)} {case.declared}{null}" for n, (case, _) in enumerate(columns))
     with place.cursor() as cursor:
         if isinstance(place, MariaDB):
             cursor.execute("SET sql_mode = ''")
-        for statement in ("DROP TABLE IF EXISTS t", *case.prepare):
+        prepared = [statement for case, _ in columns for statement in case.prepare]
+        for statement in ("DROP TABLE IF EXISTS t", *prepared):
             cursor.execute(statement)
-        cursor.execute(f"CREATE TABLE t (i INTEGER, c {case.declared}{null})")
-        for number, value in enumerate([*values, *values, "NULL"]):
-            text = f"INSERT INTO t VALUES ({number}, {value})"
+        cursor.execute(f"CREATE TABLE t (i INTEGER{declared})")
+        for row in range(1 + 2 * max(len(values) for _, values in columns)):
+            cells = [([*values] * 2)[row : row + 1] or ["NULL"] for _, values in columns]
+            text = f"INSERT INTO t VALUES ({row}, {', '.join(cell for (cell,) in cells)})"
             cursor.execute(text.replace("%", "%%") if isinstance(place, PostgreSQL) else text)
         cursor.execute("CREATE INDEX tc ON t (i)")
-    schema = None if case.dtype is None else {"c": case.dtype}
-    return place.source(table="t", schema=schema)
+    schema = {name(n): case.dtype for n, (case, _) in enumerate(columns) if case.dtype is not None}
+    return place.source(table="t", schema=schema or None)
+
+
+def name(number: int) -> str:
+    return f"c{number or ''}"
 
 
 def comparable(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -267,35 +274,39 @@ def check_own_keys(source: Source, column: str = "c", number: str = "i") -> None
         ]
 
 
-@pytest.mark.parametrize(("place", "case"), EACH, indirect=["place"])
-def test_a_row_is_found_by_its_own_key(place: Database, case: Case) -> None:
-    source = filled(place, case, case.written)
-    found = pa.Table.from_batches(source.scan(["c"]))
-    assert len(found) == 2 * len(case.written) + 1
-    assert found.column("c").null_count == 1
-    check_own_keys(source)
+@pytest.mark.parametrize(("place", "cases"), CASES.items(), indirect=["place"], ids=CASES)
+def test_a_row_is_found_by_its_own_key(place: Database, cases: list[Case]) -> None:
+    source = filled(place, *((case, case.written) for case in cases))
+    for number, case in enumerate(cases):
+        found = pa.Table.from_batches(source.scan([name(number)])).column(0)
+        assert len(found) - found.null_count == 2 * len(case.written), case
+        check_own_keys(source, name(number))
     source.close()
 
 
-@pytest.mark.parametrize(
-    ("place", "case"), [each for each in EACH if each.values[1].refused], indirect=["place"]
-)
-def test_a_value_without_a_key_is_refused_by_name(place: Database, case: Case) -> None:
-    for value in case.refused:
-        source = filled(place, case, [value])
-        with pytest.raises(DataError, match=r"'c'.*(schema=|pyarrow)") as caught:
-            list(source.scan(["c"]))
+@pytest.mark.parametrize(("place", "cases"), CASES.items(), indirect=["place"], ids=CASES)
+def test_a_value_without_a_key_is_refused_by_name(place: Database, cases: list[Case]) -> None:
+    wrong = [case for case in cases if case.refused]
+    source = filled(place, *((case, case.refused) for case in wrong))
+    number = source.schema.field("i").type
+    for column, case in enumerate(wrong):
+        says = rf"'{name(column)}'.*(schema=|pyarrow)"
+        with pytest.raises(DataError, match=says) as caught:
+            list(source.scan([name(column)]))
         assert "sql(" in str(caught.value)
+        for row in range(len(case.refused)):
+            with pytest.raises(DataError, match=says):
+                source.lookup(pa.table({"i": pa.array([row], number)}), [name(column)])
         del caught  # it holds DuckDB's connection
         gc.collect()
-        assert len(list(source.scan(["i"]))) == 1
-        source.close()
+    assert sum(map(len, source.scan(["i"]))) == 1 + 2 * max(len(case.refused) for case in wrong)
+    source.close()
 
 
 @pytest.mark.parametrize("place", CASES, indirect=True)
 def test_a_fixed_length_text_is_found_as_a_scan_returns_it(place: Database) -> None:
     """Whatever the database compares: with other spaces at its end it is another key."""
-    source = filled(place, Case("CHAR(5)", []), quoted("a", "b ", "abcde", ""))
+    source = filled(place, (Case("CHAR(5)", []), quoted("a", "b ", "abcde", "")))
     scanned = pa.Table.from_batches(source.scan(["c"])).column("c").drop_null().unique()
     trimmed = scanned if isinstance(place, SQLite | DuckDB) else pc.utf8_rtrim(scanned, " ")
     assert sorted(trimmed.to_pylist()) == sorted(scanned.to_pylist())
@@ -312,7 +323,7 @@ def test_other_types_are_no_keys(place: Database) -> None:
         kinds = {"TEXT": [pa.decimal128(10, 2)]}
     for declared, types in kinds.items():
         for dtype in types:
-            source = filled(place, Case(declared, [], dtype=dtype), [])
+            source = filled(place, (Case(declared, [], dtype=dtype), []))
             with pytest.raises(ColumnError, match=r"'c'.*query="):
                 source.is_unique(["c"])
             with pytest.raises(ColumnError, match=r"'c'.*query="):
@@ -347,7 +358,7 @@ def test_any_spelling_of_a_time_is_found_in_sqlite(
             shortest = shortest.removesuffix(tail)
         ends = [end for end in (10, 13, 16, 19, 21, 22, 23, 24, 25, 26) if end >= len(shortest)]
         values += [full[: chance.choice(ends)] for _ in range(3)]
-    source = filled(place, Case("TIMESTAMP", []), quoted(*values))
+    source = filled(place, (Case("TIMESTAMP", []), quoted(*values)))
     assert len(pa.Table.from_batches(source.scan())) == 2 * len(values) + 1
     check_own_keys(source)
     source.close()
@@ -380,12 +391,12 @@ def test_any_number_of_a_decimal_is_found_in_sqlite(
             number = math.nextafter(number, math.inf)
         near.append(number)
     case = Case(f"DECIMAL({digits}, {scale})", [])
-    source, fine = filled(place, case, list(map(repr, near))), []
+    source, fine = filled(place, (case, list(map(repr, near)))), []
     for row in range(len(near)):
         with contextlib.suppress(DataError):
             fine += source.lookup(pa.table({"i": [row]}), ["c", "i"]).column("i").to_pylist()
     source.close()
-    source = filled(place, case, [repr(near[row]) for row in fine])
+    source = filled(place, (case, [repr(near[row]) for row in fine]))
     if indexed:
         place.run("CREATE INDEX t_c ON t (c)")
     check_own_keys(source)
@@ -394,7 +405,9 @@ def test_any_number_of_a_decimal_is_found_in_sqlite(
 
 def test_a_binary_fraction_means_its_decimal_text(tmp_path: Path) -> None:
     place = SQLite(tmp_path)
-    source = filled(place, Case("DECIMAL(20, 2)", []), ["0.1 + 0.2", "1.1", "12345678901234567.0"])
+    source = filled(
+        place, (Case("DECIMAL(20, 2)", []), ["0.1 + 0.2", "1.1", "12345678901234567.0"])
+    )
     found = pa.Table.from_batches(source.scan(["c"])).column("c").to_pylist()[:3]
     assert found == [Decimal("0.30"), Decimal("1.10"), Decimal("12345678901234568.00")]
     source.close()

@@ -163,11 +163,6 @@ CASES: dict[str, list[Case]] = {
         ("BIT(9)", pa.int64(), [0, 511]),
     ],
 }  # fmt: skip
-EACH = [
-    pytest.param(name, case, id=f"{name}-{case[0]}")
-    for name, cases in CASES.items()
-    for case in cases
-]
 
 
 @pytest.fixture
@@ -190,20 +185,34 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return found
 
 
-def filled(database: Database, declared: str, values: list[Any]) -> None:
+def filled(database: Database, *columns: tuple[str, list[Any]]) -> None:
+    """A table ``t`` with a number ``i`` and columns ``c``, ``c1`` and so on, each of one type.
+
+    Args:
+        database: where.
+        columns: the type and the values of each column; after them it has nulls.
+    """
     null = "" if isinstance(database, DuckDB) else " NULL"  # TIMESTAMP of MariaDB
-    database.run("DROP TABLE IF EXISTS t", f"CREATE TABLE t (i INTEGER, c {declared}{null})")
+    declared = "".join(f", {name(n)} {kind}{null}" for n, (kind, _) in enumerate(columns))
+    database.run("DROP TABLE IF EXISTS t", f"CREATE TABLE t (i INTEGER{declared})")
+    mark = database.place
+    places = "".join(
+        f", CAST({mark} AS {kind})" if isinstance(database, PostgreSQL) else f", {mark}"
+        for kind, _ in columns
+    )
     with database.cursor() as cursor:
-        place = f"CAST({database.place} AS {declared})"
-        if not isinstance(database, PostgreSQL):
-            place = database.place
-        for index, value in enumerate([*values, None]):
-            if isinstance(value, bool) and declared.startswith("BIT"):
-                value = int(value)
-            cursor.execute(
-                f"INSERT INTO t VALUES ({index}, {place})",
-                [database.bound(_in(database, value))],
-            )
+        for row in range(1 + max(len(values) for _, values in columns)):
+            cells = [values[row] if row < len(values) else None for _, values in columns]
+            bits = [kind.startswith("BIT") for kind, _ in columns]
+            bound = [
+                database.bound(_in(database, int(cell) if is_bit and cell is not None else cell))
+                for cell, is_bit in zip(cells, bits, strict=True)
+            ]
+            cursor.execute(f"INSERT INTO t VALUES ({row}{places})", bound)
+
+
+def name(number: int) -> str:
+    return f"c{number or ''}"
 
 
 def _in(database: Database, value: Any) -> Any:
@@ -214,56 +223,56 @@ def _in(database: Database, value: Any) -> Any:
     return value
 
 
-def comes_and_is_looked_up(database: Database, case: Case) -> None:
-    declared, dtype, values = case
-    filled(database, declared, values)
+def check_types(database: Database, cases: list[Case]) -> None:
+    """The values of each column come as they were stored, and are found by their own keys."""
+    filled(database, *((declared, values) for declared, _, values in cases))
     source = database.source(table="t")
-    assert source.schema == pa.schema([("i", pa.int32() if not isinstance(database, SQLite)
-                                        else pa.int64()), ("c", dtype)])  # fmt: skip
-    column = pa.array([*values, None], dtype)
-    number = source.schema.field("i").type
-    expected = pa.table({"i": pa.array(range(len(column)), number), "c": column})
-    assert rows(pa.Table.from_batches(source.scan(), source.schema)) == rows(expected)
-    through = source.lookup(expected.select(["i"]))
-    assert through.schema.field("c").type == dtype
-    assert rows(through, ["i", "c"]) == rows(expected)
-    if not pa.types.is_nested(dtype):
-        present = expected.slice(0, len(values))
-        for asked in (present.select(["c"]), present.select(["c", "i"])):
-            found = source.lookup(asked)
-            assert rows(found, ["i", "c"]) == rows(present), asked
-        for index in range(len(values)):
-            one = present.slice(index, 1)
-            assert rows(source.lookup(one.select(["c"])), ["i", "c"]) == rows(one)
+    number = pa.int64() if isinstance(database, SQLite) else pa.int32()
+    types = [(name(n), dtype) for n, (_, dtype, _) in enumerate(cases)]
+    assert source.schema == pa.schema([("i", number), *types])
+    size = 1 + max(len(values) for *_, values in cases)
+    columns = {
+        name(n): pa.array([*values, *[None] * (size - len(values))], dtype)
+        for n, (_, dtype, values) in enumerate(cases)
+    }
+    stored = pa.table({"i": pa.array(range(size), number), **columns})
+    scanned = pa.Table.from_batches(source.scan(), source.schema)
+    through = source.lookup(stored.select(["i"]))
+    for column, (declared, dtype, _) in zip(columns, cases, strict=True):
+        expected = stored.select(["i", column])
+        assert through.schema.field(column).type == dtype
+        for found in (scanned, through):
+            assert rows(found, ["i", column]) == rows(expected), declared
+        if not pa.types.is_nested(dtype):
+            there = expected.filter(expected.column(column).is_valid())
+            for asked in (there.select([column]), there.select([column, "i"])):
+                assert rows(source.lookup(asked, ["i"]), ["i", column]) == rows(there), declared
+            one = there.slice(0, 1)
+            assert rows(source.lookup(one.select([column]), ["i"]), ["i", column]) == rows(one)
     source.close()
 
 
-@pytest.mark.parametrize(("database", "case"), EACH, indirect=["database"])
-def test_a_type_comes_and_is_looked_up_and_that_of_a_query_is_the_same(
-    database: Database, case: Case
+@pytest.mark.parametrize(("database", "cases"), CASES.items(), indirect=["database"], ids=CASES)
+def test_types_come_and_are_looked_up_and_those_of_a_query_are_the_same(
+    database: Database, cases: list[Case]
 ) -> None:
-    comes_and_is_looked_up(database, case)
-    _, dtype, values = case
+    check_types(database, cases)
     source = database.source(query="SELECT * FROM t -- all of it\n;")
-    assert source.schema.field("c").type == dtype
-    assert source.size() == len(values) + 1
-    found = source.lookup(pa.table({"i": pa.array([0], source.schema.field("i").type)}))
-    assert found.column("c").cast(dtype).to_pylist() == pa.array(values[:1], dtype).to_pylist()
+    assert source.size() == 1 + max(len(values) for *_, values in cases)
+    found = source.lookup(keyed(source, i=[0]))
+    for number, (declared, dtype, values) in enumerate(cases):
+        assert source.schema.field(name(number)).type == dtype, declared
+        column = found.column(name(number)).cast(dtype)
+        assert column.to_pylist() == pa.array(values[:1], dtype).to_pylist(), declared
     source.close()
 
 
-# What the driver says of a type are its digits and lengths.
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES["postgresql"] if "(" in case[0] or case[0] == "a_domain"],
-    ids=lambda case: case[0],
-)
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_drivers_that_tell_no_types_make_no_difference(
-    database: Database, case: Case, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql_source, "reported_modifiers", lambda schema: [-1] * len(schema))
-    comes_and_is_looked_up(database, case)
+    check_types(database, CASES["postgresql"])
 
 
 def keyed(source: Source, **columns: list[Any]) -> pa.Table:
@@ -302,7 +311,7 @@ BOTH_SIDES: list[tuple[str, str, pa.DataType, list[Any]]] = [
 def test_keys_that_the_database_cannot_hold_have_no_row(
     database: Database, declared: str, dtype: pa.DataType, values: list[Any]
 ) -> None:
-    filled(database, declared, [])
+    filled(database, (declared, []))
     source = database.source(table="t")
     assert source.schema.field("c").type == dtype
     storage = {pa.date32(): pa.int32(), us: pa.int64(), utc: pa.int64()}.get(dtype, dtype)
@@ -315,7 +324,8 @@ def test_keys_that_the_database_cannot_hold_have_no_row(
 
 @pytest.mark.parametrize("database", ["duckdb", "postgresql", "sqlite", "mariadb"], indirect=True)
 def test_zero_and_minus_zero_bring_a_row_once(database: Database) -> None:
-    filled(database, "DOUBLE PRECISION" if isinstance(database, PostgreSQL) else "DOUBLE", [0.0])
+    kind = "DOUBLE PRECISION" if isinstance(database, PostgreSQL) else "DOUBLE"
+    filled(database, (kind, [0.0]))
     source = database.source(table="t")
     both = keyed(source, c=[0.0, -0.0])
     assert source.lookup(both).column("i").to_pylist() == [0]
@@ -335,7 +345,7 @@ def test_a_column_without_a_type_needs_the_users_word_in_sqlite(tmp_path: Path) 
 
 def test_numbers_that_do_not_fit_are_an_error(postgresql: Any) -> None:
     database = PostgreSQL(postgresql.url)
-    filled(database, "numeric", [])
+    filled(database, ("numeric", []))
     database.run("INSERT INTO t VALUES (1, 'NaN'), (2, 1e30)")
     source = database.source(table="t")
     for number in (1, 2):
