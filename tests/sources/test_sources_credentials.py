@@ -108,23 +108,6 @@ def test_a_host_that_is_not_there(server: Server, kind: str) -> None:
         raised(lambda: source.schema, SourceError)
 
 
-def test_a_lost_connection(server: Server, kind: str) -> None:
-    if kind != "redis_server":
-        stand_in = sql(server.url, query="SELECT 1 AS i")
-        stand_in.schema  # noqa: B018
-    else:
-        stand_in = source_of(kind, server.url)
-    first = pa.table({"i": pa.array([1], stand_in.schema.field("i").type)})
-    stand_in.lookup(first)
-    try:
-        server.kill()
-        raised(lambda: stand_in.lookup(first), TransientSourceError)
-        raised(lambda: stand_in.lookup(first), TransientSourceError)
-    finally:
-        server.start()
-    stand_in.close()
-
-
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql", "redis"])
 @pytest.mark.parametrize("password", ["s3cret/x", "s3cret?x", "s3cret#x", "s3cret@x", "s3cret[x"])
 def test_a_password_that_is_not_encoded_is_refused_unseen(scheme: str, password: str) -> None:

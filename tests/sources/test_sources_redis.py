@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from servers import Redis
+from test_sources_credentials import raised
 
 import bsjoin.sources
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
@@ -222,21 +223,19 @@ def test_a_date_that_has_no_text_is_in_no_key(client: Any, redis_server: Redis) 
     source.close()
 
 
-@pytest.mark.parametrize("kind", ["hash", "json"])
-def test_a_restart_is_a_fault_and_then_forgotten(
-    client: Any, redis_server: Redis, kind: str
-) -> None:
-    source = source_of(redis_server, {"id": pa.int64(), "v": pa.string()}, kind=kind, timeout=2)
-    assert source.lookup(ids(1)).num_rows == 0
+def test_a_restart_is_a_fault_and_then_forgotten(client: Any, redis_server: Redis) -> None:
+    schema = {"id": pa.int64(), "v": pa.string()}
+    sources = [source_of(redis_server, schema, kind=kind, timeout=2) for kind in ("hash", "json")]
+    assert [source.lookup(ids(1)).num_rows for source in sources] == [0, 0]
     try:
         redis_server.kill()
-        for _ in range(2):
-            with pytest.raises(TransientSourceError):
-                source.lookup(ids(1))
+        for source in sources * 2:
+            raised(lambda source=source: source.lookup(ids(1)), TransientSourceError)
     finally:
         redis_server.start()
-    assert source.lookup(ids(1)).num_rows == 0
-    source.close()
+    for source in sources:
+        assert source.lookup(ids(1)).num_rows == 0
+        source.close()
 
 
 def test_a_server_that_answers_nothing_is_a_fault(client: Any, redis_server: Redis) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from servers import Server
 from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+from test_sources_credentials import raised
 
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
 from bsjoin.sources import sql
@@ -60,34 +61,37 @@ def by_type(source: Any, **columns: list[Any]) -> pa.Table:
 
 
 def test_names_are_only_names(database: Database) -> None:
-    for name in HOSTILE:
-        check_name(database, name)
-
-
-def check_name(database: Database, name: str) -> None:
-    text = quoted = database.quoted(name)
-    database.run(
-        f"DROP TABLE IF EXISTS {text}",
-        f"CREATE TABLE {text} ({text} INTEGER, other VARCHAR(9), PRIMARY KEY ({text}))",
-        f"INSERT INTO {text} VALUES (1, 'x'), (2, 'y')",
+    """Of tables, and of columns: one table has them all, each unique."""
+    quoted = [database.quoted(name) for name in HOSTILE]
+    columns = ", ".join(f"{name} INTEGER UNIQUE" for name in quoted)
+    many = len(HOSTILE)
+    for name, text in zip(HOSTILE, quoted, strict=True):
+        database.run(
+            f"DROP TABLE IF EXISTS {text}",
+            f"CREATE TABLE {text} ({columns if name == HOSTILE[0] else 'a INTEGER'})",
+        )
+    rows_of_all = ", ".join(f"({', '.join([str(row)] * many)})" for row in (1, 2))
+    database.run(f"INSERT INTO {quoted[0]} VALUES {rows_of_all}")
+    sources = (
+        database.source(table=(HOSTILE[0],)),
+        database.source(query=f"SELECT * FROM {quoted[0]}"),
     )
-    for source in (
-        database.source(table=[name]),
-        database.source(query=f"SELECT * FROM {quoted}"),
-    ):
-        assert source.schema.names == [name, "other"]
-        assert rows(source.lookup(by_type(source, **{name: [2, 3]}))) == [
-            repr({name: 2, "other": "y"})
-        ]
-        both = by_type(source, **{name: [1], "other": ["x"]})
-        assert source.lookup(both).num_rows == 1
-        assert pa.Table.from_batches(source.scan(["other", name])).num_rows == 2
+    for source in sources:
+        assert source.schema.names == HOSTILE
+        for name in HOSTILE:
+            found = source.lookup(by_type(source, **{name: [2, 3]}), [name])
+            assert found.select([name]).to_pylist() == [{name: 2}]
+        whole = by_type(source, **{name: [1] for name in HOSTILE})
+        assert source.lookup(whole).num_rows == 1
+        assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
         source.close()
-    source = database.source(table=(name,))
-    assert source.is_unique([name])
-    assert source.size() == 2
-    source.close()
-    database.run(f"DROP TABLE {text}")
+    assert all(sources[0].is_unique([name]) for name in HOSTILE)
+    sources[0].close()
+    for name in HOSTILE[1:]:
+        source = database.source(table=[name])
+        assert source.lookup(by_type(source, a=[1])).num_rows == source.size() == 0
+        source.close()
+    database.run(*(f"DROP TABLE {text}" for text in quoted))
 
 
 def test_values_are_only_values(database: Database) -> None:
@@ -342,8 +346,7 @@ def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.Fixt
         try:
             end()
             for _ in range(2):
-                with pytest.raises(TransientSourceError):
-                    source.lookup(asked)
+                raised(lambda: source.lookup(asked), TransientSourceError)
             assert source.size() is None
             fresh = pickle.loads(pickle.dumps(database.source(table="t")))
             with pytest.raises(SourceError):
