@@ -244,7 +244,7 @@ def _measure(context: Context, sizes: list[int]) -> Times:
 
 
 def _figures(times: Times) -> list[Figure]:
-    """The promised ratios.
+    """The promised ratios, and the times of each way, for the chart in the documentation.
 
     The ratio is of all micro-batches' medians, its spread that of the rounds' ratios.
     """
@@ -265,6 +265,11 @@ def _figures(times: Times) -> list[Figure]:
         value = _median(times[above][a]) / _median(times[below][b])
         spread, name = (min(rounds), max(rounds)), f"addBatch, {what} rows"
         found.append(Figure(name, value, bound, above in (JVM, PYTHON), spread, paper))
+    found += [
+        Figure(f"addBatch, {way}, {size:,} rows", _median(rounds), at_most=True, unit="ms")
+        for way, by in times.items()
+        for size, rounds in by.items()
+    ]
     return found
 
 

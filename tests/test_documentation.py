@@ -329,7 +329,9 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_links_of_the_readme_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", text_of("README.md"))
+    text = text_of("README.md")
+    links = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", text)
+    links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
 

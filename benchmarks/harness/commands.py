@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.baseline import SizeError, compare, refuse_other_sizes
-from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Benchmark, Context
 from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
@@ -24,7 +23,7 @@ from benchmarks.harness.records import (
     written,
 )
 from benchmarks.harness.text import date, duration, overview, verdict
-from benchmarks.report import page, prose, summary
+from benchmarks.report import kept, page, prose
 
 _ABOUT = """\
 Measure ratios of two ways to do the same, alternately in one run, results checked for equality
@@ -37,7 +36,6 @@ says (with --strict also when a figure misses its bound; missed ones are printed
 resumes.
 """
 _SEED = "of streams, range tables and clusters, not of the other tables; %(default)s"
-_DOCUMENT = ROOT / "docs/figures.md"
 
 # By name: what argparse is told of an option. Commands list the names that they take.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -55,7 +53,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "baseline": {"type": Path, "help": "a record, or a folder of records"},
     "new": {"type": Path, "nargs": "?", "help": "the same; default: OUT's records"},
     "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
-    "--readme": {"type": Path, "default": _DOCUMENT, "help": "the file; docs/figures.md"},
 }  # fmt: skip
 _RUN = "--out --quick --full --again --against --seed --strict"
 
@@ -66,12 +63,12 @@ class UsageError(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of ``python -m benchmarks``."""
-    kept = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _STATUS}
-    found = argparse.ArgumentParser(prog="python -m benchmarks", description=_ABOUT, **kept)
+    shape = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _STATUS}
+    found = argparse.ArgumentParser(prog="python -m benchmarks", description=_ABOUT, **shape)
     commands = found.add_subparsers(dest="command", metavar="COMMAND")
     for name, (_, options, help_, more) in _COMMANDS.items():
         about = f"{help_.capitalize()}. {more}"
-        one = commands.add_parser(name, help=help_, description=about, **kept)
+        one = commands.add_parser(name, help=help_, description=about, **shape)
         size = one.add_mutually_exclusive_group()
         for option in options.split():
             group = size if option in ("--quick", "--full") else one
@@ -183,24 +180,11 @@ def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    records = _records(catalogue, options.out, *_sizes(options))
-    try:
-        current = summary.update(records, options.readme, options.check)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    if options.check and not current:
-        print(f"{options.readme} is out of date: run `python -m benchmarks summary`.")
-        return 1
-    print(f"{options.readme} has the summary of {len(records)} records.")
-    return 0
-
-
 def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
     """With records they are kept first; without, the figures that are kept stay."""
     try:
         records = [] if options.check else read_all(options.out, False, [])
-        changed = prose.update(prose.remember(records), options.check, records)
+        changed = prose.update(kept.remember(records), options.check, records)
     except ValueError as error:
         raise UsageError(str(error)) from error
     print("\n".join(changed) or "All pages have the figures that were measured.")
@@ -245,10 +229,6 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
         _report, "--out --quick --full", "write one stand-alone HTML page of all records",
         "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "
         "records, in OUT/report-quick.html or -full.html.",
-    ),
-    "summary": (
-        _summary, "--out --quick --full --check --readme",
-        "update the table of figures in the documentation", "",
     ),
     "prose": (
         _prose, "--out --check", "update the numbers in the text of the documentation",

@@ -5,36 +5,42 @@ A sentence holds a number between two comments, which name the figure:
     as fast as `<!-- figure: incremental rows/s, bsjoin / Flink -->1.79<!-- end -->` times Flink
 
 ``figure`` is its value, of several (``*`` stands for any text) the smallest to the largest;
-``spread`` the smallest to the largest ratio of the rounds; ``inverse`` one over the value.
-``python -m benchmarks prose`` writes them anew, and keeps the figures in
-``benchmarks/figures.json``. A table of a record stands between two comments, too, which name its
-benchmark, its title and those of its columns that are shown:
+``spread`` the smallest to the largest ratio of the rounds; ``inverse`` one over the value. Tables
+stand between two comments, too. One of figures names them, or asks for all that are missed:
+
+    <!-- figures: full-latency *; full-memory * -->
+    <!-- end figures -->
+    <!-- figures: missed -->
+    <!-- end figures -->
+
+One of a record names its benchmark, its title and those of its columns that are shown, and is
+written anew when there is a record of a full run:
 
     <!-- table: placement-live | Scalers, live | scaler; core seconds -->
     <!-- end table -->
 
-It is written anew when there is a record of a full run.
+``<!-- measured -->`` and ``<!-- end measured -->`` hold days and machines. ``python -m benchmarks
+prose`` writes all of these anew.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from benchmarks.harness.records import Record, write
-from benchmarks.harness.text import cell, number
+from benchmarks.harness.machine import ROOT
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.records import Record
+from benchmarks.harness.text import bound, cell, number, spread
+from benchmarks.report.kept import Kept, missed, named
 
-__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "tabled", "typed_by_hand", "unmarked"]
-__all__ += ["update"]
+__all__ = ["ROOT", "filled", "listed", "pages", "tabled", "typed_by_hand", "unmarked", "update"]
 
-ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ROOT / "benchmarks" / "figures.json"
 # Pages that are measurements themselves, each of its own day and machine.
-_MEASUREMENTS = ("docs/decisions/", "docs/figures.md", "docs/fault-tests.md", "docs/changelog.md")
+_MEASUREMENTS = ("docs/decisions/", "docs/fault-tests.md", "docs/changelog.md")
 _MARKED = re.compile(
     r"<!-- (?P<form>figure|spread|inverse): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL
 )
@@ -43,6 +49,10 @@ _TABLE = re.compile(
     r"(?P<text>.*?)<!-- end table -->",
     re.DOTALL,
 )
+_LIST = re.compile(
+    r"<!-- figures: (?P<names>[^\n]+?) -->\n(?P<text>.*?)<!-- end figures -->", re.DOTALL
+)
+_DAYS = re.compile(r"<!-- measured -->.*?<!-- end measured -->", re.DOTALL)
 _OPENED = re.compile(r"<!-- (?:figure|spread|inverse):")
 # Settings and rules are in seconds and longer; what is shorter has been measured.
 _MEASURED = re.compile(
@@ -50,25 +60,6 @@ _MEASURED = re.compile(
     r"|\b\d[\d.,]* ?(?:k |M )?rows(?:/s| per second| a second)\b|\b\d[\d.]* ?% more rows"
     r"|\b\d[\d.,]*(?: to \d[\d.,]*)? times\b|\b\d\.\d+ (?:to \d[\d.]* )?of the rate\b"
 )
-
-Figures = dict[str, dict[str, tuple[float, ...]]]
-"""By benchmark and name: the value, and if there is a spread, its two ends."""
-
-
-def remember(records: Iterable[Record], file: Path = FIGURES) -> Figures:
-    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones.
-
-    Returns:
-        All figures that the file has then.
-    """
-    known: Figures = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    for record in records:
-        if not record.quick and record.error is None:
-            known[record.name] = {
-                one.name: (one.value, *(one.spread or ())) for one in record.figures
-            }
-    write(file, {name: known[name] for name in sorted(known)})
-    return known
 
 
 def pages() -> list[Path]:
@@ -79,11 +70,13 @@ def pages() -> list[Path]:
     ]
 
 
-def update(figures: Figures, check: bool = False, records: Iterable[Record] = ()) -> list[str]:
+def update(
+    kept: Mapping[str, Kept], check: bool = False, records: Iterable[Record] = ()
+) -> list[str]:
     """Write the numbers and tables of all pages anew; the pages that change, or would.
 
     Args:
-        figures: what was measured.
+        kept: what was measured.
         check: write nothing.
         records: of full runs, for tables; those of others stay. Default none.
 
@@ -95,7 +88,7 @@ def update(figures: Figures, check: bool = False, records: Iterable[Record] = ()
     for page in pages():
         text = page.read_text("utf-8")
         try:
-            wanted = tabled(filled(text, figures), known)
+            wanted = tabled(listed(filled(text, kept), kept), known)
         except ValueError as error:
             raise ValueError(f"{page.relative_to(ROOT)}: {error}") from None
         if wanted != text:
@@ -105,7 +98,7 @@ def update(figures: Figures, check: bool = False, records: Iterable[Record] = ()
     return changed
 
 
-def filled(text: str, figures: Figures) -> str:
+def filled(text: str, kept: Mapping[str, Kept]) -> str:
     """A text with its numbers written anew.
 
     Raises:
@@ -113,6 +106,7 @@ def filled(text: str, figures: Figures) -> str:
     """
     if len(_OPENED.findall(text)) != len(_MARKED.findall(text)):
         raise ValueError("a number begins with a comment and has no `<!-- end -->`")
+    figures = named(kept)
     return _MARKED.sub(
         lambda found: (
             f"<!-- {found['form']}: {found['name']} -->"
@@ -120,6 +114,26 @@ def filled(text: str, figures: Figures) -> str:
         ),
         text,
     )
+
+
+def listed(text: str, kept: Mapping[str, Kept]) -> str:
+    """A text with its tables of figures, and with its days and machines, written anew.
+
+    Raises:
+        ValueError: a table names a figure that there is not.
+    """
+    figures = named(kept)
+
+    def written(found: re.Match[str]) -> str:
+        if found["names"] == "missed":
+            chosen = missed(kept)
+        else:
+            patterns = found["names"].split("; ")
+            chosen = {name: figures[name] for one in patterns for name in _matching(one, figures)}
+        return f"<!-- figures: {found['names']} -->\n\n{_rows(chosen)}\n<!-- end figures -->"
+
+    days = f"<!-- measured -->\n\n{_measured(kept)}\n\n<!-- end measured -->"
+    return _DAYS.sub(lambda _: days, _LIST.sub(written, text))
 
 
 def tabled(text: str, records: Mapping[str, Record]) -> str:
@@ -149,7 +163,9 @@ def tabled(text: str, records: Mapping[str, Record]) -> str:
 
 def unmarked(text: str) -> list[str]:
     """What looks like a measured ratio, time or rate, and is not marked."""
-    return [found[0] for found in _MEASURED.finditer(_MARKED.sub("…", text))]
+    for marked in (_LIST, _DAYS, _MARKED):
+        text = marked.sub("…", text)
+    return [found[0] for found in _MEASURED.finditer(text)]
 
 
 def typed_by_hand() -> list[str]:
@@ -161,23 +177,66 @@ def typed_by_hand() -> list[str]:
     ]
 
 
-def _shown(form: str, name: str, figures: Figures) -> str:
-    """What stands for a figure, or for several whose names match."""
-    known = {
-        f"{benchmark} {one}": value
-        for benchmark, of in figures.items()
-        for one, value in of.items()
-    }
-    pattern = re.sub(r"([\[\]?])", r"[\1]", name)  # only a star is special
-    found = [value for one, value in known.items() if fnmatchcase(one, pattern)]
+def _matching(name: str, figures: Mapping[str, Figure]) -> list[str]:
+    """The names that match one with stars; in a name only a star is special.
+
+    Raises:
+        ValueError: none does.
+    """
+    pattern = re.sub(r"([\[\]?])", r"[\1]", name)
+    found = [one for one in figures if fnmatchcase(one, pattern)]
     if not found:
-        near = difflib.get_close_matches(name, known, 1, 0)
+        near = difflib.get_close_matches(name, figures, 1, 0)
         raise ValueError(f"no figure is called {name!r}; the nearest is {near}")
-    if form == "spread" and any(len(value) == 1 for value in found):
-        raise ValueError(f"the figure {name!r} has no spread")
-    values = sorted(
-        end for value in found for end in (value[1:] if form == "spread" else value[:1])
-    )
+    return found
+
+
+def _shown(form: str, name: str, figures: Mapping[str, Figure]) -> str:
+    """What stands for a figure, or for several whose names match."""
+    found = [figures[one] for one in _matching(name, figures)]
+    if form == "spread":
+        if any(one.spread is None for one in found):
+            raise ValueError(f"the figure {name!r} has no spread")
+        values = sorted(end for one in found for end in one.spread or ())
+    else:
+        values = sorted(one.value for one in found)
     if form == "inverse":
         values = sorted(1 / value for value in values)
     return " to ".join(dict.fromkeys(number(value) for value in (values[0], values[-1])))
+
+
+def _rows(figures: Mapping[str, Figure]) -> str:
+    """Figures as a table in Markdown; what the papers have is a column where there is any."""
+    papers = any(one.paper for one in figures.values())
+    lines = ["| figure | is | to be | spread |" + " paper |" * papers]
+    lines.append("| --- | ---: | ---: | ---: |" + " --- |" * papers)
+    for name, one in figures.items():
+        benchmark, _, told = name.partition(" ")
+        is_ = f"{number(one.value, one.bound)} {one.unit}".strip()
+        cells = [
+            f"`{benchmark}` {_escaped(told)}{' (simulated)' * one.simulated}",
+            is_ if one.reached else f"**missed** {is_}",
+            bound(one),
+            spread(one),
+            *[_escaped(one.paper)] * papers,
+        ]
+        lines.append("|" + "|".join(f" {text} " if text else " " for text in cells) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """A text as it is, in a cell of a table in Markdown."""
+    return re.sub(r"([|*<])", r"\\\1", text)
+
+
+def _measured(kept: Mapping[str, Kept]) -> str:
+    """The days of all runs, and which were made on which machine."""
+    days = sorted(day for run in kept.values() for day in run.when.split(" to "))
+    machines: dict[str, list[str]] = {}
+    for name, run in kept.items():
+        machines.setdefault(run.machine, []).append(f"`{name}`")
+    ranked = sorted(machines.items(), key=lambda one: -len(one[1]))
+    text = f"Measured from {days[0]} to {days[-1]}: {ranked[0][0]}."
+    for machine, names in ranked[1:]:
+        text += f"\n{', '.join(names)}: {machine}."
+    return text

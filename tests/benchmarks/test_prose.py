@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
-from benchmarks.report import prose
+from benchmarks.report import kept, prose
 
-FIGURES: prose.Figures = {
-    "incremental": {
-        "rows/s, bsjoin / one query, z 1.04": (1.13, 1.0, 1.27),
-        "rows/s, bsjoin / one query, uniform": (1.66,),
-    },
-    "bulk": {"rows/s [JVM]": (0.25,)},
+ONE, OTHER = "AMD, 2 cores; pyspark 4.3.0", "ARM, 8 cores; pyspark 4.3.0"
+FIGURES = {
+    "incremental": kept.Kept(
+        "2026-11-22 to 2026-11-24",
+        ONE,
+        {
+            one.name: one
+            for one in (
+                Figure("rows/s, bsjoin / one query, z 1.04", 1.13, 1.2, spread=(1.0, 1.27)),
+                Figure("rows/s, bsjoin / one query, uniform", 1.66, paper="1.5 (Table 1)"),
+            )
+        },
+    ),
+    "bulk": kept.Kept("2026-11-28", OTHER, {"rows/s [JVM]": Figure("rows/s [JVM]", 0.25, 1.0)}),
+    "waits": kept.Kept(
+        "2026-11-28",
+        ONE,
+        {"wait a|b": Figure("wait a|b", 12.0, 15, True, unit="ms", simulated=True)},
+    ),
 }
 
 
@@ -31,8 +43,9 @@ def record(name: str, *figures: Figure, quick: bool = False, error: str | None =
 @pytest.mark.parametrize("page", prose.pages(), ids=lambda page: page.name)
 def test_a_page_has_the_figures_that_were_measured_and_no_others(page: Path) -> None:
     text = page.read_text("utf-8")
-    figures = json.loads(prose.FIGURES.read_text("utf-8"))
-    assert prose.filled(text, figures) == text, "run `python -m benchmarks prose`"
+    figures = kept.load()
+    wanted = prose.listed(prose.filled(text, figures), figures)
+    assert wanted == text, "run `python -m benchmarks prose`"
     assert prose.unmarked(text) == [], "put it between comments: see benchmarks/report/prose.py"
 
 
@@ -81,6 +94,72 @@ def test_a_comment_that_names_nothing_is_an_error(text: str, told: str) -> None:
 def test_a_measured_number_without_a_comment_is_noticed(text: str) -> None:
     assert prose.unmarked(f"It is {text}.") != []
     assert prose.unmarked("Every ten minutes, three times, after 0.2 s, up to 100 rows.") == []
+
+
+def test_full_runs_replace_the_figures_of_their_benchmark(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    x, y = Figure("x", 1.5, 2.0, True, (1.0, 2.0), "2 (Table 1)", True, "ms"), Figure("y", 2.0)
+    kept.remember([record("a", x, y)], file)
+    assert kept.load(file)["a"].figures == {"x": x, "y": y}
+    kept.remember([record("b", Figure("z", 3.0)), record("a", Figure("x", 1.25))], file)
+    quick, failed = record("a", Figure("x", 9.0), quick=True), record("b", error="it failed")
+    found = kept.remember([quick, failed], file)
+    assert found == kept.load(file)
+    assert {name: run.figures for name, run in found.items()} == {
+        "a": {"x": Figure("x", 1.25)},
+        "b": {"z": Figure("z", 3.0)},
+    }
+    assert found["a"].when == record("a").when[:10]
+    assert "pyspark" in found["a"].machine
+    assert kept.load(tmp_path / "none.json") == {}
+
+
+def test_a_table_of_figures_shows_what_is_missed_and_what_the_papers_have() -> None:
+    begin = "<!-- figures: incremental *; waits * -->"
+    found = prose.listed(f"Before.\n\n{begin}\n<!-- end figures -->\n\nAfter.", FIGURES)
+    assert found.splitlines()[2:9] == [
+        begin,
+        "",
+        "| figure | is | to be | spread | paper |",
+        "| --- | ---: | ---: | ---: | --- |",
+        "| `incremental` rows/s, bsjoin / one query, z 1.04 | **missed** 1.13 | ≥ 1.2 "
+        "| 1.00 to 1.27 | |",
+        "| `incremental` rows/s, bsjoin / one query, uniform | 1.66 | | | 1.5 (Table 1) |",
+        r"| `waits` wait a\|b (simulated) | 12.0 ms | ≤ 15 | | |",
+    ]
+    assert prose.listed(found, FIGURES) == found
+    assert prose.unmarked(found) == []
+
+
+def test_all_that_is_missed_stands_in_one_table_the_farthest_first() -> None:
+    found = prose.listed("<!-- figures: missed -->\n<!-- end figures -->", FIGURES)
+    rows = [line.split("|")[1].strip() for line in found.splitlines() if "missed**" in line]
+    assert rows == ["`bulk` rows/s [JVM]", "`incremental` rows/s, bsjoin / one query, z 1.04"]
+    assert "wait" not in found
+    assert "| paper |" not in found
+
+
+def test_days_and_machines_are_those_of_the_runs() -> None:
+    found = prose.listed("<!-- measured -->\n<!-- end measured -->", FIGURES)
+    assert "from 2026-11-22 to 2026-11-28: AMD, 2 cores; pyspark 4.3.0." in found
+    assert "\n`bulk`: ARM, 8 cores; pyspark 4.3.0." in found
+
+
+def test_a_table_of_figures_that_are_not_there_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nearest is"):
+        prose.listed("<!-- figures: incremental x -->\n<!-- end figures -->", FIGURES)
+
+
+def test_the_page_of_figures_shows_every_one_that_is_kept() -> None:
+    text = (prose.ROOT / "docs/figures.md").read_text("utf-8")
+    shown = text.partition("## Missed")[0]
+    absent = [
+        one
+        for one in kept.named(kept.load())
+        if not one.startswith("placement-live ")  # beside the papers' claims on a page of its own
+        and f"`{one.replace(' ', '` ', 1)}" not in shown
+    ]
+    assert absent == []
 
 
 TABLE = Table(

@@ -1,4 +1,4 @@
-"""The report and the summary: from records to a page that stands alone, and to the README."""
+"""The report: from records to a page that stands alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
 from benchmarks.harness.text import clean
 from benchmarks.report import records
 from benchmarks.report.page import page, write
-from benchmarks.report.summary import BEGIN, END, summary, update
 
 EMPTY = {"meta", "img", "br", "col", "circle", "line", "path", "rect"}
 PNG = base64.b64decode(
@@ -311,62 +308,3 @@ def test_simulated_figures_are_marked_wherever_they_stand() -> None:
     for name in ("at-a-glance", "beside-the-papers", "product-recall"):
         assert ">simulated</span>" in part(text, name)
     assert ">simulated</span>" not in page([one(figures=[Figure("a / b", 2.0, 1.0)])])
-
-
-@pytest.fixture
-def readme(tmp_path: Path) -> Path:
-    file = tmp_path / "README.md"
-    file.write_text(f"# Title\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter ±1.\n", "utf-8")
-    return file
-
-
-def test_the_summary_is_written_once(readme: Path) -> None:
-    before = readme.read_text("utf-8")
-    assert not update(realistic(), readme, check=True)
-    assert readme.read_text("utf-8") == before
-    update(realistic(), readme)
-    text = readme.read_text("utf-8")
-    assert update(realistic(), readme)
-    assert update(realistic(), readme, check=True)
-    assert readme.read_text("utf-8") == text
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("# Title", f"README.md has no '{BEGIN}', and needs one: put the two lines"),
-        (BEGIN, f"README.md has no '{END}'"),
-        (f"{END} {BEGIN}", "exchange the two"),
-        (f"{BEGIN} {BEGIN} {END}", f"README.md has 2 '{BEGIN}'"),
-    ],
-)
-def test_markers_that_are_not_right_are_reported(readme: Path, text: str, says: str) -> None:
-    readme.write_text(text)
-    with pytest.raises(ValueError, match=re.escape(says)):
-        update(realistic(), readme)
-    assert readme.read_text() == text
-
-
-def test_the_summary_tells_what_is_missed_failed_and_simulated() -> None:
-    lines = summary(realistic()).splitlines()
-    assert "| `throughput` bsjoin / identity arrow_udf, 10^7 stream rows | **missed** 0.68 |" in (
-        "\n".join(lines)
-    )
-    assert "| `engines` | **failed** | | | |" in lines
-    assert sum("(simulated)" in line for line in lines) == 2
-    assert "16 reached, 4 missed, 1 without a bound, 1 benchmark failed." in lines[-2]
-
-
-def test_a_missed_figure_is_never_left_out() -> None:
-    missed = [Figure(f"a / b {i}", 0.5, 1.0) for i in range(80)]
-    assert summary([one(figures=[*missed, Figure("c", 2.0, 1.0)])]).count("**missed**") == 80
-
-
-def test_a_cell_of_the_summary_stays_a_cell() -> None:
-    bad = f"a|b\nc `d` <b>*e*</b> [f](g) {END}"
-    text = summary([one(figures=[Figure(bad, 2.0, 1.0, paper=bad)])])
-    row = next(line for line in text.splitlines() if line.startswith("| `one`"))
-    assert len(re.findall(r"(?<!\\)\|", row)) == 6
-    assert END not in text
-    assert "<b>" not in text
-    assert r"\[f\]" in text

@@ -1,0 +1,112 @@
+"""The figures of the last full run of each benchmark, kept in ``benchmarks/figures.json``.
+
+The documentation takes all of its numbers from there. The records themselves are not kept in the
+repository: they have the raw numbers and pictures of one machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.machine import ROOT
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.records import Record, write
+from benchmarks.harness.text import date
+from benchmarks.report.records import machine, versions
+
+__all__ = ["FIGURES", "Kept", "load", "missed", "named", "remember"]
+
+FIGURES = ROOT / "benchmarks" / "figures.json"
+_PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a run.
+
+    Args:
+        when: the day, or the first and the last of several.
+        machine: in a line, with the versions that matter.
+        figures: in the order of the record, by name.
+    """
+
+    when: str
+    machine: str
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+
+def load(file: Path = FIGURES) -> dict[str, Kept]:
+    """What is kept, by benchmark; nothing if there is no file."""
+    if not file.exists():
+        return {}
+    return {
+        name: Kept(
+            run["when"],
+            run["machine"],
+            {one: _figure(one, fields) for one, fields in run["figures"].items()},
+        )
+        for name, run in json.loads(file.read_text("utf-8")).items()
+    }
+
+
+def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]:
+    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones.
+
+    Returns:
+        All that the file has then.
+    """
+    known = load(file)
+    for record in records:
+        if not record.quick and record.error is None:
+            used = versions([record])
+            packages = (f"{name} {used[name]}" for name in _PACKAGES if name in used)
+            known[record.name] = Kept(
+                date(record.when, clock=False),
+                "; ".join([machine(record), ", ".join(packages)]),
+                {one.name: one for one in record.figures},
+            )
+    written = {
+        name: {
+            "when": run.when,
+            "machine": run.machine,
+            "figures": {one: _fields(figure) for one, figure in run.figures.items()},
+        }
+        for name, run in sorted(known.items())
+    }
+    write(file, written)
+    return known
+
+
+def named(known: dict[str, Kept]) -> dict[str, Figure]:
+    """All figures by benchmark and name, such as ``full-latency addBatch, …``."""
+    return {
+        f"{name} {one}": figure
+        for name, run in known.items()
+        for one, figure in run.figures.items()
+    }
+
+
+def missed(known: dict[str, Kept]) -> dict[str, Figure]:
+    """The figures of :func:`named` that do not reach their bounds, the farthest first."""
+    found = [(name, one) for name, one in named(known).items() if not one.reached]
+    return dict(sorted(found, key=lambda one: one[1].margin))
+
+
+def _fields(figure: Figure) -> dict[str, Any]:
+    """A figure for JSON, without its name and what it does not have."""
+    defaults = {one.name: one.default for one in dataclasses.fields(Figure)}
+    return {
+        name: value
+        for name, value in vars(figure).items()
+        if name != "name" and value != defaults[name]
+    }
+
+
+def _figure(name: str, fields: dict[str, Any]) -> Figure:
+    ends = fields.get("spread")
+    return Figure(name, **{**fields, "spread": tuple(ends) if ends else None})
