@@ -19,7 +19,7 @@ from cache_samples import Model
 from hypothesis import Phase
 from left_behind import State, stop_streams
 from pyspark.sql import DataFrame, SparkSession
-from shuffled import TESTS, TOGETHER, shuffle
+from shuffled import TESTS, TOGETHER, at_its_turn, shuffle
 from spark_samples import Feed, table_of
 
 import bsjoin.table
@@ -40,17 +40,27 @@ hypothesis.settings.register_profile(
     print_blob=True,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
 )
+hypothesis.settings.register_profile(
+    "unshrunk", hypothesis.settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate]
+)
 hypothesis.settings.load_profile("ci")
 _SHRINKING_S = 600  # Hypothesis itself gives up after 300
 _SEED_OF_CI = "20261128"
 
-# These wait for processes of their own, and so begin first; the short ones, without Spark, come
-# last: both processes of a run end together.
+# These wait for processes of their own, or are the longest, and so begin first; the short ones,
+# without Spark, come last: both processes of a run end together.
 _FIRST = (
+    "sources",
     "test_scheduling_live",
+    "test_scaling_live",
     "test_jvm_cluster",
-    "test_incremental_workers",
     "test_connect",
+    "test_incremental_workers",
+    "test_workers_python",
+    "test_kafka",
+    "test_interrupts",
+    "test_packages",
+    "test_interrupted_runs",
 )
 
 
@@ -102,9 +112,16 @@ def _compare(before: State) -> None:
 
 @pytest.fixture(scope="module", params=["jvm", "python"])
 def runtime(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """What runs the joins of a module's tests: each runs with both."""
+    """What runs the joins of a module's tests: each runs with both.
+
+    Where a module is marked ``in_turns("runtime")`` each runs with one, and without code that
+    Spark generates: its subject is the driver's, in which they do not differ; where they do,
+    oracles hold both.
+    """
     settings = {"spark.bsjoin.runtime": request.param}
-    with sessions.configured(spark, settings | sessions.CODE[request.param]):
+    subject_is_the_driver = request.node.get_closest_marker("in_turns") is not None
+    code = "python" if subject_is_the_driver else request.param
+    with sessions.configured(spark, settings | sessions.CODE[code]):
         yield request.param
 
 
@@ -216,18 +233,18 @@ def pytest_terminal_summary(
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the property tests, and shuffle the files; those that take long begin first."""
+    items[:] = filter(at_its_turn, items)
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
             item.add_marker(pytest.mark.timeout(_SHRINKING_S))
 
     long = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-    long |= {item.path for item in items if item.path.parent.name in TOGETHER}
 
     def place(item: pytest.Item) -> int:
-        if item.path.stem in _FIRST:
-            return _FIRST.index(item.path.stem)
-        return len(_FIRST) + (item.path not in long)
+        folder = item.path.parent.name
+        name = folder if folder in TOGETHER else item.path.stem
+        return _FIRST.index(name) if name in _FIRST else len(_FIRST) + (item.path not in long)
 
     shuffle(items, config.option.order, config.option.hypothesis_seed)
     items.sort(key=place)

@@ -1,4 +1,4 @@
-"""The order of the tests: files at random, by a seed."""
+"""Which tests run, and in which order: fixtures take turns, files come at random, by a seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["TESTS", "TOGETHER", "shuffle"]
+__all__ = ["TESTS", "TOGETHER", "at_its_turn", "shuffle"]
 
 TESTS = Path(__file__).resolve().parent
 # Files of these folders run in one process, which starts the servers that they share.
@@ -30,3 +30,25 @@ def shuffle(items: list[pytest.Item], order: str, seed: str) -> None:
         items.sort(key=lambda item: drawn(item.nodeid))
     if order != "written":
         items.sort(key=file_of)
+
+
+def at_its_turn(item: pytest.Item) -> bool:
+    """Whether a test runs with the value that a fixture has in it.
+
+    Where a module or a test is marked ``in_turns("runtime")``, each case runs with one of the
+    fixture's two or more values instead of all of them: neighbours in the file have other ones,
+    and so all values meet the module. The values are texts. Which one it is depends on the case
+    alone, not on what else has been collected, so that a test that failed can be run again.
+    """
+    call, mark = getattr(item, "callspec", None), item.get_closest_marker("in_turns")
+    if mark is None or call is None or mark.args[0] not in call.params:
+        return True
+    (fixture,) = mark.args
+    tests = [name for name in vars(item.module) if name.startswith("test_")]  # type: ignore[attr-defined]
+    place = tests.index(item.originalname)  # type: ignore[attr-defined]
+    for given in item.iter_markers("parametrize"):
+        name = given.args[0].split(",")[0] if isinstance(given.args[0], str) else given.args[0][0]
+        place += call.indices[name] % len(given.args[1])  # those of a fixture's next value go on
+    values = item.session._fixturemanager.getfixturedefs(fixture, item)
+    assert values, fixture
+    return place % len(values[-1].params or ()) == call.indices[fixture]

@@ -22,7 +22,7 @@ from bsjoin.planner.chain import joins_of
 from bsjoin.planner.char_columns import char_length, with_length
 from bsjoin.planner.resolve import BuiltTable
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 TYPES = ["char(2)", "char(5)", "char(8)", "varchar(8)", "string"]
 PADDED = "spark__sql__readSideCharPadding"

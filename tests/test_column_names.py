@@ -60,6 +60,7 @@ def probes(spark: SparkSession) -> DataFrame:
     return spark.sql("SELECT k, bigint(k) AS n FROM VALUES (1), (2), (3), (9), (null) AS t(k)")
 
 
+@pytest.mark.in_turns("runtime")
 def test_names_of_ours_are_never_those_of_a_column() -> None:
     for columns in (NAMES, ["note_", "NOTE__"], [], ["____"]):
         ours = unused(columns, "note", "answer")
@@ -86,6 +87,7 @@ def test_a_key_of_another_name(numbers: DataFrame, probes: DataFrame) -> None:
     check(wide(probes, NAMES, "n"), renamed, on, hows=["inner"])
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.parametrize("name", SOME)
 def test_a_duplicate_key_is_named(numbers: DataFrame, name: str) -> None:
     df = numbers.select(F.col("k").alias(name), "n")
@@ -94,6 +96,7 @@ def test_a_duplicate_key_is_named(numbers: DataFrame, name: str) -> None:
     assert f"occurs in 2 rows: {name}=1." in str(error.value)
 
 
+@pytest.mark.in_turns("runtime")
 def test_a_duplicate_nan_is_named(spark: SparkSession) -> None:
     df = spark.sql("SELECT double('NaN') AS k FROM range(3)")
     with pytest.raises(DuplicateKeyError, match="in 3 rows: k=nan"):
@@ -196,6 +199,7 @@ def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
     assert {row[0] for row in feed.results[0]} == set(range(len(joins)))
 
 
+@pytest.mark.in_turns("runtime")
 def test_other_metrics_that_begin_like_ours_are_left_alone(
     spark: SparkSession, tmp_path: Path
 ) -> None:

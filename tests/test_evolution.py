@@ -28,7 +28,7 @@ from bsjoin.host.processes import ProcessId
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.uses import Note, Uses, others
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 Door = Callable[[SparkSession, Path, DataFrame], Any]
 
@@ -346,8 +346,8 @@ def test_a_case_sensitive_session_adds_a_column_of_another_case(
 
 OTHER = """
 import os, sys, time
-from bsjoin.store import StorageLocation
-from bsjoin.store.uses import Note, Uses
+from bsjoin.storage import StorageLocation
+from bsjoin.storage.uses import Note, Uses
 note = Note(StorageLocation.of(sys.argv[1]), ends_with_process=True)
 note.write(Uses(frozenset({"v"})))
 print("noted", flush=True)

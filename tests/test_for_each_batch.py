@@ -21,7 +21,7 @@ import bsjoin.build.storing
 from bsjoin import Full
 from bsjoin.spark.fingerprint import fingerprint, is_fixed
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 BATCHES = 7
 

@@ -22,7 +22,7 @@ from spark_samples import write_stream_file
 import bsjoin
 from bsjoin import BatchTable
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 _names = itertools.count()
 _START = 1_700_000_000_000_000

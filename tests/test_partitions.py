@@ -20,7 +20,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.partitioning.published import Rules
 from bsjoin.storage import StorageLocation
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 # Each cycle that is uneven brings a new rule.
 EAGER = {"partitions": 4, "threshold": 0.02, "smoothing": 0.0, "min_cycles": 1, "sample": 2_000}

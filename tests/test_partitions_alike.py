@@ -14,7 +14,7 @@ from spark_samples import write_stream_file
 import bsjoin
 from bsjoin import Hash, HotSpot
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 CYCLES, ROWS, PARTITIONS = 5, 4_000, 4
 

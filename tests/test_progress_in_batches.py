@@ -18,7 +18,7 @@ from bsjoin import AsOf, BatchTable, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.foreach_batch import ObservedBatches
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 
 def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) -> None:

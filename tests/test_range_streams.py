@@ -14,7 +14,7 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Within
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 HOWS: tuple[Any, ...] = ("inner", "left", "semi", "anti")
 BAND = Band("k", "q", 1, 1)

@@ -23,7 +23,7 @@ from bsjoin import BatchTable, BSJoinError, Full
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.errors import TableMismatchError
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 
 def versions_seen(feed: Feed) -> list[int]:

@@ -193,6 +193,7 @@ def test_a_stream_under_all_of_them(
     assert [cycle.hits for cycle in bsjoin.progress(query)] == [2, 3]
 
 
+@pytest.mark.in_turns("runtime")
 def test_a_key_that_occurs_twice_is_named_under_all_of_them(
     spark: SparkSession, table: DataFrame
 ) -> None:

@@ -28,7 +28,7 @@ from bsjoin.build import job
 from bsjoin.errors import ArgumentError, StaleTableError
 from bsjoin.metrics.refreshes import error_text, follow, of_join, recorded
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 SECRET = "s3cr3t"
 
