@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import rows_of_all
-from pyspark.sql import SparkSession
-from range_oracle import matching
+from pyspark.sql import DataFrame, SparkSession
+from range_kinds import When
 from spark_samples import write_parquet
-from test_incremental_oracle import frame
-from test_oracle_ranges import VALUES, WIDTHS, is_right, sample, two_of_four
+from test_oracle_ranges import PAIRS, Joins, held_against_spark
 
 import bsjoin
-from bsjoin import AsOf, Band, Incremental, Overlaps, Within
+from bsjoin import AsOf, Band, Incremental
 from bsjoin.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -27,96 +25,29 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 _numbers = itertools.count()
 
 ROOMY = Incremental(max_rows=100_000)
-TYPES = {
-    "tinyint": pa.int8(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "decimal(10,2)": pa.decimal128(10, 2),
-    "decimal(38,2)": pa.decimal128(38, 2),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "string": pa.string(),
-}
-TEXTS = ["", "a", "ab", "abcdefgh", "abcdefghi", "b", "ü", "z"]
 
 
-def values_of(kind: str) -> list[Any]:
-    return TEXTS if kind == "string" else VALUES[kind.replace("38", "10")]
+def of_sources(folder: Path, cache: Incremental = ROOMY) -> Callable[[DataFrame, DataFrame], Joins]:
+    """The joins with sources, of which each condition has one of its own."""
+
+    def joins(stream: DataFrame, table: DataFrame) -> Joins:
+        rows, sources = table.toArrow(), dict[When, Model]()
+
+        def joined(when: When, on: list[str], how: Any) -> DataFrame:
+            if when not in sources:
+                sources[when] = Model(folder / str(next(_numbers)), rows, max_keys=2)
+            return bsjoin.join(stream, sources[when], on, when=when, how=how, cache=cache)
+
+        return joined
+
+    return joins
 
 
-def rows_of(kind: str, seed: str, many: int) -> list[dict[str, Any]]:
-    chance = random.Random(seed)
-    if kind != "string":
-        return sample(kind.replace("38", "10"), chance, many)
-    some = [None, *TEXTS, *TEXTS]
-    return [
-        {"k": chance.choice([None, 1, 2, 3]), "a": chance.choice(some), "b": chance.choice(some)}
-        for _ in range(many)
-    ]
-
-
-def table_of(rows: list[dict[str, Any]], names: str, kind: str) -> pa.Table:
-    one, two = names.split()
-    dtype = TYPES[kind]
-    return pa.table(
-        {
-            "n": pa.array(range(len(rows)), pa.int32()),
-            "k": pa.array([row["k"] for row in rows], pa.int32()),
-            one: pa.array([row["a"] for row in rows], dtype),
-            two: pa.array([row["b"] for row in rows], dtype),
-        }
-    )
-
-
-def held_against_a_loop(
-    spark: SparkSession, folder: Path, kind: str, *whens: Any, cache: Incremental = ROOMY
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_condition_answers_as_spark_does(
+    spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    """Hold joins with a source of its own for each condition against a nested loop."""
-    stream_rows, table_rows = rows_of(kind, f"s {whens}", 40), rows_of(kind, f"t {whens}", 60)
-    stream = frame(spark, table_of(stream_rows, "p x", kind)).withColumnRenamed("n", "s")
-    table = table_of(table_rows, "q y", kind)
-    left = [{"k": r["k"], "p": r["a"], "x": r["b"]} for r in stream_rows]
-    right = [{"k": r["k"], "q": r["a"], "y": r["b"]} for r in table_rows]
-    sources = [Model(folder / str(next(_numbers)), table, max_keys=2) for _ in whens]
-    results = {
-        (number, how): bsjoin.join(
-            stream, sources[number], "k", when=when, how=how, cache=cache
-        ).select("s", *(["n"] if how in ("inner", "left") else []))
-        for number, when in enumerate(whens)
-        for how in two_of_four(kind, number)
-    }
-    found = rows_of_all(results)
-    for number, when in enumerate(whens):
-        by_how = {how: found[number, how] for how in two_of_four(kind, number)}
-        is_right(by_how, matching(left, right, ["k"], when), when)
-
-
-def conditions(kind: str) -> list[Any]:
-    found: list[Any] = [
-        Within("p", "q", "y"),
-        Overlaps(("p", "x"), ("q", "y"), closed="both"),
-        AsOf("p", "q", exact=False),
-        AsOf("p", "q", "forward"),
-    ]
-    if kind != "string":
-        before, after = WIDTHS[kind.replace("38", "10")]
-        found += [Band("p", "q", before, after)]
-        if kind not in ("double", "float"):
-            found += [AsOf("p", "q", "nearest", tolerance=before)]
-    return found
-
-
-@pytest.mark.parametrize("kind", TYPES)
-def test_every_type_and_condition(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    chosen = conditions(kind)
-    if kind in ("double", "float"):
-        chosen = chosen[:1] + chosen[4:]  # the loop does not order NaN for as-of
-    if kind not in ("bigint", "string", "decimal(38,2)"):
-        chosen = chosen[::2]
-    held_against_a_loop(spark, tmp_path, kind, *chosen)
+    held_against_spark(spark, name, of_sources(tmp_path), keyed=True)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +58,7 @@ def test_every_type_and_condition(spark: SparkSession, tmp_path: Path, kind: str
 def test_a_cache_that_holds_less_than_it_should(
     spark: SparkSession, tmp_path: Path, cache: Incremental
 ) -> None:
-    whens = Band("p", "q", 3, 3), Within("p", "q", "y"), AsOf("p", "q")
-    held_against_a_loop(spark, tmp_path, "int", *whens, cache=cache)
+    held_against_spark(spark, "tinyint in int", of_sources(tmp_path, cache), keyed=True)
 
 
 def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -> None:
