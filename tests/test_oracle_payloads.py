@@ -182,6 +182,7 @@ def test_columns_of_the_stream_that_python_cannot_read_pass_by(spark: SparkSessi
         assert_same(joined, right)
 
 
+@pytest.mark.in_turns("runtime")
 def test_columns_of_the_table_that_cannot_be_stored_can_be_left_out(spark: SparkSession) -> None:
     stream = spark.range(6)
     batch = spark.range(3).selectExpr("id", *_IN_SPARK_ONLY[:3], "id * 10 AS v")
@@ -190,6 +191,7 @@ def test_columns_of_the_table_that_cannot_be_stored_can_be_left_out(spark: Spark
     assert_same(bsjoin.join(stream, batch, how="anti"), expected(stream, batch, "id", "anti"))
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.parametrize(
     "column",
     [
@@ -223,17 +225,6 @@ def test_a_time_that_is_never_null_stays_so(spark: SparkSession) -> None:
         check(spark.range(3), batch, "id", hows=["inner", "left"])
 
 
-_QUIRKY = ("a.b", "c`d", "Größe", "select", " ", "c0", "k0", "k1", "h", "none", "element")
-
-
-def test_quirky_column_names_stay_as_they_are(spark: SparkSession) -> None:
-    """The names that bsjoin itself uses inside are no exception."""
-    df = spark.range(4).toDF("a.b").select("*", *(F.lit(n).alias(n) for n in _QUIRKY[1:]))
-    check(df, df, ["a.b"], hows=["inner", "left", "anti"])
-    check(df, df, {"c`d": "c`d", "k0": "k0", " ": " "}, hows=["inner"], suffix=".x`y")
-    check(df, df.where("h = ''"), ["select", "h"], hows=["left"], suffix="2")
-
-
 def test_names_are_case_sensitive_as_in_spark(spark: SparkSession) -> None:
     stream = spark.range(4).selectExpr("id AS k", "id AS v")
     batch = spark.range(3).selectExpr("id AS K", "id AS w")
@@ -260,19 +251,8 @@ def test_metadata_of_the_columns_is_kept(spark: SparkSession) -> None:
     check(df, doubled, "id", hows=["inner", "left"])
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"spark__sql__ansi__enabled": "false", "spark__sql__codegen__wholeStage": "false"},
-        {"spark__sql__execution__arrow__useLargeVarTypes": "true"},
-        {"spark__sql__adaptive__enabled": "false", "spark__sql__caseSensitive": "true"},
-        {"spark__sql__timestampType": "TIMESTAMP_NTZ"},
-    ],
-    ids=lambda changed: ",".join(name.rsplit("__", 1)[-1] for name in changed),
-)
-def test_other_session_settings_change_nothing(
-    spark: SparkSession, changed: dict[str, str]
-) -> None:
+def test_arrow_s_large_types_change_nothing(spark: SparkSession) -> None:
+    """Of texts and bytes, nested ones too; other settings are those of test_session_settings.py."""
     words = ["", "a", "é" * 40, None]
     sums = [Decimal("1.50"), Decimal("-3.00"), None]
     days = [dt.date(2024, 2, 29), None]
@@ -284,7 +264,7 @@ def test_other_session_settings_change_nothing(
         "o": pa.array([{"x": "a"}, None] * 15, pa.struct([pa.field("x", pa.string(), False)])),
         "n": pa.array([["x"], None, ["", None]] * 10, pa.list_(pa.string())),
     }
-    with oracle.settings(spark, **changed):
+    with oracle.settings(spark, spark__sql__execution__arrow__useLargeVarTypes="true"):
         batch = one_part(spark, pa.table(rows))
         stream = one_part(spark, pa.table({**rows, "d": pa.array([1, -3, None] * 10)}))
         check(stream, batch, ["s", "d"], hows=["inner", "left"])
