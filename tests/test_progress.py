@@ -124,14 +124,6 @@ def test_figures_are_exact_for_every_join_type(
     assert listener.seen == figures
 
 
-def test_a_query_without_a_join_has_no_figures(spark: SparkSession, tmp_path: Path) -> None:
-    feed = Feed(spark, tmp_path)
-    feed.add(1)
-    query = feed.start(feed.stream.observe("mine", F.count(F.lit(1)).alias("n")))
-    query.processAllAvailable()
-    assert bsjoin.progress(query) == []
-
-
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
