@@ -114,7 +114,7 @@ class Chain:
 
     def quiet(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
         """The same without the figures that bsjoin.progress shows."""
-        with patch("bsjoin.runtimes.apply.is_reported", lambda stream: False):
+        with patch("bsjoin.planner.planned_join.is_reported", lambda stream: False):
             return self.ours(count, dependent, stream)
 
     def theirs(self, hint: str, count: int, dependent: bool, stream: DataFrame) -> DataFrame:

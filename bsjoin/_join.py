@@ -15,10 +15,10 @@ from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, probe_side, table_side
 from bsjoin.planner.automatic import automatic_cache
 from bsjoin.planner.following import warn_unless_followed
-from bsjoin.planner.incremental_cache import IncrementalCache, schema_of_source
+from bsjoin.planner.incremental_cache import plan_source, schema_of_source
 from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
 from bsjoin.reuse import Wanted, reused
-from bsjoin.runtimes.apply import plan_join
+from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import MicroBatch, micro_batch
 from bsjoin.storage import StorageLocation, versions
@@ -177,7 +177,7 @@ def _join_source(
                 "on=[] with cache=Incremental(...): a source is queried for the rows of a key, and "
                 f"{call.when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
             )
-        return plan_join(stream, join, IncrementalCache(source, cache))
+        return apply(plan_source(stream, join, source, cache))
     spark = stream.sparkSession
     return _join_whole(
         stream, join, source.token, lambda names: scanned(spark, source, names), schema.names, cache

@@ -1,8 +1,8 @@
 """What travels from the driver to the workers: small, frozen, picklable.
 
-The plan of a join is composed: what is matched (an equality of keys and, with a ``search``, a range
-condition), where the table's rows are (``table``), what comes back (``output``), and what runs it
-(``runtime``). How the stream's rows reach it is not in here: that is the choice of a runtime.
+A :class:`JoinPlan` says what is matched (an equality of keys and, with a ``predicate``, a range
+condition), where the table's rows are (``table``), what comes back, and what runs it. How the
+stream's rows reach it is not in here: that is the choice of a runtime.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ __all__ = [
     "ROUTE_FIGURES",
     "JoinPlan",
     "OnError",
-    "Output",
+    "Predicate",
     "RangeOrder",
     "RetryPolicy",
     "RoutePlan",
-    "Runtime",
-    "Search",
     "Shape",
     "SourceTable",
     "StageColumn",
@@ -162,8 +160,8 @@ class SourceTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
-    """A range condition, in the units of the codes.
+class Predicate:
+    """What is checked of a range condition, in the units of encoded values.
 
     Args:
         kind: which condition.
@@ -191,50 +189,6 @@ class Search:
     finer: int = 0
     ranked: bool = False
 
-    @property
-    def points(self) -> int:
-        """How many columns of the stream are probes: two for an interval."""
-        return 2 if self.kind == "overlaps" else 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """What comes back from a look-up.
-
-    Args:
-        columns: the table's columns to bring.
-        shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
-            struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
-            as first row and count, to be gathered in pieces.
-        row_type: Arrow type of the struct that holds one row of the table.
-        longest_run: the largest number of rows of one key, as the table was when the plan was made.
-    """
-
-    columns: tuple[str, ...]
-    shape: Shape
-    row_type: pa.StructType
-    longest_run: int = 1
-
-    @property
-    def types(self) -> list[pa.DataType]:
-        """The Arrow types of the columns to bring."""
-        return [self.row_type.field(i).type for i in range(len(self.columns))]
-
-
-@dataclass(frozen=True)
-class Runtime:
-    """What runs a join.
-
-    Args:
-        name: "jvm": Spark's generated code; "python": its Python workers.
-        reason: why not the JVM; empty for it.
-        wanted: the setting that asks for the JVM where Python runs it; empty (default) for none.
-    """
-
-    name: Literal["jvm", "python"]
-    reason: str
-    wanted: str = ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class JoinPlan:
@@ -244,27 +198,41 @@ class JoinPlan:
         label: unique name of the join in this application, for its figures.
         how: the join type: "inner", "left", "semi" or "anti".
         table: where the table's rows are.
-        search: the range condition that rows of the same key are searched by; None without one.
-        output: what comes back.
-        runtime: what runs it.
+        predicate: the range condition that rows of the same key are searched by; None without one.
+        columns: the table's columns in the result.
+        shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
+            struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
+            as first row and count, to be gathered in pieces.
+        row_type: Arrow type of the struct that holds one row of the table.
         reports: whether the figures are read.
         partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
+        runtime: what runs it: "jvm", Spark's generated code, or "python", its Python workers.
+        reason: why not the JVM; empty for it.
+        asked: the setting that asks for the JVM where Python runs it; empty (default) for none.
     """
 
     label: str
     how: str
     table: StoredTable | SourceTable
-    search: Search | None
-    output: Output
-    runtime: Runtime
+    predicate: Predicate | None
+    columns: tuple[str, ...]
+    shape: Shape
+    row_type: pa.StructType
     reports: bool
     partitioned: str = "none"
+    runtime: Literal["jvm", "python"] = "python"
+    reason: str = ""
+    asked: str = ""
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The Arrow types of the columns."""
+        return [self.row_type.field(i).type for i in range(len(self.columns))]
 
     @property
     def needs_unique(self) -> bool:
         """Whether the plan relies on keys that do not repeat."""
-        shape = self.output.shape
-        return shape == "row" or (shape == "exists" and self.how in ("inner", "left"))
+        return self.shape == "row" or (self.shape == "exists" and self.how in ("inner", "left"))
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, key_list, probe_side, table_side
 from bsjoin.planner.char_columns import check_padded
 from bsjoin.planner.columns import names_of
-from bsjoin.planner.full_cache import FullCache
+from bsjoin.planner.full_cache import note_columns, plan_stored
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve
-from bsjoin.runtimes.apply import plan_join
+from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
 from bsjoin.spark.session import active_session, needed_since_us
 from bsjoin.storage import Manifest, Stats, StorageLocation, builds, freshness, versions
@@ -347,13 +347,22 @@ class BatchTable:
         if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
             marks = freshness.marks_in(freshness.mark_names(self._location))
             freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
-        cache = FullCache(self._location, manifest, self._may_change, limit_us)
-        if self._may_change and is_reported(stream) and cache.note_use(stream, join):
+        noted = self._may_change and is_reported(stream)
+        if noted and note_columns(stream, join, self._location, manifest):
             newest = versions.latest(self._location)
             if newest.version != manifest.version:  # published before our note was there
                 BuiltTable(newest, self.path).check_serves(join)
-                cache = replace(cache, manifest=newest)
-        return plan_join(stream, join, cache, given)
+                manifest = newest
+        planned = plan_stored(
+            stream,
+            join,
+            self._location,
+            manifest,
+            given,
+            may_change=self._may_change,
+            max_staleness_us=limit_us,
+        )
+        return apply(planned)
 
     def register(self, spark: SparkSession, name: str) -> None:
         """Give the table a name in Spark's catalog ``bsjoin``, for plain joins and SQL.

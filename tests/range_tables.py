@@ -18,9 +18,7 @@ from stored_tables import put, store
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.plan import (
     JoinPlan,
-    Output,
-    Runtime,
-    Search,
+    Predicate,
     StageColumn,
     StageJoin,
     StagePlan,
@@ -159,11 +157,11 @@ def _type_name(dtype: pa.DataType) -> str:
     return names.get(dtype, str(dtype))
 
 
-def _search(case: Case) -> Search:
+def _predicate(case: Case) -> Predicate:
     kind, when = case.kind, case.when
     if isinstance(when, Band):
         before, after = _width(when.before), _width(when.after)
-        return Search(
+        return Predicate(
             kind="band",
             floating=kind.floating,
             finer=kind.finer,
@@ -172,7 +170,7 @@ def _search(case: Case) -> Search:
             closed=when.closed,
         )
     if isinstance(when, AsOf):
-        return Search(
+        return Predicate(
             kind="asof",
             floating=kind.floating,
             finer=kind.finer,
@@ -181,7 +179,7 @@ def _search(case: Case) -> Search:
             exact=when.exact,
         )
     name = "within" if isinstance(when, Within) else "overlaps"
-    return Search(kind=name, floating=kind.floating, finer=kind.finer, closed=when.closed)  # type: ignore[arg-type]
+    return Predicate(kind=name, floating=kind.floating, finer=kind.finer, closed=when.closed)  # type: ignore[arg-type]
 
 
 def _width(number: Any) -> Fraction | float:
@@ -203,9 +201,10 @@ def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> 
             version=given["version"],
             keys=versions.latest(location).keys,
         ),
-        search=_search(case),
-        output=Output(columns=given["columns"], shape="rows", row_type=given["row_type"]),
-        runtime=Runtime("python", ""),
+        predicate=_predicate(case),
+        columns=given["columns"],
+        shape="rows",
+        row_type=given["row_type"],
         reports=given["version"] is None,
     )
     join = StageJoin(

@@ -310,7 +310,7 @@ def test_a_stream_with_a_watermark_and_its_figures(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", ["_derivation", "_numbers", "_above"])
+@pytest.mark.parametrize("part", ["_projection", "_numbers", "_above"])
 def test_where_spark_differs_a_stage_begins(
     spark: SparkSession,
     tables: dict[str, BatchTable],
@@ -321,14 +321,14 @@ def test_where_spark_differs_a_stage_begins(
     def fails(*_: object) -> None:
         raise AttributeError(f"no {part} in this version of Spark")
 
-    where: Any = projections if part == "_derivation" else projections.Derivation
+    where: Any = projections if part == "_projection" else projections.Projection
     first = tables["id"].join(stream(spark), {"k": "id"})
     monkeypatch.setattr(where, part, fails)
     with caplog.at_level(logging.DEBUG, "bsjoin"):
         second = tables["id"].join(first.select("k", "next"), {"next": "id"}, select=["text"])
     assert f"no {part} in this version of Spark" in caplog.text
     assert stages(second) == 2
-    assert reasons(second)[-1] == ("" if part == "_derivation" else projections.UNREADABLE)
+    assert reasons(second)[-1] == ("" if part == "_projection" else projections.UNREADABLE)
     assert second.count() > 0
 
 

@@ -213,7 +213,7 @@ class TestASessionThatRefusesIt:
         monkeypatch.setattr(attach, "_refused", WeakKeyDictionary())
         monkeypatch.setattr(attach, "_CLASS", "bsjoin.jvm.NotThere")
         # Other tests may have been warned in this application.
-        monkeypatch.setattr("bsjoin.runtimes.base._warned", WeakSet())
+        monkeypatch.setattr("bsjoin.runtimes.choosing._warned", WeakSet())
 
     def test_joins_run_in_python_with_one_warning(
         self,

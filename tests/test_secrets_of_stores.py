@@ -33,7 +33,7 @@ from bsjoin.errors import (
 )
 from bsjoin.partitioning import Rule
 from bsjoin.partitioning.published import Rules
-from bsjoin.plan import JoinPlan, Output, RoutePlan, Runtime, StoredTable
+from bsjoin.plan import JoinPlan, RoutePlan, StoredTable
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.storage import StorageLocation, versions
 
@@ -89,9 +89,9 @@ def test_options_sources_and_plans_show_no_secret(name: str) -> None:
             assert pickle.loads(pickle.dumps(location)) == location  # the workers need it
             row = pa.struct([])
             plan = JoinPlan(
-                label="1:k", how="semi", search=None, runtime=Runtime("python", ""), reports=False,
+                label="1:k", how="semi", predicate=None, reports=False,
                 table=StoredTable(location=location, epoch=1, version=1, keys=()),
-                output=Output(columns=(), shape="exists", row_type=row),
+                columns=(), shape="exists", row_type=row,
             )  # fmt: skip
             route = RoutePlan(label="1:k", location=location, rule=Rule.even(2), capacity=1, seed=0)
             for thing in (

@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.conditions import AsOf, Band, condition_from_json, condition_to_json
 from bsjoin.errors import ArgumentError
 from bsjoin.planner.keys import type_of
-from bsjoin.planner.range_columns import check_range_types, search_of
+from bsjoin.planner.range_columns import check_range_types, predicate_of
 from bsjoin.storage import RangeColumns
 from bsjoin.values.widths import size_of
 
@@ -49,7 +49,7 @@ def reaches(width: Any, name: str) -> Fraction | float:
     columns = RangeColumns(("q",), (name,), None)
     schema = T.StructType([T.StructField("p", type_of(name))])
     check_range_types(when, [("p", type_of(name))], columns)
-    return search_of(when, columns, schema).before
+    return predicate_of(when, columns, schema).before
 
 
 @given(FINITE.map(abs))

@@ -30,7 +30,7 @@ _MOST_PLACES = 1 << 20
 
 def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -> DataFrame:
     """Let Spark add up the figures of a look-up while its rows pass by."""
-    shape = plan.output.shape
+    shape = plan.shape
     hits = F.count_if(answer) if shape == "exists" else F.count(answer)
     matches = {
         "rows": F.sum(F.array_size(answer)),
@@ -128,6 +128,6 @@ def _described(plan: JoinPlan) -> dict[str, str]:
         "mode": "incremental" if isinstance(plan.table, SourceTable) else "full",
         "partitioned": plan.partitioned,
         "how": plan.how,
-        "runtime": plan.runtime.name,
-        "reason": plan.runtime.reason,
+        "runtime": plan.runtime,
+        "reason": plan.reason,
     }

@@ -7,23 +7,75 @@ plan tells from which result it is derived (:mod:`bsjoin.planner.projections`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.plan import SourceTable
 from bsjoin.planner.planned_join import PlannedJoin
-from bsjoin.planner.projections import UNREADABLE, Derivation, derivation, register, results_in
+from bsjoin.planner.projections import UNREADABLE, Projection, projection, register, results_in
+from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.spark.session import is_dataframe
 
-if TYPE_CHECKING:
-    from bsjoin.runtimes.python.driver import Stage
-
-__all__ = ["Earlier", "JoinStep", "earlier", "explain", "joins_of", "remember", "step_of"]
+__all__ = ["JoinStep", "Stage", "explain", "joins_of", "previous_join", "remember", "step_of"]
 
 _ATTRIBUTE = "_bsjoin_step"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Joins that follow each other in one Python function.
+
+    Args:
+        stream: the rows that the first one gets.
+        joins: first to last.
+        found: for each join, which columns of the joins before (the stream's, then those of their
+            tables) its key and range columns are, by name.
+        given: has the columns of the result but for those of the last join: the stream of that
+            join; or what is derived from the rows of the stage without it.
+    """
+
+    stream: DataFrame
+    joins: tuple[PlannedJoin, ...]
+    found: tuple[Mapping[str, int], ...]
+    given: DataFrame | Projection
+
+    @classmethod
+    def of(cls, planned: PlannedJoin, rows: DataFrame) -> Stage:
+        """A join that begins a stage.
+
+        Raises:
+            ColumnError: a column of the stream that Spark cannot exchange with Python.
+        """
+        for field in rows.schema:
+            if why := not_exchangeable(field.dataType):
+                raise ColumnError(
+                    f"the stream's column {field.name!r} has the type "
+                    f"{field.dataType.simpleString()}, which cannot travel through a range join: "
+                    f"{why}. Drop it, or cast it"
+                )
+        numbers = {name: number for number, name in enumerate(rows.columns)}
+        return cls(rows, (planned,), (numbers,), rows)
+
+    def followed_by(
+        self, planned: PlannedJoin, given: DataFrame | Projection, found: Mapping[str, int]
+    ) -> Stage:
+        """The stage with one more join.
+
+        Args:
+            planned: the join.
+            given: the result of this stage, or what is derived from it.
+            found: the numbers of the columns, among those of this stage, that the join finds its
+                matches by.
+        """
+        return Stage(self.stream, (*self.joins, planned), (*self.found, found), given)
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether all joins are range joins."""
+        return all(planned.plan.predicate is not None for planned in self.joins)
 
 
 @dataclass(frozen=True)
@@ -31,7 +83,6 @@ class JoinStep:
     """One join of a chain.
 
     Args:
-        stream: its probe side, as the call had it.
         planned: the join.
         runs: what runs it, and how.
         stage: the Python stage that ends with it; None (default) in the JVM, and where its rows
@@ -43,7 +94,6 @@ class JoinStep:
         is_derived: whether its result has projections above the columns of the stage; default no.
     """
 
-    stream: DataFrame
     planned: PlannedJoin
     runs: str
     stage: Stage | None = None
@@ -57,19 +107,6 @@ class JoinStep:
         return self.stage is not None and any(
             planned is before.planned for planned in self.stage.joins
         )
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """The join whose result a DataFrame is, or is derived from by projections.
-
-    Args:
-        step: the join.
-        between: the projections; None if there are none.
-    """
-
-    step: JoinStep
-    between: Derivation | None = None
 
 
 def remember(result: DataFrame, step: JoinStep, below: DataFrame | None = None) -> DataFrame:
@@ -86,15 +123,18 @@ def remember(result: DataFrame, step: JoinStep, below: DataFrame | None = None) 
     return result
 
 
-def earlier(df: DataFrame) -> Earlier | None:
-    """The join whose result a DataFrame is, or is derived from by projections; None if none."""
+def previous_join(df: DataFrame) -> tuple[JoinStep | None, Projection | None]:
+    """Return the join whose result a DataFrame is, and the projections between; each may be None.
+
+    Without projections the DataFrame is the result itself.
+    """
     step = step_of(df)
     if step is not None and not step.is_derived:
-        return Earlier(step)
-    between = derivation(df)
+        return step, None
+    between = projection(df)
     if between is not None:
-        return Earlier(between.made_by, between)
-    return None if step is None else Earlier(step, Derivation(step, UNREADABLE))
+        return between.made_by, between
+    return step, None if step is None else Projection(step, UNREADABLE)
 
 
 def joins_of(df: DataFrame) -> list[JoinStep]:
@@ -115,14 +155,14 @@ def joins_of(df: DataFrame) -> list[JoinStep]:
 
 def _up_to(step: JoinStep) -> list[JoinStep]:
     """A join, after those that its stream is made of."""
-    before = step.before or step_of(step.stream)
-    if before is None and (found := derivation(step.stream, rows_change=True)):
+    before = step.before or step_of(step.planned.stream)
+    if before is None and (found := projection(step.planned.stream, rows_change=True)):
         before = found.made_by
         if step.stage is not None and before.stage is not None:
             step = replace(step, apart=found.against)
     if before is not None:
         return [*_up_to(before), step]
-    return [*joins_of(step.stream), step]
+    return [*joins_of(step.planned.stream), step]
 
 
 def step_of(df: DataFrame) -> JoinStep | None:
@@ -192,8 +232,8 @@ def _lines(step: JoinStep, runs: str) -> str:
 
 def _why_not_jvm(step: JoinStep) -> str:
     """A line that says why Python workers run a join; empty for the JVM."""
-    runtime = step.planned.plan.runtime
-    if runtime.name == "jvm":
+    plan = step.planned.plan
+    if plan.runtime == "jvm":
         return ""
-    asked = f", although {runtime.wanted} asks for it" if runtime.wanted else ""
-    return f"\n    not in the JVM{asked}: {runtime.reason}"
+    asked = f", although {plan.asked} asks for it" if plan.asked else ""
+    return f"\n    not in the JVM{asked}: {plan.reason}"

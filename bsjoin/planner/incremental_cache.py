@@ -6,7 +6,6 @@ import hashlib
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,8 +18,8 @@ from bsjoin.conditions import AsOf
 from bsjoin.errors import ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
-from bsjoin.planner.keys import hash_is_exact, source_key, type_of
-from bsjoin.planner.planned_join import PlannedTable, shape_of
+from bsjoin.planner.keys import hash_is_exact, type_of
+from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.sources.invalidation import InvalidationLog, key_table, register
 from bsjoin.sources.protocol import Source
@@ -31,7 +30,7 @@ from bsjoin.storage.temporary import temporary_location
 from bsjoin.storage.ties import ties_of
 from bsjoin.values.durations import seconds
 
-__all__ = ["IncrementalCache", "schema_of_source"]
+__all__ = ["plan_source", "schema_of_source"]
 
 V = TypeVar("V")
 
@@ -80,69 +79,61 @@ def schema_of_source(source: Source, options: Incremental | None = None) -> T.St
     return T.StructType(fields)
 
 
-@dataclass(frozen=True)
-class IncrementalCache:
-    """A table in its source, behind a cache.
+def plan_source(
+    stream: DataFrame, join: ResolvedJoin, source: Source, options: Incremental
+) -> PlannedJoin:
+    """Plan a join with a table in its source, behind a cache.
 
     Args:
+        stream: the probe side.
+        join: the join.
         source: the source.
         options: how its rows are cached.
     """
+    schema = schema_of_source(source, options)
+    unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
+    shape = shape_of(join.how, join.columns, unique, 1)
+    if join.when is not None:  # the rows of a key are one entry, which serves any width
+        shape = "rows"
+    table = _table(source, options, schema, join, shape)
+    return plan_join(stream, join, table, shape, [schema[name] for name in join.columns])
 
-    source: Source
-    options: Incremental
 
-    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
-        """The table as this join uses it."""
-        source, options = self.source, self.options
-        schema = schema_of_source(source, options)
-        fields = tuple(schema[name] for name in join.columns)
-        unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
-        shape = shape_of(join.how, join.columns, unique, 1)
-        types = [stream.schema[name].dataType for name in join.stream_keys]
-        if join.when is not None:  # the rows of a key are one entry, which serves any width
-            shape = "rows"
-        return PlannedTable(
-            key=lambda column: source_key(join.key_values(column), types, join.key_types),
-            fields=fields,
-            shape=shape,
-            table=self._table(schema, join, shape),
-        )
-
-    def _table(self, schema: T.StructType, join: ResolvedJoin, shape: Shape) -> SourceTable:
-        source, options = self.source, self.options
-        keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
-        payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
-        order = None if join.ranged is None else _order(join.ranged, join, schema)
-        # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
-        # The representation of the options hides the secrets of a URL.
-        log = str(options.invalidation_log)
-        same = (source.token, keys, join.columns, shape, options, log, order)
-        token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
-        warm_up = options.warm_up
-        return SourceTable(
-            token=token,
-            database=_database(token, source, options),
-            source=source,
-            keys=keys,
-            exact=hash_is_exact(join.key_types),
-            payload=payload,
-            unique=shape == "row",
-            limits=_limits(options),
-            retry_policy=RetryPolicy(
-                retries=options.retries,
-                backoff_s=seconds(options.backoff, "backoff"),
-                max_connections=options.max_connections,
-                on_error=options.on_error,
-                failure_cooldown_s=seconds(options.failure_cooldown, "failure_cooldown"),
-            ),
-            invalidation_log=_invalidation_log(token, source, keys, options),
-            warm_up=warm_up
-            if warm_up is None or isinstance(warm_up, str)
-            else key_table(warm_up, keys, "warm_up"),
-            folder=_folder(options),
-            order=order,
-        )
+def _table(
+    source: Source, options: Incremental, schema: T.StructType, join: ResolvedJoin, shape: Shape
+) -> SourceTable:
+    keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
+    payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
+    order = None if join.ranged is None else _order(join.ranged, join, schema)
+    # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
+    # The representation of the options hides the secrets of a URL.
+    log = str(options.invalidation_log)
+    same = (source.token, keys, join.columns, shape, options, log, order)
+    token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
+    warm_up = options.warm_up
+    return SourceTable(
+        token=token,
+        database=_database(token, source, options),
+        source=source,
+        keys=keys,
+        exact=hash_is_exact(join.key_types),
+        payload=payload,
+        unique=shape == "row",
+        limits=_limits(options),
+        retry_policy=RetryPolicy(
+            retries=options.retries,
+            backoff_s=seconds(options.backoff, "backoff"),
+            max_connections=options.max_connections,
+            on_error=options.on_error,
+            failure_cooldown_s=seconds(options.failure_cooldown, "failure_cooldown"),
+        ),
+        invalidation_log=_invalidation_log(token, source, keys, options),
+        warm_up=warm_up
+        if warm_up is None or isinstance(warm_up, str)
+        else key_table(warm_up, keys, "warm_up"),
+        folder=_folder(options),
+        order=order,
+    )
 
 
 def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:

@@ -2,64 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.metrics.foreach_batch import new_number, observed_batches
+from bsjoin.metrics.observing import current_cycle, is_reported
+from bsjoin.partitioning import Hash
 from bsjoin.plan import JoinPlan, Shape, SourceTable, StoredTable
-from bsjoin.planner.keys import KeySide, type_of
-from bsjoin.planner.range_columns import probe_type
+from bsjoin.planner.arguments import Partition
+from bsjoin.planner.keys import KeySide, source_key, stream_key, type_of
+from bsjoin.planner.range_columns import predicate_of, probe_type
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.spark import sql
+from bsjoin.spark.arrow import arrow_fields
+from bsjoin.spark.session import micro_batch, retained
 
-__all__ = [
-    "PIECE_ROWS",
-    "Cache",
-    "KeyOf",
-    "PlannedJoin",
-    "PlannedTable",
-    "answer_row",
-    "clock_of",
-    "needs_unique",
-    "shape_of",
-]
+__all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "plan_join", "shape_of"]
 
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
-
-KeyOf = Callable[[Callable[[str], str]], KeySide]
-"""The stream's key, comparable with the table's: it gets the stream's columns in SQL, by name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedTable:
-    """A table as one join uses it.
-
-    Args:
-        key: makes the stream's key.
-        fields: the columns to bring, as the table has them.
-        shape: what the answer to one key is.
-        table: where the workers find the rows.
-        longest_run: the largest number of rows of one key, as the table is now, if that is known.
-        bytes: of its files, which every host loads; 0 (default) for a cache that fills up.
-    """
-
-    key: KeyOf
-    fields: tuple[T.StructField, ...]
-    shape: Shape
-    table: StoredTable | SourceTable
-    longest_run: int = 1
-    bytes: int = 0
-
-
-class Cache(Protocol):
-    """How a table is cached: :class:`FullCache`, or :class:`IncrementalCache`."""
-
-    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
-        """The table as this join uses it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +33,22 @@ class PlannedJoin:
     """A join as a runtime gets it.
 
     Args:
-        stream: the probe side, its rows already sent to their partitions.
+        stream: the probe side, as the call has it.
         join: the call, resolved.
-        key: makes the stream's key.
         plan: what the workers do.
-        row: Spark type of one row of the table, as the answers have it.
         fields: the table's columns in the result: names, types, nullability before the join type
             is applied, metadata.
-        given: the DataFrame that the table was given as; None if it was not.
+        given: the DataFrame that the table was given as: references to its columns hold for the
+            result; None if there is none.
+        table_bytes: of the table's files, which every host loads; 0 for a cache that fills up.
     """
 
     stream: DataFrame
     join: ResolvedJoin
-    key: KeyOf
     plan: JoinPlan
-    row: T.StructType
     fields: tuple[T.StructField, ...]
     given: DataFrame | None
+    table_bytes: int
 
     @property
     def given_names(self) -> dict[str, str | None]:
@@ -96,12 +61,23 @@ class PlannedJoin:
         }
 
     @property
-    def stream_key(self) -> KeySide:
-        """The key, of the stream's own columns."""
-        return self.key(sql.column)
+    def row(self) -> T.StructType:
+        """The struct in which one row of the table travels: its fields, under short names."""
+        return _answer_row(self.fields)
+
+    def key(self, column: Callable[[str], str] = sql.column) -> KeySide:
+        """The stream's key, comparable with the table's.
+
+        Args:
+            column: gets the stream's columns in SQL, by name; default: as the stream has them.
+        """
+        side = source_key if isinstance(self.plan.table, SourceTable) else stream_key
+        join, schema = self.join, self.stream.schema
+        types = [schema[name].dataType for name in join.stream_keys]
+        return side(join.key_values(column), types, join.key_types)
 
     @property
-    def searched_types(self) -> list[T.DataType]:
+    def probe_types(self) -> list[T.DataType]:
         """The types in which the stream's range columns are searched; none without any."""
         ranged = self.join.ranged
         if ranged is None:
@@ -109,16 +85,94 @@ class PlannedJoin:
         given = [self.stream.schema[name].dataType for name in self.join.probes]
         return [probe_type(type_of(ranged.types[0]), given)] * len(given)
 
-    def probes(self, column: Callable[[str], str]) -> list[tuple[str, T.DataType]]:
-        """The stream's range columns as they are searched, and their type; none without.
 
-        Args:
-            column: gets the stream's columns in SQL, by name.
-        """
-        return [
-            (sql.cast(column(name), searched), searched)
-            for name, searched in zip(self.join.probes, self.searched_types, strict=True)
-        ]
+def plan_join(
+    stream: DataFrame,
+    join: ResolvedJoin,
+    table: StoredTable | SourceTable,
+    shape: Shape,
+    fields: Sequence[T.StructField],
+    given: DataFrame | None = None,
+    table_bytes: int = 0,
+) -> PlannedJoin:
+    """Plan a join with a table, whatever its cache; the runtime is chosen later.
+
+    Args:
+        stream: the probe side.
+        join: the call, resolved.
+        table: where the table's rows are.
+        shape: what the answer to one key is.
+        fields: the columns to return, as the table has them.
+        given: as for :class:`PlannedJoin`; default None.
+        table_bytes: as for :class:`PlannedJoin`; default 0.
+    """
+    predicate = None
+    if join.when is not None and join.ranged is not None:
+        predicate = predicate_of(join.when, join.ranged, stream.schema)
+    plan = JoinPlan(
+        label=_next_label(stream, [*join.stream_keys, *join.probes]),
+        how=join.how,
+        table=table,
+        predicate=predicate,
+        columns=join.columns,
+        shape=shape,
+        row_type=pa.struct(arrow_fields(_answer_row(fields))),
+        reports=is_reported(stream),
+        partitioned=_kind_of(join.partition),
+    )
+    named = (
+        T.StructField(name, field.dataType, field.nullable, field.metadata)
+        for name, field in zip(join.names, fields, strict=True)
+    )
+    return PlannedJoin(
+        stream=stream,
+        join=join,
+        plan=plan,
+        fields=tuple(named),
+        given=given,
+        table_bytes=table_bytes,
+    )
+
+
+def _kind_of(partition: Partition) -> str:
+    """What progress calls it."""
+    if partition is None:
+        return "none"
+    return "hash" if isinstance(partition, Hash) else "hotspot"
+
+
+def _answer_row(fields: Sequence[T.StructField]) -> T.StructType:
+    return T.StructType(
+        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
+        or [T.StructField("none", T.BooleanType())]
+    )
+
+
+def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:
+    """A name for one more join of this application: its number and the stream's columns.
+
+    The same join has the same number in all micro-batches of ``foreachBatch``. The columns are
+    JSON, in ASCII: a name may hold anything, and Spark carries the label.
+    """
+    cycle = current_cycle()
+    if cycle is not None and "label" in cycle.kept:
+        return str(cycle.kept["label"])
+    batch = None if cycle is not None or stream.isStreaming else micro_batch(stream)
+    if batch is None:
+        number = new_number()
+    else:
+        number = observed_batches.number_of(
+            batch.query,
+            batch.run,
+            int(batch.number),
+            tuple(columns),
+            new_number,
+            retained(stream.sparkSession),
+        )
+    label = f"{number}:{json.dumps(list(columns))}"
+    if cycle is not None:
+        cycle.kept["label"] = label
+    return label
 
 
 def clock_of(plan: JoinPlan) -> list[str]:
@@ -128,17 +182,12 @@ def clock_of(plan: JoinPlan) -> list[str]:
     return ["`current_timestamp`()"] if follows else []
 
 
-def needs_unique(join: ResolvedJoin) -> bool:
-    """Whether the plan of a join relies on unique keys, if the table is declared so."""
-    return join.how in ("inner", "left") and join.when is None
-
-
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:
     """Choose what the answer to one key is (docs/decisions/0001-plan.md).
 
     Args:
         how: the join type.
-        columns: the columns to bring.
+        columns: the columns to return.
         unique: whether no version that the query may meet can hold a key twice.
         longest_run: the largest number of rows of one key, as the table is now.
     """
@@ -149,11 +198,3 @@ def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -
     # A list per key is faster; it is all in memory for a whole Arrow batch, so keys with many
     # rows are answered by the position of the rows, and these are fetched in pieces.
     return "rows" if longest_run <= PIECE_ROWS else "runs"
-
-
-def answer_row(fields: Sequence[T.StructField]) -> T.StructType:
-    """The struct in which one row of the table travels: its fields, under short names."""
-    return T.StructType(
-        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
-        or [T.StructField("none", T.BooleanType())]
-    )

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from bsjoin.spark.session import is_connect
 
-__all__ = ["UNREADABLE", "Derivation", "derivation", "register", "results_in"]
+__all__ = ["UNREADABLE", "Projection", "projection", "register", "results_in"]
 
 UNREADABLE = "the plan between the joins cannot be read"
 
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Projection:
     """How a DataFrame is derived from the result of a join.
 
     Args:
@@ -133,7 +133,7 @@ def register(result: DataFrame, made_by: object) -> None:
     )
 
 
-def derivation(df: DataFrame, *, rows_change: bool = False) -> Derivation | None:
+def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None:
     """How a DataFrame is derived from the result of a join; None if it is not.
 
     Args:
@@ -144,10 +144,10 @@ def derivation(df: DataFrame, *, rows_change: bool = False) -> Derivation | None
     """
     if is_connect(df.sparkSession):
         return _on_connect(df, rows_change)
-    return _guarded(lambda: _derivation(df, rows_change))
+    return _guarded(lambda: _projection(df, rows_change))
 
 
-def _derivation(df: DataFrame, rows_change: bool) -> Derivation | None:
+def _projection(df: DataFrame, rows_change: bool) -> Projection | None:
     catalyst = _catalyst(df)
     if not catalyst.results:
         return None
@@ -165,17 +165,17 @@ def _derivation(df: DataFrame, rows_change: bool) -> Derivation | None:
         node = node.children().apply(0)
     if not against:
         against = catalyst.objection(nodes, node, session)
-    return Derivation(made_by, against, node, tuple(nodes), catalyst, session)
+    return Projection(made_by, against, node, tuple(nodes), catalyst, session)
 
 
-def _on_connect(df: DataFrame, rows_change: bool) -> Derivation | None:
+def _on_connect(df: DataFrame, rows_change: bool) -> Projection | None:
     """A Connect session has no analyzed plan, but the calls that made the DataFrame."""
     against = "under Spark Connect a selection between joins begins a new stage"
     plan: Any = df._plan
     while plan is not None:
         made_by = vars(plan).get(_ATTRIBUTE)
         if made_by is not None:
-            return Derivation(made_by, against)
+            return Projection(made_by, against)
         if (name := type(plan).__name__) not in _ROWS_STAY_ON_CONNECT:
             if not rows_change:
                 return None

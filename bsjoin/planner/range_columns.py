@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.plan import Search
+from bsjoin.plan import Predicate
 from bsjoin.planner.columns import Names
 from bsjoin.planner.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
 from bsjoin.spark import sql
@@ -25,10 +25,10 @@ from bsjoin.values.widths import Width, is_duration, size_of
 
 __all__ = [
     "check_range_types",
+    "predicate_of",
     "probe_type",
     "range_columns",
     "range_side",
-    "search_of",
 ]
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -177,8 +177,8 @@ def check_range_types(
         _width_in_units(when.tolerance, wanted, "tolerance")
 
 
-def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Search:
-    """The condition in the units of the codes.
+def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Predicate:
+    """What is checked of a condition, in the units of encoded values.
 
     Args:
         when: the condition, its columns as the stream and the table spell them, checked by
@@ -194,7 +194,7 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
         "ranked": not (fits_8_bytes(points) and fits_8_bytes(probes)),
     }
     if isinstance(when, Band):
-        return Search(
+        return Predicate(
             kind="band",
             before=_width_in_units(when.before, probes, "before"),
             after=_width_in_units(when.after, probes, "after"),
@@ -203,7 +203,7 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
         )
     if isinstance(when, AsOf):
         tolerance = when.tolerance
-        return Search(
+        return Predicate(
             kind="asof",
             direction=when.direction,
             tolerance=None
@@ -212,7 +212,7 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
             exact=when.exact,
             **alike,
         )
-    return Search(
+    return Predicate(
         kind="within" if isinstance(when, Within) else "overlaps", closed=when.closed, **alike
     )
 
@@ -240,7 +240,7 @@ def _digits_before(dtype: T.DataType) -> int:
 
 
 def _width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
-    """A width in the units of the codes: ones, days, microseconds, or a decimal's last digit.
+    """A width in the units of encoded values: ones, days, microseconds, or a decimal's last digit.
 
     Returns:
         A fraction; a float for floating-point columns, and for an infinite width.

@@ -26,16 +26,16 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.planner.connect_references import with_columns_of, with_columns_of_table
 from bsjoin.planner.nullability import may_hold
 from bsjoin.planner.planned_join import PlannedJoin
-from bsjoin.planner.projections import Derivation
+from bsjoin.planner.projections import Projection
 from bsjoin.spark.session import is_connect
 
-__all__ = ["brought", "identified"]
+__all__ = ["identified", "with_table_columns"]
 
 _log = logging.getLogger("bsjoin")
 _IDENTITIES = "_bsjoin_identities"
 
 
-def identified(rows: DataFrame, given: DataFrame | Derivation, names: Sequence[str]) -> DataFrame:
+def identified(rows: DataFrame, given: DataFrame | Projection, names: Sequence[str]) -> DataFrame:
     """Rows that a Python worker has returned, their first columns as those that they are.
 
     Args:
@@ -55,9 +55,9 @@ def identified(rows: DataFrame, given: DataFrame | Derivation, names: Sequence[s
         return rows
 
 
-def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
+def _mapped(rows: DataFrame, given: DataFrame | Projection) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()
-    below = given.plan if isinstance(given, Derivation) else given._jdf.queryExecution().analyzed()
+    below = given.plan if isinstance(given, Projection) else given._jdf.queryExecution().analyzed()
     known = below.output()
     made = _made_with(rows).map_in_arrow(
         plan.functionExpr(),
@@ -69,28 +69,27 @@ def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
     return _rows_of(rows, made)
 
 
-def brought(rows: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
+def with_table_columns(rows: DataFrame, planned: PlannedJoin) -> DataFrame:
     """The result of a join, its columns of the table as those of a DataFrame that they are.
 
     Args:
         rows: the result; the table's columns are the last ones.
-        stream: the probe side.
         planned: the join.
 
     Complexity: O(columns of the table) calls of the JVM.
     """
     if is_connect(rows.sparkSession):
-        return with_columns_of_table(rows, stream, planned.given, planned.given_names)
+        return with_columns_of_table(rows, planned.stream, planned.given, planned.given_names)
     if planned.given is None or not planned.fields:
         return rows
     try:
-        return _brought(rows, planned.given, planned)
+        return _identified_columns(rows, planned.given, planned)
     except Exception as error:
         _log.debug("bsjoin: references to %s do not hold for the result: %s", planned.given, error)
         return rows
 
 
-def _brought(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
+def _identified_columns(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
     spark = _made_with(rows)
     plan, given = (df._jdf.queryExecution().analyzed() for df in (rows, table))
     output, first = plan.output(), len(rows.columns) - len(planned.fields)

@@ -1,81 +1,56 @@
-"""What runs a join: Spark's generated code (``jvm``), or its Python workers (``python``).
+"""The interface of the two runtimes, ``runtimes.jvm`` and ``runtimes.python.driver``.
 
-``spark.bsjoin.runtime`` is a setting of the session, read by every call: ``auto`` (default) takes
-the JVM wherever it can, ``python`` never, and ``jvm`` fails where the session refuses the jar. What
-the JVM does not do at all (:func:`bsjoin.runtimes.jvm.unsupported`) is done in Python even then,
-but under ``jvm-only`` it is an error: for real-time mode, which takes no Python function.
+Both packages have the same modules for the same work: ``joins.py`` and ``routing.py``.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any
-from weakref import WeakSet
+from collections.abc import Sequence
+from typing import Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
-from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
-from bsjoin.plan import Runtime
-from bsjoin.runtimes import jvm
-from bsjoin.spark.session import application_of, too_old
+from bsjoin.plan import RoutePlan
+from bsjoin.planner.planned_join import PlannedJoin
 
-__all__ = ["SETTING", "choose_runtime"]
-
-SETTING = "spark.bsjoin.runtime"
-_CHOICES = ("auto", "jvm", "jvm-only", "python")
-
-_log = logging.getLogger("bsjoin")
-_warned: WeakSet[Any] = WeakSet()
+__all__ = ["Runtime"]
 
 
-def choose_runtime(spark: SparkSession, unsupported: Callable[[], str | None]) -> Runtime:
-    """Choose what runs a join, or sends rows to partitions.
+class Runtime(Protocol):
+    """What carries out joins, and sends rows to partitions by a rule."""
 
-    Args:
-        spark: the session.
-        unsupported: says why the JVM cannot; None if it can.
+    def why_not(self, planned: PlannedJoin) -> str | None:
+        """Why it cannot carry a join out; None if it can."""
 
-    Raises:
-        ArgumentError: the setting has an unknown value; or it is ``jvm-only``, and the JVM cannot.
-        WorkerEnvironmentError: the setting is ``jvm`` or ``jvm-only``, and the session refuses the
-            jar, or its Spark is too old for it.
-    """
-    wanted = str(spark.conf.get(SETTING, "auto")).strip().lower()
-    if wanted not in _CHOICES:
-        raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
-    if wanted == "python":
-        return Runtime("python", f"{SETTING} is python")
-    asked = f"{SETTING}={wanted}" if wanted in ("jvm", "jvm-only") else ""
-    if asked and (against := too_old(spark.version)):
-        raise WorkerEnvironmentError(
-            f"{asked}: {against} in this session (under Connect: on its server)"
-        )
-    against = unsupported()
-    if against is not None and wanted == "jvm-only":
-        raise ArgumentError(
-            f"{asked}: the JVM cannot run this, because {against}. Change that, or set {SETTING} "
-            "to auto or jvm, which run it in Python workers where real-time mode is not needed"
-        )
-    if against is not None:
-        return Runtime("python", against, asked)
-    against, mend = jvm.attached(spark), "start the application with spark.jars=bsjoin.jar()"
-    if against is None:
-        against, mend = jvm.lacks_planner(spark), "use a Spark that bsjoin supports"
-    if against is None:
-        return Runtime("jvm", "")
-    if asked:
-        raise WorkerEnvironmentError(
-            f"{asked}: {against}. {mend[0].upper()}{mend[1:]}, or set {SETTING} to auto or python"
-        )
-    application = application_of(spark)
-    if application not in _warned:
-        _warned.add(application)
-        _log.warning(
-            "bsjoin: joins run in Python workers: %s. They are several times as fast in Spark's "
-            "generated code: %s; %s=python hides this warning",
-            against,
-            mend,
-            SETTING,
-        )
-    return Runtime("python", against)
+    def apply(self, planned: PlannedJoin, rows: DataFrame) -> DataFrame:
+        """Put a join behind the stream.
+
+        Args:
+            planned: a join for which :meth:`why_not` has no objection.
+            rows: the stream's rows, in their partitions.
+
+        Returns:
+            The stream's columns, then (inner, left) the table's. It remembers how it was made: see
+            :func:`bsjoin.planner.chain.joins_of`.
+
+        Raises:
+            ColumnError: a column of the stream that cannot travel to a worker.
+            WorkerEnvironmentError: the workers cannot run it.
+        """
+
+    def why_not_by_rule(self, plan: RoutePlan) -> str | None:
+        """Why it cannot send rows to partitions by a rule; None if it can."""
+
+    def by_rule(
+        self, stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
+    ) -> DataFrame:
+        """Send rows to partitions by a rule, and count and sample them on the way.
+
+        Args:
+            stream: the rows.
+            key: the 64-bit hash of their keys, in SQL; null for a null key.
+            number: of the row, in SQL; see
+                :func:`bsjoin.runtimes.python.driver.routing.number_of`.
+            names: the key columns.
+            plan: the rule, or where rules come from; :meth:`why_not_by_rule` has no objection.
+        """

@@ -20,7 +20,7 @@ from host_samples import environment, run, running
 from stored_tables import numbered, put
 
 from bsjoin.errors import DamagedTableError, StoreAccessError
-from bsjoin.plan import JoinPlan, Output, Runtime, StoredTable
+from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import Manifest, StorageLocation, versions
@@ -171,9 +171,10 @@ def plan_of(location: StorageLocation, version: int | None, epoch: int) -> JoinP
             version=version,
             keys=versions.latest(location).keys,
         ),
-        search=None,
-        output=Output(columns=("v",), shape="row", row_type=row_type),
-        runtime=Runtime("python", ""),
+        predicate=None,
+        columns=("v",),
+        shape="row",
+        row_type=row_type,
         reports=False,
     )
 

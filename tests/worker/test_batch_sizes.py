@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from stored_tables import put, store
 
-from bsjoin.plan import JoinPlan, Output, Runtime, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin.plan import JoinPlan, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import batch_sizes
 from bsjoin.runtimes.python.worker.batch_sizes import Cutter, together
 from bsjoin.runtimes.python.worker.chain import joined
@@ -103,9 +103,10 @@ def test_a_join_of_large_texts_leaves_in_small_batches(tmp_path: Path, how: str)
         table=StoredTable(
             location=location, epoch=1, version=1, keys=versions.latest(location).keys
         ),
-        search=None,
-        output=Output(columns=("v",), shape="rows", row_type=row_type, longest_run=1000),
-        runtime=Runtime("python", ""),
+        predicate=None,
+        columns=("v",),
+        shape="rows",
+        row_type=row_type,
         reports=False,
     )
     join = StageJoin(plan=plan, hash=StageColumn(None, 2), key=(), probes=(), clock=None)

@@ -14,7 +14,7 @@ import pytest
 from stored_tables import numbered, put, store
 
 from bsjoin.errors import VersionNotFoundError
-from bsjoin.plan import JoinPlan, Output, Runtime, Shape, StoredTable
+from bsjoin.plan import JoinPlan, Shape, StoredTable
 from bsjoin.runtimes.python.worker import full_cache, notes, row_refs
 from bsjoin.storage import Manifest, StorageLocation, versions
 
@@ -50,9 +50,10 @@ def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan
             version=given["version"],
             keys=versions.latest(location).keys,
         ),
-        search=None,
-        output=Output(columns=given["columns"], shape=shape, row_type=given["row_type"]),
-        runtime=Runtime("python", ""),
+        predicate=None,
+        columns=given["columns"],
+        shape=shape,
+        row_type=given["row_type"],
         reports=given["version"] is None,
     )
 

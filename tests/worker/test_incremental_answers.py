@@ -13,7 +13,7 @@ from cache_samples import Model, until
 
 from bsjoin.cache import CacheLimits
 from bsjoin.errors import LookupFailedError
-from bsjoin.plan import JoinPlan, Output, RetryPolicy, Runtime, Shape, SourceTable
+from bsjoin.plan import JoinPlan, RetryPolicy, Shape, SourceTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.hashing import xxhash64
 from bsjoin.runtimes.python.worker.incremental_cache import answers
@@ -53,9 +53,10 @@ def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> JoinPl
         label=f"{tmp_path}:{shape}",
         how="left",
         table=table,
-        search=None,
-        output=Output(columns=tuple(names), shape=shape, row_type=row_type),
-        runtime=Runtime("python", ""),
+        predicate=None,
+        columns=tuple(names),
+        shape=shape,
+        row_type=row_type,
         reports=reports,
     )
 

@@ -132,7 +132,7 @@ def test_a_key_in_the_table_s_type_is_the_one_of_spark_s_expressions(values: Dat
 
 
 def _target(dtype: T.DataType, stored: bool) -> pa.DataType:
-    """The type in which the stage compares: see bsjoin.runtimes.python.driver.stage."""
+    """The type in which the stage compares: see bsjoin.runtimes.python.driver.whole_rows."""
     exact = arrow(dtype)
     if stored and pa.types.is_integer(exact):
         return pa.int64()

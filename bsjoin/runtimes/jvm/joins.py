@@ -16,15 +16,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.observed import label_of
-from bsjoin.plan import Search, StoredTable
+from bsjoin.plan import Predicate, StoredTable
+from bsjoin.planner.chain import JoinStep, remember, step_of
 from bsjoin.planner.keys import is_binary_collation
 from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.references import with_table_columns
 from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
 from bsjoin.spark.workers import check_workers, workers_python
 
-__all__ = ["is_read", "joined"]
+__all__ = ["apply", "why_not"]
 
 _READ = (
     T.BooleanType,
@@ -46,28 +48,58 @@ _NEVER = "raise_error('bsjoin.join was planned without its index')"
 """An argument that Spark cannot evaluate in advance, as it would if all others are constants."""
 
 
-def is_read(dtype: T.DataType) -> bool:
-    """Whether columns of a type are read in the JVM."""
+def why_not(planned: PlannedJoin) -> str | None:
+    """Why no expression can carry a join out; None if one can."""
+    table, predicate = planned.plan.table, planned.plan.predicate
+    if not isinstance(table, StoredTable):
+        return "the cache is incremental"
+    if not table.location.is_local:
+        if str(table.location) != table.location.url:
+            return "the URL of the table has a secret, which a plan would show"
+        if workers_python(planned.stream.sparkSession) is None:
+            return (
+                "the table is behind a URL, and only the server knows the Python that copies its "
+                "files: set spark.sql.execution.pyspark.python"
+            )
+    if predicate is not None and predicate.ranked:
+        return "the range columns are strings, binary or decimals of more than 18 digits"
+    for column, field in zip(planned.join.columns, planned.fields, strict=True):
+        if not _is_read(field.dataType):
+            kind = field.dataType.simpleString()
+            return f"the column {column!r} of type {kind} is not read in the JVM"
+    return None
+
+
+def _is_read(dtype: T.DataType) -> bool:
     if isinstance(dtype, T.StringType):
         return is_binary_collation(dtype)
     return isinstance(dtype, _READ)
 
 
-def joined(planned: PlannedJoin) -> DataFrame:
-    """The stream's columns, then those that the join brings.
-
-    Args:
-        planned: a join for which the package's ``unsupported`` has no objection.
+def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
+    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`.
 
     Raises:
         WorkerEnvironmentError: the table is behind a URL, and the workers' Python cannot run
             bsjoin.
     """
-    table, join, stream = planned.plan.table, planned.join, planned.stream
+    result = with_table_columns(_joined(planned, rows), planned)
+    what = "looks keys up" if planned.plan.predicate is None else "searches ranges"
+    before = step_of(rows)
+    follows = before is not None and before.planned.plan.runtime == "jvm"
+    runs = f"Spark's generated code {what}" + ", in the pass of the join before" * follows
+    return remember(result, JoinStep(planned, runs))
+
+
+def _joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
+    table, join = planned.plan.table, planned.join
     assert isinstance(table, StoredTable)
     if not table.location.is_local:
-        check_workers(stream.sparkSession)
-    probes = (value for value, _ in planned.probes(sql.column))
+        check_workers(rows.sparkSession)
+    probes = (
+        sql.cast(sql.column(name), dtype)
+        for name, dtype in zip(join.probes, planned.probe_types, strict=True)
+    )
     matches = call(
         "matches",
         *join.key_values(sql.column),
@@ -76,7 +108,7 @@ def joined(planned: PlannedJoin) -> DataFrame:
         **_specification(planned, table),
     )
     generator = "inline_outer" if join.how == "left" else "inline"
-    return stream.selectExpr("*", f"{generator}({matches})")
+    return rows.selectExpr("*", f"{generator}({matches})")
 
 
 def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
@@ -98,33 +130,35 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         found["python"] = list(dict.fromkeys(filter(None, pythons)))
     if plan.reports:
         found["label"] = label_of(plan, planned.stream)
-    if join.ranged is not None and plan.search is not None:
+    if join.ranged is not None and plan.predicate is not None:
         found["ranged"] = [join.ranged.names, join.ranged.types, join.ranged.closed]
-        found["search"] = _search(plan.search)
+        found["search"] = _condition(plan.predicate)
     return found
 
 
-def _search(search: Search) -> dict[str, Any]:
+def _condition(predicate: Predicate) -> dict[str, Any]:
     """A range condition, as ``RangeLookup.java`` reads it."""
-    found: dict[str, Any] = {"kind": search.kind}
-    if search.kind == "band":
+    found: dict[str, Any] = {"kind": predicate.kind}
+    if predicate.kind == "band":
         found |= {
-            "before": _width(-search.before, search),
-            "after": _width(search.after, search),
-            "closed": search.closed,
+            "before": _width(-predicate.before, predicate),
+            "after": _width(predicate.after, predicate),
+            "closed": predicate.closed,
         }
-    elif search.kind == "asof":
-        found |= {"direction": search.direction, "exact": search.exact}
-        if search.tolerance is not None and (search.floating or search.tolerance < math.inf):
-            found["tolerance"] = _width(search.tolerance, search)
+    elif predicate.kind == "asof":
+        found |= {"direction": predicate.direction, "exact": predicate.exact}
+        if predicate.tolerance is not None and (
+            predicate.floating or predicate.tolerance < math.inf
+        ):
+            found["tolerance"] = _width(predicate.tolerance, predicate)
     else:
-        found["closed"] = search.closed
+        found["closed"] = predicate.closed
     return found
 
 
-def _width(size: Fraction | float, search: Search) -> int | str:
+def _width(size: Fraction | float, predicate: Predicate) -> int | str:
     """By how much a point is moved: the bits of a double, else units of the point's last digit."""
-    if search.floating:
+    if predicate.floating:
         (bits,) = struct.unpack("<q", struct.pack("<d", size))
         return int(bits)
     if isinstance(size, float):  # infinite: further than any two points are apart

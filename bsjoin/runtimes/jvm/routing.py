@@ -21,12 +21,12 @@ from bsjoin.planner.columns import unused
 from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 
-__all__ = ["by_rule", "unsupported_route"]
+__all__ = ["by_rule", "why_not_by_rule"]
 
 _MOST_PARTITIONS = 1_000
 
 
-def unsupported_route(plan: RoutePlan) -> str | None:
+def why_not_by_rule(plan: RoutePlan) -> str | None:
     """Why no expression can send rows to partitions by a rule; None if one can."""
     if plan.rule.partitions > _MOST_PARTITIONS:
         return f"a rule has more than {_MOST_PARTITIONS:,} partitions"
@@ -38,32 +38,23 @@ def unsupported_route(plan: RoutePlan) -> str | None:
 def by_rule(
     stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
 ) -> DataFrame:
-    """Send rows to partitions by a rule, and count and sample them on the way.
-
-    Args:
-        stream: the rows.
-        key: the 64-bit hash of their keys, in SQL; null for a null key.
-        number: of the row, in SQL; see :func:`bsjoin.runtimes.python.driver.routing.number_of`.
-        names: the key columns.
-        plan: the rule, or where rules come from, for which :func:`unsupported_route` has no
-            objection.
-    """
+    """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
     partitions = plan.rule.partitions
     rule = _rule(plan)
     # A null key matches nothing, wherever it goes: such rows are spread.
-    code = f"coalesce({key}, {number})"
+    spread = f"coalesce({key}, {number})"
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
     if not is_steered(stream):
         # No column: filters above the join still move below.
-        place = call("place", rule, code, number)
+        place = call("place", rule, spread, number)
         return stream.repartitionById(partitions, _partition(place, partitions))
     version_of = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
-    sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
+    sampled = call("sampled", rule, spread, label=plan.label, seed=plan.seed)
     rows = sql.select(
         stream,
-        f"{call('place', rule, code, number, once=True)} AS {place}",
+        f"{call('place', rule, spread, number, once=True)} AS {place}",
         f"try_cast({version_of} AS bigint) AS {version}",
         f"{call('rule cells', rule)} AS {cells}",
         f"spark_partition_id() AS {task}",

@@ -56,24 +56,25 @@ class _Scratch(ScratchColumns):
         return f"{name}_{self.row}"
 
 
-def joined(planned: PlannedJoin) -> DataFrame:
+def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     """The stream's columns, then (inner, left) the table's.
 
     Args:
         planned: an equality join.
+        rows: the stream's, in their partitions.
     """
-    stream, plan, how = planned.stream, planned.plan, planned.plan.how
-    ours = _Scratch.beside([*stream.columns, *planned.join.names])
-    answers = _answered(planned, ours)
+    plan, how = planned.plan, planned.plan.how
+    ours = _Scratch.beside([*rows.columns, *planned.join.names])
+    answers = _answered(planned, rows, ours)
     if plan.reports:
         answers = observed(answers, plan, F.col(ours.answer), F.col(ours.note))
     answer = F.col(ours.answer)
     scratch = [ours.answer, ours.note, ours.piece]
-    if plan.output.shape == "exists":
+    if plan.shape == "exists":
         if how != "left":
             answers = answers.where(~answer if how == "anti" else answer)
         return answers.drop(*scratch)
-    if plan.output.shape == "row":
+    if plan.shape == "row":
         if how == "inner":
             answers = answers.where(answer.isNotNull())
         values = [answer.getField(field.name) for field in planned.row.fields]
@@ -85,7 +86,7 @@ def joined(planned: PlannedJoin) -> DataFrame:
             for value, field in zip(values, planned.fields, strict=True)
         ]
         return answers.select("*", *columns).drop(*scratch)
-    if plan.output.shape == "runs":
+    if plan.shape == "runs":
         answers = _in_pieces(answers, planned, ours)
     return _unrolled(answers, planned, ours).drop(*scratch)
 
@@ -117,11 +118,11 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
     return unrolled.select("*", *columns).drop(*inner)
 
 
-def _answered(planned: PlannedJoin, ours: _Scratch) -> DataFrame:
+def _answered(planned: PlannedJoin, stream: DataFrame, ours: _Scratch) -> DataFrame:
     """The stream with the answers beside it, and the notes if the plan reports."""
-    plan, stream, key = planned.plan, planned.stream, planned.stream_key
+    plan, key = planned.plan, planned.key()
     hash_, compared = F.expr(key.hash), map(F.expr, key.compared)
-    returned = _answer_type(plan.output.shape, planned.row)
+    returned = _answer_type(plan.shape, planned.row)
     if isinstance(plan.table, StoredTable):
         answer = _function(_stored_lookup(plan, plan.table), returned)
         added = [answer(hash_, *map(F.expr, clock_of(plan)), *compared).alias(ours.answer)]

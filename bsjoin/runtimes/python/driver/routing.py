@@ -32,9 +32,10 @@ from bsjoin.planner.columns import unused
 from bsjoin.planner.keys import hashable
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
+from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
-__all__ = ["by_hash", "by_rule", "number_of"]
+__all__ = ["by_hash", "by_rule", "number_of", "why_not_by_rule"]
 
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
@@ -60,18 +61,15 @@ def by_hash(stream: DataFrame, key: str, number: str, partitions: int) -> DataFr
     return stream.repartitionById(partitions, F.expr(f"cast(pmod({spread}, {partitions}) AS int)"))
 
 
+def why_not_by_rule(plan: RoutePlan) -> str | None:
+    """None: the workers can send rows to partitions by any rule."""
+
+
 def by_rule(
     stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
 ) -> DataFrame:
-    """Send rows to partitions by a rule, and count and sample them on the way.
-
-    Args:
-        stream: the rows.
-        key: the 64-bit hash of their keys, in SQL; null for a null key.
-        number: of the row, see :func:`number_of`.
-        names: the key columns.
-        plan: the rule, or where rules come from.
-    """
+    """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
+    check_workers(stream.sparkSession)
 
     def bsjoin_route(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for first in batches:

@@ -8,19 +8,17 @@ narrow (docs/decisions/0016-python-stages.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, suggest
-from bsjoin.planner.chain import Earlier
+from bsjoin.planner.chain import JoinStep, Stage
 from bsjoin.planner.planned_join import PlannedJoin
-from bsjoin.planner.projections import UNREADABLE, Derivation
-from bsjoin.runtimes.python.driver.whole_rows import Stage
+from bsjoin.planner.projections import UNREADABLE, Projection
 from bsjoin.spark.arrow import not_exchangeable
 
-__all__ = ["CHAINS", "TRANSFER", "Choice", "choose", "width"]
+__all__ = ["CHAINS", "TRANSFER", "choose", "width"]
 
 TRANSFER, CHAINS = "spark.bsjoin.python.transfer", "spark.bsjoin.python.chains"
 _MODES, _SWITCH = ("auto", "keys", "rows"), ("true", "false")
@@ -43,57 +41,49 @@ _LONG, _TEXT, _ELEMENTS = 8, 40, 4
 """Bytes of other types; of texts, which cost as five longs do; the elements of a list or map."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen for a join.
-
-    Args:
-        stage: the stage that ends with it; None if its rows cannot travel.
-        rows: whether whole rows travel.
-        apart: why it does not share the stage of the join before; empty if it does, or there is
-            none.
-        between: the projections that belong above the stage; None (default) without any.
-    """
-
-    stage: Stage | None
-    rows: bool
-    apart: str = ""
-    between: Derivation | None = None
-
-
 def choose(
-    planned: PlannedJoin, earlier: Earlier | None, *, moved: bool, against: str = ""
-) -> Choice:
+    planned: PlannedJoin,
+    rows: DataFrame,
+    before: JoinStep | None,
+    between: Projection | None,
+    against: str = "",
+) -> tuple[Stage | None, bool, str]:
     """Choose for a join.
 
     Args:
         planned: the join.
-        earlier: the join whose result its stream is, or is derived from; None if there is none.
-        moved: whether the rows are sent to partitions in between.
+        rows: the stream's, in their partitions.
+        before: the join whose result its stream is, or is derived from; None if there is none.
+        between: the projections between that result and the stream; None without any.
         against: why it cannot share the stage of that join, if that is known; default empty.
+
+    Returns:
+        The stage that ends with the join, or None if its rows cannot travel; whether whole rows
+        travel; and why it does not share the stage of the join before, or an empty text if it does
+        or there is none.
 
     Raises:
         ArgumentError: a setting has an unknown value.
         ColumnError: a range join, and a column of the stream that cannot travel to a worker.
     """
-    spark = planned.stream.sparkSession
+    spark = rows.sparkSession
     wanted = _setting(spark, TRANSFER, _MODES)
     chains = _setting(spark, CHAINS, _SWITCH, "true") == "true"
-    ranged = planned.plan.search is not None
+    ranged = planned.plan.predicate is not None
     apart = ""
-    if earlier is not None and earlier.step.stage is not None:
-        before, between = earlier.step.stage, earlier.between
-        apart = against or _apart(planned, before, moved, wanted, chains)
+    if before is not None and before.stage is not None:
+        moved = rows is not planned.stream
+        apart = against or _apart(planned, before.stage, moved, wanted, chains)
         if not apart:
             found = _found(planned, between)
             if isinstance(found, Mapping):
                 given = between or planned.stream
-                return Choice(Stage.of(planned, before, given, found), True, between=between)
+                return before.stage.followed_by(planned, given, found), True, ""
             apart = found
-    if not ranged and any(not_exchangeable(f.dataType) for f in planned.stream.schema):
-        return Choice(None, False, apart)
-    rows = ranged or wanted == "rows" or (wanted == "auto" and _is_narrow(planned.stream, 1))
-    return Choice(Stage.of(planned, None), rows, apart)
+    if not ranged and any(not_exchangeable(field.dataType) for field in rows.schema):
+        return None, False, apart
+    travels = ranged or wanted == "rows" or (wanted == "auto" and _is_narrow(rows, 1))
+    return Stage.of(planned, rows), travels, apart
 
 
 def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains: bool) -> str:
@@ -102,7 +92,7 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return f"{CHAINS} is false"
     if moved:
         return "its rows are sent to partitions first"
-    if wanted == "keys" and (planned.plan.search is None or not before.is_ranged):
+    if wanted == "keys" and (planned.plan.predicate is None or not before.is_ranged):
         return f"{TRANSFER} is keys"
     if any(planned.join.lengths):
         return "its keys are of the type CHAR(n), of another length than the table's"
@@ -115,7 +105,7 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
     return ""
 
 
-def _found(planned: PlannedJoin, between: Derivation | None) -> Mapping[str, int] | str:
+def _found(planned: PlannedJoin, between: Projection | None) -> Mapping[str, int] | str:
     """Where the result before has the columns that a join needs, by name; why not, if it has not.
 
     Args:

@@ -11,7 +11,6 @@ drop it and let another have its name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,118 +18,58 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.errors import ColumnError
 from bsjoin.metrics.accumulated import sender
 from bsjoin.metrics.observed import name_of, observed_stage
 from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin.planner.chain import Stage
 from bsjoin.planner.columns import unused
 from bsjoin.planner.keys import is_floating, is_integer
 from bsjoin.planner.planned_join import PlannedJoin, clock_of
-from bsjoin.planner.projections import Derivation
 from bsjoin.planner.references import identified
 from bsjoin.runtimes.python.worker import chain, notes
 from bsjoin.spark import sql
-from bsjoin.spark.arrow import arrow_fields, not_exchangeable
+from bsjoin.spark.arrow import arrow_fields
 
-__all__ = ["Stage"]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Joins that follow each other in one Python function.
-
-    Args:
-        stream: the probe side of the first.
-        joins: first to last.
-        found: for each join, which columns of the joins before (the stream's, then those that they
-            bring) its key and range columns are, by name.
-        given: has the columns of the result but for those of the last join: the stream of that
-            join; or what is derived from the rows of the stage without it.
-    """
-
-    stream: DataFrame
-    joins: tuple[PlannedJoin, ...]
-    found: tuple[Mapping[str, int], ...]
-    given: DataFrame | Derivation
-
-    @classmethod
-    def of(
-        cls,
-        planned: PlannedJoin,
-        before: Stage | None = None,
-        given: DataFrame | Derivation | None = None,
-        found: Mapping[str, int] | None = None,
-    ) -> Stage:
-        """A join, after those that made its stream.
-
-        Args:
-            planned: the join.
-            before: their stage; None (default) for a stage of its own.
-            given: the result of that stage, or what is derived from it; None (default) without one.
-            found: the numbers of the columns, among those of that stage, that the join finds its
-                matches by; None (default) without a stage before.
-
-        Raises:
-            ColumnError: a column of the stream that Spark cannot exchange with Python.
-        """
-        if before is not None and given is not None and found is not None:
-            return cls(before.stream, (*before.joins, planned), (*before.found, found), given)
-        for field in planned.stream.schema:
-            if why := not_exchangeable(field.dataType):
-                raise ColumnError(
-                    f"the stream's column {field.name!r} has the type "
-                    f"{field.dataType.simpleString()}, which cannot travel through a range join: "
-                    f"{why}. Drop it, or cast it"
-                )
-        numbers = {name: number for number, name in enumerate(planned.stream.columns)}
-        return cls(planned.stream, (planned,), (numbers,), planned.stream)
-
-    @property
-    def is_ranged(self) -> bool:
-        """Whether all joins are range joins."""
-        return all(planned.plan.search is not None for planned in self.joins)
-
-    def brought(self, number: int) -> int:
-        """How many columns a join brings."""
-        return len(_brought(self.joins[number]))
-
-    def result(self) -> DataFrame:
-        """The stream's columns, then those that the joins bring."""
-        sent = _Sent(self)
-        carried = self.stream.schema.fields
-        plan = StagePlan(
-            carried=len(carried),
-            joins=tuple(sent.joined(number) for number in range(len(self.joins))),
-        )
-        returned = [*carried, *(field for join in self.joins for field in _brought(join))]
-        plans = [planned.plan for planned in self.joins]
-        reports = plans[0].reports
-        send = sender(self.stream, name_of(*plans)) if reports else None
-
-        def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            task = TaskContext.get()
-            notes.begin(None if task is None else task.partitionId())
-            return chain.joined(plan, batches, send)
-
-        names = [field.name for field in returned]
-        (noted,) = unused(names, "bsjoin_note")
-        counted = reports and send is None
-        if counted:
-            returned.append(T.StructField(noted, T.StringType()))
-        # Spark takes the columns by their places, not by the names in the batches.
-        rows = sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
-        result = identified(rows, self.given, [field.name for field in returned])
-        if not counted:
-            return result
-        note = F.col(noted)
-        result = observed_stage(result, plans, note)
-        if any(one.how != "left" for one in plans):
-            result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
-        return result.drop(noted)
+__all__ = ["joined", "payload"]
 
 
-def _brought(planned: PlannedJoin) -> list[T.StructField]:
-    """The columns that a join brings, as its result has them."""
+def joined(stage: Stage) -> DataFrame:
+    """The stream's columns, then those of the joins' tables."""
+    sent = _Sent(stage)
+    carried = stage.stream.schema.fields
+    plan = StagePlan(
+        carried=len(carried),
+        joins=tuple(sent.joined(number) for number in range(len(stage.joins))),
+    )
+    returned = [*carried, *(field for join in stage.joins for field in payload(join))]
+    plans = [planned.plan for planned in stage.joins]
+    reports = plans[0].reports
+    send = sender(stage.stream, name_of(*plans)) if reports else None
+
+    def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        notes.begin(None if task is None else task.partitionId())
+        return chain.joined(plan, batches, send)
+
+    names = [field.name for field in returned]
+    (noted,) = unused(names, "bsjoin_note")
+    counted = reports and send is None
+    if counted:
+        returned.append(T.StructField(noted, T.StringType()))
+    # Spark takes the columns by their places, not by the names in the batches.
+    rows = sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
+    result = identified(rows, stage.given, [field.name for field in returned])
+    if not counted:
+        return result
+    note = F.col(noted)
+    result = observed_stage(result, plans, note)
+    if any(one.how != "left" for one in plans):
+        result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
+    return result.drop(noted)
+
+
+def payload(planned: PlannedJoin) -> list[T.StructField]:
+    """The table's columns in the result of a join."""
     how = planned.plan.how
     if how not in ("inner", "left"):
         return []
@@ -153,8 +92,10 @@ class _Sent:
     def __init__(self, stage: Stage):
         self._stage = stage
         self._fields = stage.stream.schema.fields
-        self._brought = [
-            (join, i) for join in range(len(stage.joins)) for i in range(stage.brought(join))
+        self._payload = [
+            (number, i)
+            for number, join in enumerate(stage.joins)
+            for i in range(len(payload(join)))
         ]
         # Never that of a column of the stream: these are columns of the result, too.
         (self._sent_as,) = unused(stage.stream.columns, "s")
@@ -181,7 +122,6 @@ class _Sent:
                 self._column(found[name], dtype)
                 for name, dtype in zip(join.stream_keys, types, strict=True)
             ]
-        searched = [] if join.ranged is None else planned.searched_types
         clock = clock_of(plan)
         return StageJoin(
             plan=plan,
@@ -189,7 +129,7 @@ class _Sent:
             key=tuple(key),
             probes=tuple(
                 self._column(found[name], dtype)
-                for name, dtype in zip(join.probes, _arrow_types(searched), strict=True)
+                for name, dtype in zip(join.probes, _arrow_types(planned.probe_types), strict=True)
             ),
             clock=self._sent("clock", clock)[0].number if clock else None,
         )
@@ -198,7 +138,7 @@ class _Sent:
         """A column by its number, in a type."""
         join = None
         if number >= len(self._fields):
-            join, number = self._brought[number - len(self._fields)]
+            join, number = self._payload[number - len(self._fields)]
         return StageColumn(join, number, dtype)
 
     def _hashed(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index import pairs
-from bsjoin.plan import Search, SourceTable, StageJoin, StagePlan, StoredTable
+from bsjoin.plan import Predicate, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
 from bsjoin.runtimes.python.worker.chain_rows import Brought, Rows, placeholder
@@ -166,20 +166,20 @@ class _Join:
         self._join, self._plan = join, join.plan
         self.figures = _Figures()
         brings = self._plan.how in ("inner", "left")
-        self.types = self._plan.output.types if brings else []
+        self.types = self._plan.types if brings else []
 
     def joined(self, pieces: Iterable[Rows]) -> Iterator[Rows]:
         """The rows behind this join, in pieces that are not empty.
 
         The time of those that make the rows, and of those that take them, does not count.
         """
-        search = self._plan.search
+        predicate = self._plan.predicate
         for rows, answer in self._asked(pieces):
             self.figures.rows_in += len(rows)
-            if search is None:
+            if predicate is None:
                 found = self._equal(rows, answer)
             else:
-                found = self._ranged(rows, search, answer)
+                found = self._ranged(rows, predicate, answer)
             while True:
                 with self.figures.timed():
                     piece = next(found, None)
@@ -252,9 +252,9 @@ class _Join:
         table = self._open(rows)
         first = table.find(hashes, list(keys))
         counts = None if table.manifest.longest_run <= 1 else table.run_lengths(first)
-        return [TableRows(table, self._plan.output)], None, first, counts
+        return [TableRows(table, self._plan)], None, first, counts
 
-    def _ranged(self, rows: Rows, search: Search, answer: Answer | None) -> Iterator[Rows]:
+    def _ranged(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
         how, matched = self._plan.how, np.zeros(len(rows), np.bool_)
         probes = [rows.column(column) for column in self._join.probes]
@@ -263,7 +263,7 @@ class _Join:
             if part is not None:
                 chosen = pa.array(part)
                 points = [probe.take(chosen) for probe in probes]
-            given = search, group.index, points, group.low, group.high
+            given = predicate, group.index, points, group.low, group.high
             if how in ("semi", "anti"):
                 found = np.flatnonzero(any_match(*given))
                 matched[found if part is None else part.take(found)] = True
@@ -290,7 +290,7 @@ class _Join:
         if answer is not None:
             assert isinstance(table, SourceTable)
             return cached_groups(table, self._answered(answer))
-        return stored_groups(self._plan.output, self._open(rows), *self._key(rows))
+        return stored_groups(self._plan, self._open(rows), *self._key(rows))
 
     def _open(self, rows: Rows) -> OpenTable:
         """The stored table, in the version of the micro-batch."""

@@ -74,10 +74,10 @@ def answer(
     """
     started = time.perf_counter_ns()
     if not len(hashes):
-        return pa.nulls(0, answer_type(plan.output.shape, plan.output.row_type))
+        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
     table = open_table(plan, batch_time)
     rows = table.find(hashes, keys)
-    shape, row_type = plan.output.shape, plan.output.row_type
+    shape, row_type = plan.shape, plan.row_type
     if shape == "exists":
         result = pa.array(rows >= 0)
     elif shape == "row":
@@ -97,17 +97,17 @@ def gather(
     """Gather parts of runs: m lists of structs from m first rows and counts."""
     started = time.perf_counter_ns()
     if not len(first):
-        return pa.nulls(0, answer_type("rows", plan.output.row_type))
+        return pa.nulls(0, answer_type("rows", plan.row_type))
     table = open_table(plan, batch_time)
     rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
     counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
-    result = lists(plan.output.row_type, _rows(plan, table, rows, counts))
+    result = lists(plan.row_type, _rows(plan, table, rows, counts))
     _report(plan, table, started)
     return result
 
 
 def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[TableRows]:
-    return RowRefs([TableRows(table, plan.output)], None, first, counts)
+    return RowRefs([TableRows(table, plan)], None, first, counts)
 
 
 def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
@@ -187,7 +187,7 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
             "start the query from a new checkpoint"
         )
     types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
-    for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
+    for column, wanted in zip(plan.columns, plan.row_type, strict=False):
         if column not in types:
             if before_plan and stored.version is None:
                 continue  # added later: null here

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
-from bsjoin.plan import Output, RangeOrder, SourceTable
+from bsjoin.plan import JoinPlan, RangeOrder, SourceTable
 from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
 from bsjoin.storage.range_index import (
@@ -65,12 +65,12 @@ class Groups:
 
 
 def stored_groups(
-    output: Output, table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
+    plan: JoinPlan, table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
 ) -> Iterator[Groups]:
     """The groups of a batch of keys in a stored table, segment by segment."""
     firsts = table.find(hashes, list(keys))
     counts = table.run_lengths(firsts)
-    source = TableRows(table, output)
+    source = TableRows(table, plan)
     for part, index, first_row in table.groups(firsts):
         local, many = firsts, counts
         if part is not None:

@@ -78,7 +78,7 @@ def _groups(
     plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]
 ) -> Iterator[list[tuple[pa.Array, ...]]]:
     """The batches whose keys are looked up together."""
-    enough = LOOKED_UP_TOGETHER if plan.output.shape != "rows" else _LISTS_TOGETHER
+    enough = LOOKED_UP_TOGETHER if plan.shape != "rows" else _LISTS_TOGETHER
     held: list[tuple[pa.Array, ...]] = []
     for batch in batches:
         held.append(batch)
@@ -170,7 +170,7 @@ def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports:
 
 def _array(plan: JoinPlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
     """The results for the keys of one Arrow batch."""
-    shape, row_type = plan.output.shape, plan.output.row_type
+    shape, row_type = plan.shape, plan.row_type
     if begin == end:
         return pa.nulls(0, answer_type(shape, row_type))
     if shape == "exists":

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.plan import Output
+from bsjoin.plan import JoinPlan
 from bsjoin.storage import Manifest, Segment, StorageLocation
 from bsjoin.storage.opening import open_segments
 from bsjoin.storage.range_index import RangeIndex
@@ -149,15 +149,15 @@ class TableRows:
 
     Args:
         table: the table.
-        output: the columns, and their types in the result.
+        plan: the join, which says which columns, and their types in the result.
     """
 
     table: OpenTable
-    output: Output
+    plan: JoinPlan
 
     def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
         """The values of the columns (or of those numbered) at some rows."""
-        columns, types = self.output.columns, self.output.types
+        columns, types = self.plan.columns, self.plan.types
         chosen = range(len(columns)) if numbers is None else numbers
         there = tuple(columns[i] for i in chosen if self.table.has(columns[i]))
         found = dict(zip(there, self.table.gather(there, rows), strict=True))

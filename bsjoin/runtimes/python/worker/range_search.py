@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bsjoin.index import IntervalIndex, SortedRows, nearest, pairs
 from bsjoin.index.skiplist import Side
-from bsjoin.plan import Search
+from bsjoin.plan import Predicate
 from bsjoin.runtimes.python.worker.probes import Points, points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
 
@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 
 
 def matches(
-    search: Search,
+    predicate: Predicate,
     index: RangeIndex,
     probes: Sequence[pa.Array],
     low: Int64s,
@@ -33,7 +33,7 @@ def matches(
     """The pairs of a batch of probes and a segment's rows.
 
     Args:
-        search: the condition.
+        predicate: the condition.
         index: the segment's range index.
         probes: the m points; or starts and ends.
         low: int64[m], first row of each probe's key.
@@ -46,22 +46,22 @@ def matches(
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
-        yield from pairs(*_points(search, index, probes[0], low, high), max_pairs)
-    elif search.kind == "within":
-        points = points_of(probes[0], index, search.finer).cuts
+        yield from pairs(*_points(predicate, index, probes[0], low, high), max_pairs)
+    elif predicate.kind == "within":
+        points = points_of(probes[0], index, predicate.finer).cuts
         yield from rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
     else:
-        intervals, details = _intervals(search, index, rows, probes)
+        intervals, details = _intervals(predicate, index, rows, probes)
         yield from rows.overlaps(*intervals, low, high, **details, max_pairs=max_pairs)
 
 
 def any_match(
-    search: Search, index: RangeIndex, probes: Sequence[pa.Array], low: Int64s, high: Int64s
+    predicate: Predicate, index: RangeIndex, probes: Sequence[pa.Array], low: Int64s, high: Int64s
 ) -> Bools:
     """Whether each probe has a match: for semi and anti joins.
 
     Args:
-        search: as for :func:`matches`.
+        predicate: as for :func:`matches`.
         index: as for :func:`matches`.
         probes: as for :func:`matches`.
         low: as for :func:`matches`.
@@ -75,12 +75,12 @@ def any_match(
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
-        firsts, stops = _points(search, index, probes[0], low, high)
+        firsts, stops = _points(predicate, index, probes[0], low, high)
         return np.asarray(firsts < stops)
-    if search.kind == "within":
-        points = points_of(probes[0], index, search.finer).cuts
+    if predicate.kind == "within":
+        points = points_of(probes[0], index, predicate.finer).cuts
         return rows.stabs_any(points.codes, low, high, shifts=points.shifts)
-    intervals, details = _intervals(search, index, rows, probes)
+    intervals, details = _intervals(predicate, index, rows, probes)
     return rows.overlaps_any(*intervals, low, high, **details)
 
 
@@ -94,17 +94,17 @@ def _missing(array: pa.Array) -> Bools:
 
 
 def _intervals(
-    search: Search, index: RangeIndex, rows: IntervalIndex, probes: Sequence[pa.Array]
+    predicate: Predicate, index: RangeIndex, rows: IntervalIndex, probes: Sequence[pa.Array]
 ) -> tuple[tuple[Int64s, Int64s], dict[str, Any]]:
     """The starts and ends of the probes; and which of them have no end, or are empty.
 
     Codes show which intervals are empty, except for ranks and finer digits: there, different values
     between the same two stored values have the same code.
     """
-    starts, ends = (points_of(probe, index, search.finer).cuts for probe in probes)
+    starts, ends = (points_of(probe, index, predicate.finer).cuts for probe in probes)
     missing = _missing(probes[1]) if probes[1].null_count else None
     empty = None
-    if index.ranks is not None or is_ranked(probes[0].type) or search.finer:
+    if index.ranks is not None or is_ranked(probes[0].type) or predicate.finer:
         is_empty = pc.greater if rows.closed == "both" else pc.greater_equal
         found = is_empty(*probes).fill_null(False).to_numpy(zero_copy_only=False)
         empty = np.asarray(found, np.bool_)
@@ -113,36 +113,36 @@ def _intervals(
 
 
 def _points(
-    search: Search, index: RangeIndex, probes: pa.Array, low: Int64s, high: Int64s
+    predicate: Predicate, index: RangeIndex, probes: pa.Array, low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:
     """The rows that match each point: the first, and one past the last."""
-    points, rows = points_of(probes, index, search.finer), index.starts
-    if search.kind == "band":
-        return _band(search, rows, points, low, high)
+    points, rows = points_of(probes, index, predicate.finer), index.starts
+    if predicate.kind == "band":
+        return _band(predicate, rows, points, low, high)
     limits = None
-    if search.tolerance is not None or (search.floating and search.direction == "nearest"):
-        limits = points.reach(search.tolerance)
+    if predicate.tolerance is not None or (predicate.floating and predicate.direction == "nearest"):
+        limits = points.reach(predicate.tolerance)
     found = nearest(
         rows,
         points.cuts.codes,
         low,
         high,
-        direction=search.direction,
-        exact=search.exact,
+        direction=predicate.direction,
+        exact=predicate.exact,
         reach=limits,
-        later=points.later(index) if search.direction == "nearest" else None,
+        later=points.later(index) if predicate.direction == "nearest" else None,
         shifts=points.cuts.shifts,
     )
     return found, np.where(found < 0, found, found + 1)
 
 
 def _band(
-    search: Search, rows: SortedRows, points: Points, low: Int64s, high: Int64s
+    predicate: Predicate, rows: SortedRows, points: Points, low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:
     """Algorithm 5 of the BS-Join paper, for all probes."""
-    lower, upper = points.moved(-search.before), points.moved(search.after)
-    left: Side = "left" if search.closed in ("both", "left") else "right"
-    right: Side = "right" if search.closed in ("both", "right") else "left"
+    lower, upper = points.moved(-predicate.before), points.moved(predicate.after)
+    left: Side = "left" if predicate.closed in ("both", "left") else "right"
+    right: Side = "right" if predicate.closed in ("both", "right") else "left"
     firsts = rows.search(lower.codes, left, low, high, lower.shifts)
     stops = rows.search(upper.codes, right, low, high, upper.shifts)
     return firsts, np.maximum(firsts, stops)

@@ -1,0 +1,66 @@
+"""A join as functions of the Python workers, which answer keys or whole rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from bsjoin.planner.chain import JoinStep, Stage, previous_join, remember
+from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.projections import UNREADABLE, Projection
+from bsjoin.planner.references import with_table_columns
+from bsjoin.runtimes.python.driver import keys_only, transfer, whole_rows
+from bsjoin.spark.workers import check_workers, recommend_sockets
+
+__all__ = ["apply", "why_not"]
+
+_ROWS, _KEYS = "Python workers receive whole rows", "Python workers receive keys"
+
+
+def why_not(planned: PlannedJoin) -> str | None:
+    """None: the workers can carry out every join."""
+
+
+def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
+    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`.
+
+    Raises:
+        ArgumentError: a setting has an unknown value.
+        ColumnError: a column of the stream that cannot travel to a worker.
+        WorkerEnvironmentError: the workers cannot run it.
+    """
+    check_workers(rows.sparkSession)
+    recommend_sockets(rows.sparkSession)
+    before, between = previous_join(planned.stream)
+    stage, travels, apart = transfer.choose(planned, rows, before, between)
+    result, below = _result(planned, rows, stage if travels else None)
+    if result is None:
+        stage, travels, apart = transfer.choose(planned, rows, before, between, UNREADABLE)
+        result, below = _result(planned, rows, stage if travels else None)
+    assert result is not None
+    runs = _ROWS if travels else _KEYS
+    shares = stage is not None and len(stage.joins) > 1
+    step = JoinStep(
+        planned,
+        f"{runs}, in the stage of the join before" if shares else runs,
+        stage=stage,
+        first=None if shares else _ROWS,
+        apart=apart,
+        before=before,
+        is_derived=below is not None,
+    )
+    return remember(with_table_columns(result, planned), step, below)
+
+
+def _result(
+    planned: PlannedJoin, rows: DataFrame, stage: Stage | None
+) -> tuple[DataFrame | None, DataFrame | None]:
+    """The result of a join, and what is below its projections; None where it has none.
+
+    The first is None where Spark's plan cannot be rewritten.
+    """
+    if stage is None:
+        return keys_only.joined(planned, rows), None
+    joined = whole_rows.joined(stage)
+    if not isinstance(stage.given, Projection):
+        return joined, None
+    return stage.given.above(joined, len(whole_rows.payload(planned))), joined
