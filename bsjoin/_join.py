@@ -17,7 +17,7 @@ from bsjoin.planner.automatic import automatic_cache
 from bsjoin.planner.following import warn_unless_followed
 from bsjoin.planner.incremental_cache import plan_source, schema_of_source
 from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
-from bsjoin.reuse import Wanted, reused
+from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import MicroBatch, micro_batch
@@ -210,7 +210,7 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
     if isinstance(join.when, AsOf) and stored:
         needed = list(columns)  # all of them order rows with the same point
-    wanted = Wanted(
+    wanted = PrivateTable(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
     )
     cycle, batch = current_cycle(), _batch_of(stream, options)

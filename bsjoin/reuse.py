@@ -28,12 +28,12 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Wanted", "reused"]
+__all__ = ["PrivateTable", "reused"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The table that a join needs.
+class PrivateTable:
+    """The private table that a join needs.
 
     Args:
         origin: its DataFrame, or the token of its source.
@@ -61,7 +61,7 @@ class Wanted:
             table.start_refreshing(df, options.refresh)
         return table
 
-    def is_same(self, other: Wanted) -> bool:
+    def is_same(self, other: PrivateTable) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
         mine = self.keys, self.columns, self.options, self.when
         if mine != (other.keys, other.columns, other.options, other.when):
@@ -81,11 +81,11 @@ class _Kept:
         used: the version that each micro-batch began with, by the turn of the query.
     """
 
-    wanted: Wanted
+    wanted: PrivateTable
     table: BatchTable
     used: dict[int, int] = field(default_factory=dict)
 
-    def renew(self, wanted: Wanted) -> None:
+    def renew(self, wanted: PrivateTable) -> None:
         """Read the source again, if it may have changed."""
         if wanted.options.refresh is not None:
             return  # in the background
@@ -124,7 +124,7 @@ _queries: dict[str, _Query] = {}
 _lock = threading.Lock()
 
 
-def reused(batch: MicroBatch, wanted: Wanted) -> BatchTable:
+def reused(batch: MicroBatch, wanted: PrivateTable) -> BatchTable:
     """The table for a join in a micro-batch: that of an earlier one, or built now.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
 from bsjoin.build.refresh import start_refreshing
-from bsjoin.build.storing import WantedTable, build_new, confirmed, ensure, refreshed
+from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.metrics.observing import current_cycle, is_reported
@@ -220,20 +220,20 @@ class BatchTable:
         A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
         change.
         """
-        wanted = WantedTable.of(df, keys, columns, options, when, private=private)
+        layout = layout_of(df, keys, columns, options, when, private=private)
         if not private or options.store is not None:
             check_padded(df, [*keys, *(() if when is None else when.table_columns)])
         if options.store is None:
             location = temporary_location()
             try:
-                build_new(location, df, wanted)
+                build_new(location, df, layout)
             except BaseException:
                 location.remove("")
                 raise
         else:
             location = StorageLocation.of(options.store)
             location.check_shared()
-            ensure(location, df, wanted, private=private)
+            ensure(location, df, layout, options, private=private)
         may_change = not private or options.store is not None or options.refresh_s > 0
         return cls(location, may_change=may_change, options=options, private=private)
 

@@ -15,7 +15,7 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -84,6 +84,19 @@ class Layout:
     def needed(self) -> tuple[str, ...]:
         """The columns that have no null in a row that may match: keys, and the point or start."""
         return (*self.on, *(() if self.ranged is None else self.ranged.names[:1]))
+
+    def spelled(self, names: Mapping[str, str]) -> Layout:
+        """The same, some of its columns under other names."""
+        ranged, condition = self.ranged, self.condition
+        if ranged is not None:
+            ranged = ranged.spelled(lambda name: names.get(name, name))
+            if condition is not None:
+                condition = condition.renamed(condition.stream_columns, ranged.names)
+        on, columns, row = (
+            tuple(names.get(name, name) for name in given)
+            for given in (self.on, self.columns, self.row)
+        )
+        return replace(self, on=on, columns=columns, ranged=ranged, condition=condition, row=row)
 
 
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
@@ -29,7 +29,7 @@ from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.names import VERSIONS
 
-__all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
+__all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -37,109 +37,68 @@ _RECENT_US = 600_000_000
 """A table that was confirmed since is not confirmed again by a start that builds nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WantedTable:
-    """The table that a location is to hold.
+def layout_of(
+    df: DataFrame,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    options: Full,
+    when: Condition | None,
+    *,
+    private: bool,
+) -> Layout:
+    """Return what the table of a DataFrame is to hold.
 
     Args:
-        layout: its keys, columns and limits.
-        key_types: the types of its keys.
-        fingerprint: the user's own word for the state of the source.
-        guarded: whether its rows must not be old.
+        df: the source; its names are distinct.
+        keys: the key columns, as it spells them.
+        columns: the columns to store, as it spells them.
+        options: limits and uniqueness.
+        when: the range condition.
+        private: whether the table belongs to one join. If it has no store either, it is for
+            look-ups only, and rows that match nothing are left out.
+
+    Raises:
+        ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
     """
-
-    layout: Layout
-    key_types: tuple[T.DataType, ...]
-    fingerprint: str | None
-    guarded: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        df: DataFrame,
-        keys: Sequence[str],
-        columns: Sequence[str],
-        options: Full,
-        when: Condition | None,
-        *,
-        private: bool,
-    ) -> WantedTable:
-        """The table of a DataFrame.
-
-        Args:
-            df: the source; its names are distinct.
-            keys: the key columns, as it spells them.
-            columns: the columns to store, as it spells them.
-            options: limits, uniqueness, fingerprint.
-            when: the range condition.
-            private: whether it belongs to one join. If it has no store either, it is for look-ups
-                only, and rows that match nothing are left out.
-
-        Raises:
-            ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
-        """
-        schema = distinct(df, "the table")
-        types = [schema[name].dataType for name in keys]
-        typed = list(zip(keys, types, strict=True))
-        check_key_types(typed, typed)
-        ranged = None
-        if when is not None:
-            ranged = range_columns(when, schema, names_of(df, "the table"))
-        # A private table stores the selected columns, of rows that all columns order for as-of.
-        ordered = isinstance(when, AsOf) and options.store is None and columns
-        layout = Layout(
-            tuple(keys),
-            tuple(columns),
-            options.unique,
-            options.segment_bytes,
-            ranged,
-            when,
-            tuple(df.columns if ordered else columns),
-            whole=not private or options.store is not None,
-        )
-        if not set(layout.needed) <= set(columns):
-            layout = replace(layout, whole=False)
-        return cls(
-            layout=layout,
-            key_types=tuple(types),
-            fingerprint=options.fingerprint,
-            guarded=options.max_staleness is not None,
-        )
-
-    def spelled(self, names: Mapping[str, str]) -> WantedTable:
-        """The same, some of its columns under other names."""
-        layout, ranged, condition = self.layout, self.layout.ranged, self.layout.condition
-        if ranged is not None:
-            ranged = ranged.spelled(lambda name: names.get(name, name))
-            if condition is not None:
-                condition = condition.renamed(condition.stream_columns, ranged.names)
-        on, columns, row = (
-            tuple(names.get(name, name) for name in given)
-            for given in (layout.on, layout.columns, layout.row)
-        )
-        layout = replace(
-            layout, on=on, columns=columns, ranged=ranged, condition=condition, row=row
-        )
-        return replace(self, layout=layout)
-
-    def check_same_as(self, before: Manifest, path: str) -> None:
-        """Refuse a location that holds a table of other keys or another condition.
-
-        Raises:
-            TableMismatchError: says what it was built for.
-        """
-        built = BuiltTable(before, path)
-        built.check_built_for(self.layout.on, self.key_types, self.layout.ranged)
+    schema = distinct(df, "the table")
+    typed = [(name, schema[name].dataType) for name in keys]
+    check_key_types(typed, typed)
+    ranged = None
+    if when is not None:
+        ranged = range_columns(when, schema, names_of(df, "the table"))
+    # A private table stores the selected columns, of rows that all columns order for as-of.
+    ordered = isinstance(when, AsOf) and options.store is None and columns
+    layout = Layout(
+        tuple(keys),
+        tuple(columns),
+        options.unique,
+        options.segment_bytes,
+        ranged,
+        when,
+        tuple(df.columns if ordered else columns),
+        whole=not private or options.store is not None,
+    )
+    return layout if set(layout.needed) <= set(columns) else replace(layout, whole=False)
 
 
-def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> None:
+def _check_same(layout: Layout, df: DataFrame, before: Manifest, path: str) -> None:
+    """Refuse a location that holds a table of other keys or another condition.
+
+    Raises:
+        TableMismatchError: says what it was built for.
+    """
+    types = [df.schema[name].dataType for name in layout.on]
+    BuiltTable(before, path).check_built_for(layout.on, types, layout.ranged)
+
+
+def build_new(location: StorageLocation, df: DataFrame, layout: Layout) -> None:
     """Build a table in an empty location.
 
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _build(location, df, wanted.layout, None, _Source(df))
+        _build(location, df, layout, None, _Source(df))
 
 
 def confirmed(location: StorageLocation, read_us: int) -> None:
@@ -153,13 +112,16 @@ def confirmed(location: StorageLocation, read_us: int) -> None:
         freshness.confirm(location, versions.latest(location), read_us)
 
 
-def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool) -> None:
+def ensure(
+    location: StorageLocation, df: DataFrame, layout: Layout, options: Full, *, private: bool
+) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
     Args:
         location: where the table is stored.
         df: the source.
-        wanted: the table.
+        layout: what the table is to hold.
+        options: the user's own word for the state of the source, and how old rows may be.
         private: whether it is wanted by a join, which does not change the condition that a table
             was built with.
 
@@ -168,23 +130,23 @@ def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, pri
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _ensure(location, df, wanted, private=private)
+        _ensure(location, df, layout, options, private=private)
 
 
 def _ensure(
-    location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool
+    location: StorageLocation, df: DataFrame, layout: Layout, options: Full, *, private: bool
 ) -> None:
     began = now_us()
-    before, source = _newest_or_none(location), _Source(df, wanted.fingerprint)
+    before, source = _newest_or_none(location), _Source(df, options.fingerprint)
     if before is None:
-        _build(location, df, wanted.layout, None, source)
+        _build(location, df, layout, None, source)
         return
-    names = _table_spelling(df, before)
-    if names:
-        wanted, df = wanted.spelled(names), df.withColumnsRenamed(names)
-    wanted.check_same_as(before, str(location))
-    layout = wanted.layout
+    if names := _table_spelling(df, before):
+        layout, df = layout.spelled(names), df.withColumnsRenamed(names)
+    _check_same(layout, df, before, str(location))
+    is_ordered = layout.ranged is not None
     if private:
+        is_ordered = is_ordered and isinstance(layout.condition, AsOf)
         columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
         layout = _kept_whole(layout, before)
@@ -193,11 +155,12 @@ def _ensure(
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
-    if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
+    if is_ordered:
         serves = serves and before.row == layout.row
     serves = serves and (before.is_whole or not layout.whole)
     if serves and source.is_of(location, before) and _is_intact(location, before):
-        if wanted.guarded or not freshness.is_confirmed_since(location, before, began - _RECENT_US):
+        limited, recent_us = options.max_staleness is not None, began - _RECENT_US
+        if limited or not freshness.is_confirmed_since(location, before, recent_us):
             freshness.confirm(location, before, began)
         condition = before.condition if layout.condition is None else layout.condition
         _remember(location, before, replace(before, condition=condition), source)
@@ -253,8 +216,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
         whole=adds,
     )
     layout = _kept_whole(layout, before)
-    key_types = tuple(schema[name].dataType for name in keys)
-    WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
+    _check_same(layout, df, before, path)
     for field in schema_of(before).fields:
         new = schema[field.name].dataType
         if as_nullable(new) != as_nullable(field.dataType):
@@ -285,7 +247,7 @@ class _Source:
     def __init__(self, df: DataFrame, fingerprint: str | None = None):
         renew(df)
         self._df = df
-        self._told = fingerprint
+        self._given = fingerprint
         self._fingerprint = fingerprint or fingerprint_of(df)
 
     def is_of(self, location: StorageLocation, manifest: Manifest) -> bool:
@@ -298,7 +260,7 @@ class _Source:
         known = self._fingerprint
         if known is None or versions.is_marked(location, manifest, known):
             return
-        if self._told is not None or known == fingerprint_of(self._df):
+        if self._given is not None or known == fingerprint_of(self._df):
             versions.mark(location, manifest, known)
 
 

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
@@ -29,7 +28,6 @@ from bsjoin.values.sort_order import SortOrder
 __all__ = [
     "BuiltTable",
     "ResolvedJoin",
-    "TableSide",
     "UnbuiltTable",
     "resolve",
 ]
@@ -109,29 +107,7 @@ class ResolvedJoin:
         return () if self.when is None else self.when.stream_columns
 
 
-class TableSide(Protocol):
-    """What a call can name of a table."""
-
-    def selectable(self, case_sensitive: bool) -> Names:
-        """The columns that a join can bring."""
-
-    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
-        """The range condition of the join."""
-
-    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
-        """The equality keys, in the order of the table's key; none for a pure range join."""
-
-    def key_type(self, name: str) -> T.DataType:
-        """The type of a key column."""
-
-    def char_length(self, name: str) -> int | None:
-        """The length of a CHAR(n) column; None for any other."""
-
-    def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
-        """What the table is sorted by to answer the condition."""
-
-
-def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin:
+def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall) -> ResolvedJoin:
     """Find the columns that a call means, and refuse what cannot be joined.
 
     Args:
@@ -194,7 +170,7 @@ def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin
 
 @dataclass(frozen=True)
 class UnbuiltTable:
-    """A DataFrame or a source: it can be joined on any of its columns.
+    """What a call can name of a DataFrame or a source, which can be joined on any of its columns.
 
     Args:
         schema: its columns.
@@ -254,7 +230,7 @@ class UnbuiltTable:
 
 @dataclass(frozen=True)
 class BuiltTable:
-    """A stored table: it is joined on the keys, and for the condition, that it was built for.
+    """What a call can name of a stored table, which is joined as it was built: by keys, condition.
 
     Args:
         manifest: its newest version.
