@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from bsjoin._join import join_by
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
-from bsjoin.metrics.observing import Cycle
 from bsjoin.metrics.progress import ObservedProgress, route
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.arguments import JoinCall
+from bsjoin.planner.cycle import Cycle, CycleState
 from bsjoin.runtimes.steering import Steering
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import default_parallelism, is_connect, is_dataframe
@@ -55,7 +55,7 @@ class Cycles:
     cache: Literal["auto"] | Full | Incremental = "auto"
     placement: Policy | Placement | None = None
     scaler: Scaler | None = None
-    _kept: dict[str, Any] = field(default_factory=dict)
+    _state: CycleState = field(default_factory=CycleState)
     _steering: Steering | None = None
     _placing: Placing | None = None
     _recent: deque[ObservedProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
@@ -89,12 +89,11 @@ class Cycles:
             splits = {} if context is None else context.splits
             route_plan = self._route(stream, partition, batch_id, splits)
             if context is None:
-                cycle = Cycle(route_plan, self._kept)
+                cycle = Cycle(self._state, route_plan)
             else:
-                cycle = Cycle(route_plan, self._kept, context.place)
-            with cycle.active():
-                call = replace(self.call, partition=partition)
-                result = join_by(call, stream, self.batch, self.cache)
+                cycle = Cycle(self._state, route_plan, context.place)
+            call = replace(self.call, partition=partition, cycle=cycle)
+            result = join_by(call, stream, self.batch, self.cache)
             with cycle.counting(stream.sparkSession):
                 self.sink(result, batch_id)
             figures = cycle.figures({} if context is None else context.observed())
@@ -107,8 +106,8 @@ class Cycles:
             batch_id, timestamp, figures, placed, cycle.query, cycle.operators()
         )
         self._recent.append(progress)
-        if self._steering is not None and "label" in self._kept:
-            note = route(progress, self._kept["label"])
+        if self._steering is not None and self._state.label is not None:
+            note = route(progress, self._state.label)
             if note is not None:
                 self._steering.observe(note.statistics)
 

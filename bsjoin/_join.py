@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.metrics.observing import current_cycle
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, probe_side, table_side
@@ -170,7 +169,7 @@ def _join_source(
     schema = schema_of_source(source, cache if isinstance(cache, Incremental) else None)
     join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
     if cache == "auto":
-        cache = automatic_cache(stream, source, needs_whole=not join.keys)
+        cache = automatic_cache(stream, source, call.cycle, needs_whole=not join.keys)
     if isinstance(cache, Incremental):
         if not join.keys:
             raise ArgumentError(
@@ -213,18 +212,17 @@ def _join_whole(
     wanted = PrivateTable(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
     )
-    cycle, batch = current_cycle(), _batch_of(stream, options)
-    table: BatchTable
+    cycle, batch = join.cycle, _batch_of(stream, options)
     if batch is not None and cycle is None:
         table = reused(batch, wanted)
-    elif cycle is not None and "table" in cycle.kept:
-        table = cycle.kept["table"]
+    elif cycle is not None and isinstance(cycle.state.table, BatchTable):
+        table = cycle.state.table
     else:
         if stream.isStreaming or cycle is not None:
             warn_unless_followed(origin, options)
         table = wanted.build()
         if cycle is not None:
-            cycle.kept["table"] = table
+            cycle.state.table = table
     return table._join_resolved(join, stream, None if isinstance(origin, str) else origin)
 
 

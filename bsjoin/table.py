@@ -14,7 +14,7 @@ from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.metrics.observing import current_cycle, is_reported
+from bsjoin.metrics.observing import is_reported
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.partitioning import Hash, HotSpot
@@ -315,10 +315,12 @@ class BatchTable:
         """:meth:`join`, its arguments checked and in one object."""
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
-        if (cycle := current_cycle()) is not None and call.how in ("inner", "left"):
+        if call.cycle is not None and call.how in ("inner", "left"):
             # The columns of the first cycle: one that is added later would change the result.
-            kept = cycle.kept.setdefault("columns", join.columns)
-            join = resolve(stream, BuiltTable(manifest, self.path), replace(call, select=kept))
+            if call.cycle.state.columns is None:
+                call.cycle.state.columns = join.columns
+            call = replace(call, select=call.cycle.state.columns)
+            join = resolve(stream, BuiltTable(manifest, self.path), call)
         return self._planned(stream, join, manifest, self._given)
 
     def _join_resolved(
@@ -347,7 +349,7 @@ class BatchTable:
         if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
             marks = freshness.marks_in(freshness.mark_names(self._location))
             freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
-        noted = self._may_change and is_reported(stream)
+        noted = self._may_change and is_reported(stream, join.cycle)
         if noted and note_columns(stream, join, self._location, manifest):
             newest = versions.latest(self._location)
             if newest.version != manifest.version:  # published before our note was there

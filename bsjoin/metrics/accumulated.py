@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from bsjoin.metrics.observing import current_cycle
+from bsjoin.metrics.observing import ObservedCycle
 from bsjoin.metrics.tasks import Adding, TaskFigures, received
 from bsjoin.spark.session import is_connect, retained
 
@@ -26,11 +26,14 @@ __all__ = ["sender"]
 _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
 
 
-def sender(stream: DataFrame, name: str) -> Callable[[str], None] | None:
+def sender(
+    stream: DataFrame, cycle: ObservedCycle | None, name: str
+) -> Callable[[str], None] | None:
     """What sends the figures of joins of these rows.
 
     Args:
         stream: the stream.
+        cycle: the cycle that the rows are of; None for any other micro-batch.
         name: under which Spark would report the figures if it observed them.
 
     Returns:
@@ -39,7 +42,7 @@ def sender(stream: DataFrame, name: str) -> Callable[[str], None] | None:
         Connect, whose client receives no accumulators.
     """
     spark = stream.sparkSession
-    if is_connect(spark) or not (stream.isStreaming or current_cycle() is None):
+    if is_connect(spark) or not (stream.isStreaming or cycle is None):
         return None
     received.remember(retained(spark))
     accumulator = _accumulator(spark.sparkContext)

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin.metrics.observing import current_cycle, observe
+from bsjoin.metrics.observing import ObservedCycle, observe
 from bsjoin.plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
 from bsjoin.spark.session import micro_batch
 
@@ -28,7 +28,9 @@ __all__ = [
 _MOST_PLACES = 1 << 20
 
 
-def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -> DataFrame:
+def observed(
+    answers: DataFrame, cycle: ObservedCycle | None, plan: JoinPlan, answer: Column, note: Column
+) -> DataFrame:
     """Let Spark add up the figures of a look-up while its rows pass by."""
     shape = plan.shape
     hits = F.count_if(answer) if shape == "exists" else F.count(answer)
@@ -38,6 +40,7 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
     }.get(shape, hits)
     return observe(
         answers,
+        cycle,
         name_of(plan),
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
@@ -46,18 +49,25 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
     )
 
 
-def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:
+def observed_stage(
+    rows: DataFrame, cycle: ObservedCycle | None, plans: Sequence[JoinPlan], note: Column
+) -> DataFrame:
     """The same for joins in one Python stage, whose tasks have counted all of it."""
-    return observe(rows, name_of(*plans), F.listagg(note, F.lit(",")).alias("tasks"))
+    return observe(rows, cycle, name_of(*plans), F.listagg(note, F.lit(",")).alias("tasks"))
 
 
-def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
+def observed_route(
+    rows: DataFrame, cycle: ObservedCycle | None, label: str, note: Column
+) -> DataFrame:
     """Let Spark collect what the tasks say of the rows that they route."""
-    return observe(rows, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes"))
+    return observe(
+        rows, cycle, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes")
+    )
 
 
 def observed_places(
     rows: DataFrame,
+    cycle: ObservedCycle | None,
     label: str,
     partitions: int,
     *,
@@ -74,6 +84,7 @@ def observed_places(
 
     Args:
         rows: the rows.
+        cycle: the cycle that they are of; None for any other micro-batch.
         label: of the join.
         partitions: how many there are.
         place: the column with the place of the row.
@@ -90,13 +101,17 @@ def observed_places(
         "places": f"to_json(histogram_numeric({place}, {_MOST_PLACES}))",
         "drawn": f"listagg({drawn}, ',')",
     }
-    return _observed(rows, f"{ROUTE_FIGURES}{label}", aggregates)
+    return _observed(rows, cycle, f"{ROUTE_FIGURES}{label}", aggregates)
 
 
-def _observed(rows: DataFrame, name: str, aggregates: Mapping[str, str]) -> DataFrame:
+def _observed(
+    rows: DataFrame, cycle: ObservedCycle | None, name: str, aggregates: Mapping[str, str]
+) -> DataFrame:
     """The rows, while Spark collects aggregates, in SQL, by their names."""
     # Each is named in the text: `alias` would be calls to the JVM.
-    return observe(rows, name, *(F.expr(f"{value} AS {key}") for key, value in aggregates.items()))
+    return observe(
+        rows, cycle, name, *(F.expr(f"{value} AS {key}") for key, value in aggregates.items())
+    )
 
 
 def name_of(*plans: JoinPlan) -> str:
@@ -104,14 +119,15 @@ def name_of(*plans: JoinPlan) -> str:
     return f"{FIGURES}{json.dumps([*map(_described, plans)])}"
 
 
-def label_of(plan: JoinPlan, rows: DataFrame) -> dict[str, Any]:
+def label_of(plan: JoinPlan, rows: DataFrame, cycle: ObservedCycle | None) -> dict[str, Any]:
     """What the operator of a join in the JVM is called, ``label`` in ``Lookup.java``.
 
     Args:
         plan: the join, which reports.
         rows: the stream's.
+        cycle: the cycle that they are of; None for any other micro-batch.
     """
-    cycle = None if rows.isStreaming else current_cycle()
+    cycle = None if rows.isStreaming else cycle
     batch = None if rows.isStreaming else micro_batch(rows)
     label: dict[str, Any] = _described(plan)
     # It counts for this micro-batch, in whatever thread it is executed.

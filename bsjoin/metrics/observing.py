@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -19,50 +17,26 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from bsjoin.metrics.counted import counted, tagged
 from bsjoin.metrics.foreach_batch import observed_batches
-from bsjoin.plan import RoutePlan
 from bsjoin.spark.session import micro_batch
 
-__all__ = ["Cycle", "current_cycle", "is_reported", "is_steered", "observe"]
+__all__ = ["ObservedCycle", "is_reported", "is_steered", "observe"]
 
 _WAIT_S = 5.0
 _TICK_S = 0.01
 
 
-class Cycle:
-    """One micro-batch that the driver steers.
+class ObservedCycle:
+    """One micro-batch whose driver collects its figures.
 
     Args:
-        route: what the workers do to send rows to partitions; None if they do not.
-        kept: what one cycle leaves to the next: the table that it has built, and the label of
-            the join, which is one join for all cycles.
-        place: sends the partitions of the stream's rows to workers, just before the look-up.
+        query: what stands for the query of all cycles.
+        number: of the cycle.
     """
 
-    def __init__(
-        self,
-        route: RoutePlan | None,
-        kept: dict[str, Any],
-        place: Callable[[DataFrame], DataFrame] = lambda rows: rows,
-    ):
-        self.route = route
-        self.kept = kept
-        self.place = place
-        self.table_bytes = 0
-        """Of the planned join's table, if it is stored in files."""
-        self.number = kept["number"] = kept.get("number", -1) + 1
-        """Of the cycle: a micro-batch may run again under the number that it had."""
-        self.query: str = kept.setdefault("query", str(uuid.uuid4()))
-        """What stands for the query of all cycles."""
+    def __init__(self, query: str, number: int):
+        self.query = query
+        self.number = number
         self._observations: dict[str, Observation] = {}
-
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Let the joins that are planned meanwhile report to this cycle."""
-        token = _cycle.set(self)
-        try:
-            yield
-        finally:
-            _cycle.reset(token)
 
     def counting(self, spark: SparkSession) -> contextlib.AbstractContextManager[None]:
         """Let the joins in the JVM that run meanwhile count for this cycle."""
@@ -113,28 +87,28 @@ def _figures_of(observation: Observation) -> dict[str, Any] | None:
         return None
 
 
-_cycle: ContextVar[Cycle | None] = ContextVar("bsjoin-cycle", default=None)
-
-
-def current_cycle() -> Cycle | None:
-    """The cycle that is being planned, if any."""
-    return _cycle.get()
-
-
-def is_steered(stream: DataFrame) -> bool:
+def is_steered(stream: DataFrame, cycle: ObservedCycle | None) -> bool:
     """Whether the figures of these rows steer what comes after them."""
-    return stream.isStreaming or current_cycle() is not None
+    return stream.isStreaming or cycle is not None
 
 
-def is_reported(stream: DataFrame) -> bool:
+def is_reported(stream: DataFrame, cycle: ObservedCycle | None) -> bool:
     """Whether anybody reads the figures of a join of these rows."""
-    return is_steered(stream) or micro_batch(stream) is not None
+    return is_steered(stream, cycle) or micro_batch(stream) is not None
 
 
-def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
-    """Let Spark compute aggregates while the rows of ``df`` pass by."""
-    cycle = None if df.isStreaming else current_cycle()
-    if cycle is not None:
+def observe(
+    df: DataFrame, cycle: ObservedCycle | None, name: str, *aggregates: Column
+) -> DataFrame:
+    """Let Spark compute aggregates while the rows of ``df`` pass by.
+
+    Args:
+        df: the rows.
+        cycle: the cycle that they are of; None for any other micro-batch.
+        name: of the figures.
+        aggregates: what to compute.
+    """
+    if cycle is not None and not df.isStreaming:
         return cycle.observe(df, name, *aggregates)
     batch = None if df.isStreaming else micro_batch(df)
     if batch is None:

@@ -12,6 +12,7 @@ from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.columns import On, names_of
+from bsjoin.planner.cycle import Cycle
 from bsjoin.spark.session import is_dataframe, micro_batch
 
 __all__ = [
@@ -93,6 +94,7 @@ class JoinCall:
         select: the table's columns to bring.
         suffix: given to those whose name the stream already has.
         stream: the probe side, for errors that depend on it; None (default) for micro-batches.
+        cycle: the cycle of ``bsjoin.cycles`` that the join is of; None (default) for any other.
 
     Raises:
         ArgumentError: an argument is not of its kind, or a join type is unknown or not possible
@@ -106,6 +108,7 @@ class JoinCall:
     select: Sequence[str] | None = None
     suffix: str = "_batch"
     stream: DataFrame | None = field(default=None, repr=False, compare=False)
+    cycle: Cycle | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "how", _join_type(self.how, self.stream))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bsjoin.metrics.observing import current_cycle
 from bsjoin.options import Full, Incremental
+from bsjoin.planner.cycle import Cycle
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import micro_batch
 
@@ -22,22 +22,23 @@ _AUTOMATIC_FULL = Full(refresh="10 minutes")
 _AUTOMATIC_INCREMENTAL = Incremental(max_bytes="1 GiB")
 
 
-def automatic_cache(stream: DataFrame, source: Source, *, needs_whole: bool) -> Full | Incremental:
+def automatic_cache(
+    stream: DataFrame, source: Source, cycle: Cycle | None, *, needs_whole: bool
+) -> Full | Incremental:
     """Choose a cache; the cycles of one join keep the first choice.
 
     Args:
         stream: the probe side.
         source: the table.
+        cycle: the cycle that the join is of; None for any other.
         needs_whole: whether the source cannot be queried by key for this join.
     """
-    cycle = current_cycle()
     if cycle is None:
         follows = stream.isStreaming or micro_batch(stream) is not None
         return _chosen(source, needs_whole, follows=follows)
-    if "cache" not in cycle.kept:
-        cycle.kept["cache"] = _chosen(source, needs_whole, follows=True)
-    chosen: Full | Incremental = cycle.kept["cache"]
-    return chosen
+    if cycle.state.cache is None:
+        cycle.state.cache = _chosen(source, needs_whole, follows=True)
+    return cycle.state.cache
 
 
 def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremental:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.foreach_batch import new_number, observed_batches
-from bsjoin.metrics.observing import current_cycle, is_reported
+from bsjoin.metrics.observing import is_reported
 from bsjoin.partitioning import Hash
 from bsjoin.plan import JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin.planner.arguments import Partition
@@ -110,14 +110,14 @@ def plan_join(
     if join.when is not None and join.ranged is not None:
         predicate = predicate_of(join.when, join.ranged, stream.schema)
     plan = JoinPlan(
-        label=_next_label(stream, [*join.stream_keys, *join.probes]),
+        label=_next_label(stream, join),
         how=join.how,
         table=table,
         predicate=predicate,
         columns=join.columns,
         shape=shape,
         row_type=pa.struct(arrow_fields(_answer_row(fields))),
-        reports=is_reported(stream),
+        reports=is_reported(stream, join.cycle),
         partitioned=_kind_of(join.partition),
     )
     named = (
@@ -148,15 +148,15 @@ def _answer_row(fields: Sequence[T.StructField]) -> T.StructType:
     )
 
 
-def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:
+def _next_label(stream: DataFrame, join: ResolvedJoin) -> str:
     """A name for one more join of this application: its number and the stream's columns.
 
     The same join has the same number in all micro-batches of ``foreachBatch``. The columns are
     JSON, in ASCII: a name may hold anything, and Spark carries the label.
     """
-    cycle = current_cycle()
-    if cycle is not None and "label" in cycle.kept:
-        return str(cycle.kept["label"])
+    cycle, columns = join.cycle, [*join.stream_keys, *join.probes]
+    if cycle is not None and cycle.state.label is not None:
+        return cycle.state.label
     batch = None if cycle is not None or stream.isStreaming else micro_batch(stream)
     if batch is None:
         number = new_number()
@@ -169,9 +169,9 @@ def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:
             new_number,
             retained(stream.sparkSession),
         )
-    label = f"{number}:{json.dumps(list(columns))}"
+    label = f"{number}:{json.dumps(columns)}"
     if cycle is not None:
-        cycle.kept["label"] = label
+        cycle.state.label = label
     return label
 
 

@@ -20,6 +20,7 @@ from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, sugges
 from bsjoin.planner.arguments import JoinCall, Partition
 from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
 from bsjoin.planner.columns import Names, On, join_keys, names_of, result_names, selected
+from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, range_columns
 from bsjoin.storage import Manifest, RangeColumns
@@ -52,6 +53,7 @@ class ResolvedJoin:
         partition: how the stream's rows are sent to partitions.
         lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
             they differ.
+        cycle: the cycle of ``bsjoin.cycles`` that the join is of; None for any other.
     """
 
     how: str
@@ -63,6 +65,7 @@ class ResolvedJoin:
     names: tuple[str, ...]
     partition: Partition
     lengths: tuple[tuple[int, int] | None, ...]
+    cycle: Cycle | None = field(default=None, repr=False, compare=False)
 
     def key_values(self, column: Callable[[str], str]) -> list[str]:
         """The stream's keys in SQL, each as long as the table's.
@@ -165,6 +168,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         names=tuple(result_names(columns, names, call.suffix)),
         partition=call.partition,
         lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
+        cycle=call.cycle,
     )
 
 

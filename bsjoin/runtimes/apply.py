@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from bsjoin.metrics.observing import current_cycle
 from bsjoin.metrics.refreshes import follow
 from bsjoin.plan import StoredTable
 from bsjoin.planner.planned_join import PlannedJoin
@@ -23,7 +22,7 @@ def apply(planned: PlannedJoin) -> DataFrame:
     the JVM must run it, and cannot.
     """
     rows = send_to_partitions(planned)
-    if (cycle := current_cycle()) is not None:
+    if (cycle := planned.join.cycle) is not None:
         cycle.table_bytes = planned.table_bytes
     chosen = choose(planned.stream.sparkSession, lambda runtime: runtime.why_not(planned))
     plan = replace(planned.plan, runtime=chosen.name, reason=chosen.reason, asked=chosen.asked)

@@ -11,6 +11,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from bsjoin.plan import RoutePlan
+from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.planned_join import PlannedJoin
 
 __all__ = ["Runtime"]
@@ -42,7 +43,13 @@ class Runtime(Protocol):
         """Why it cannot send rows to partitions by a rule; None if it can."""
 
     def by_rule(
-        self, stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
+        self,
+        stream: DataFrame,
+        key: str,
+        number: str,
+        names: Sequence[str],
+        plan: RoutePlan,
+        cycle: Cycle | None,
     ) -> DataFrame:
         """Send rows to partitions by a rule, and count and sample them on the way.
 
@@ -53,4 +60,5 @@ class Runtime(Protocol):
                 :func:`bsjoin.runtimes.python.driver.routing.number_of`.
             names: the key columns.
             plan: the rule, or where rules come from; :meth:`why_not_by_rule` has no objection.
+            cycle: the cycle of ``bsjoin.cycles`` that the rows are of; None for any other.
         """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from bsjoin.metrics.observing import current_cycle
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.plan import JoinPlan, RoutePlan
 from bsjoin.planner.keys import stream_key
@@ -30,7 +29,7 @@ def send_to_partitions(planned: PlannedJoin) -> DataFrame:
     stream, partition = planned.stream, planned.join.partition
     if partition is not None:
         stream = _sent(stream, planned.join, planned.plan, partition)
-    cycle = current_cycle()
+    cycle = planned.join.cycle
     return stream if cycle is None or stream.isStreaming else cycle.place(stream)
 
 
@@ -40,7 +39,7 @@ def _sent(
     names = join.stream_keys
     columns = [*map(sql.column, names)]
     key = stream_key(columns, [stream.schema[n].dataType for n in names], join.key_types).hash
-    counted, label = plan.reports, plan.label
+    counted, label, cycle = plan.reports, plan.label, join.cycle
     if not counted and join.how in ("inner", "semi"):
         stream = stream.where(f"({key}) IS NOT NULL")  # they match nothing
     number = number_of(stream, key, join.how, counted=counted)
@@ -50,11 +49,10 @@ def _sent(
 
     def sent(route: RoutePlan) -> DataFrame:
         chosen = choose(spark, lambda runtime: runtime.why_not_by_rule(route))
-        return chosen.runtime.by_rule(stream, key, number, names, route)
+        return chosen.runtime.by_rule(stream, key, number, names, route, cycle)
 
     if stream.isStreaming:
         return sent(steered(spark, partition, label))
-    cycle = current_cycle()
     if cycle is not None and cycle.route is not None:
         return sent(cycle.route.labelled(label))
     # A batch is a single cycle: it has the rule that was learned before, if there is one.

@@ -129,7 +129,7 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         pythons = [workers_python(spark), None if is_connect(spark) else sys.executable]
         found["python"] = list(dict.fromkeys(filter(None, pythons)))
     if plan.reports:
-        found["label"] = label_of(plan, planned.stream)
+        found["label"] = label_of(plan, planned.stream, join.cycle)
     if join.ranged is not None and plan.predicate is not None:
         found["ranged"] = [join.ranged.names, join.ranged.types, join.ranged.closed]
         found["search"] = _condition(plan.predicate)

@@ -18,6 +18,7 @@ from bsjoin.metrics.observed import observed_places
 from bsjoin.metrics.observing import is_steered
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
+from bsjoin.planner.cycle import Cycle
 from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 
@@ -36,7 +37,12 @@ def why_not_by_rule(plan: RoutePlan) -> str | None:
 
 
 def by_rule(
-    stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
+    stream: DataFrame,
+    key: str,
+    number: str,
+    names: Sequence[str],
+    plan: RoutePlan,
+    cycle: Cycle | None,
 ) -> DataFrame:
     """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
     partitions = plan.rule.partitions
@@ -46,7 +52,7 @@ def by_rule(
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
-    if not is_steered(stream):
+    if not is_steered(stream, cycle):
         # No column: filters above the join still move below.
         place = call("place", rule, spread, number)
         return stream.repartitionById(partitions, _partition(place, partitions))
@@ -67,7 +73,7 @@ def by_rule(
     named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
     rows = rows.withColumn(drawn, F.expr(named))
     counted = dict(zip(names_of_ours, ours, strict=True))
-    rows = observed_places(rows, plan.label, partitions, **counted)
+    rows = observed_places(rows, cycle, plan.label, partitions, **counted)
     return rows.repartitionById(partitions, _partition(place, partitions)).drop(*ours)
 
 

@@ -67,7 +67,7 @@ def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     ours = _Scratch.beside([*rows.columns, *planned.join.names])
     answers = _answered(planned, rows, ours)
     if plan.reports:
-        answers = observed(answers, plan, F.col(ours.answer), F.col(ours.note))
+        answers = observed(answers, planned.join.cycle, plan, F.col(ours.answer), F.col(ours.note))
     answer = F.col(ours.answer)
     scratch = [ours.answer, ours.note, ours.piece]
     if plan.shape == "exists":

@@ -29,6 +29,7 @@ from bsjoin.partitioning.routing import Router
 from bsjoin.partitioning.worker import Task, routed
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
+from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import hashable
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
@@ -66,7 +67,12 @@ def why_not_by_rule(plan: RoutePlan) -> str | None:
 
 
 def by_rule(
-    stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
+    stream: DataFrame,
+    key: str,
+    number: str,
+    names: Sequence[str],
+    plan: RoutePlan,
+    cycle: Cycle | None,
 ) -> DataFrame:
     """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
     check_workers(stream.sparkSession)
@@ -92,7 +98,7 @@ def by_rule(
     routed_rows = answered.select(
         "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
     ).drop(both)
-    routed_rows = observed_route(routed_rows, plan.label, F.col(note))
+    routed_rows = observed_route(routed_rows, cycle, plan.label, F.col(note))
     sent = routed_rows.repartitionById(plan.rule.partitions, F.col(partition))
     return sent.drop(*ours)
 

@@ -43,8 +43,8 @@ def joined(stage: Stage) -> DataFrame:
     )
     returned = [*carried, *(field for join in stage.joins for field in payload(join))]
     plans = [planned.plan for planned in stage.joins]
-    reports = plans[0].reports
-    send = sender(stage.stream, name_of(*plans)) if reports else None
+    reports, cycle = plans[0].reports, stage.joins[-1].join.cycle
+    send = sender(stage.stream, cycle, name_of(*plans)) if reports else None
 
     def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
@@ -62,7 +62,7 @@ def joined(stage: Stage) -> DataFrame:
     if not counted:
         return result
     note = F.col(noted)
-    result = observed_stage(result, plans, note)
+    result = observed_stage(result, cycle, plans, note)
     if any(one.how != "left" for one in plans):
         result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
     return result.drop(noted)
