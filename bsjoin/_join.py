@@ -207,10 +207,10 @@ def _join_whole(
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
-    if isinstance(join.when, AsOf) and stored:
+    if isinstance(join.condition, AsOf) and stored:
         needed = list(columns)  # all of them order rows with the same point
     wanted = PrivateTable(
-        origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
+        origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.condition
     )
     cycle, batch = join.cycle, _batch_of(stream, options)
     if batch is not None and cycle is None:

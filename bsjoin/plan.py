@@ -7,7 +7,7 @@ stream's rows reach it is not in here: that is the choice of a runtime.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -302,7 +302,3 @@ class RoutePlan:
     capacity: int
     seed: int
     cycle: int = 0
-
-    def labelled(self, label: str) -> RoutePlan:
-        """The same for another join."""
-        return replace(self, label=label)

@@ -41,7 +41,7 @@ class PrivateTable:
         keys: the key columns.
         columns: the columns to store.
         options: how to build it.
-        when: the range condition.
+        condition: the range condition.
     """
 
     origin: DataFrame | str
@@ -49,13 +49,13 @@ class PrivateTable:
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     options: Full
-    when: Condition | None
+    condition: Condition | None
 
     def build(self) -> BatchTable:
         """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
         df, options = self.read(), self.options
         table = BatchTable._ensure(
-            df, self.keys, self.columns, options, private=True, when=self.when
+            df, self.keys, self.columns, options, private=True, when=self.condition
         )
         if options.refresh is not None:
             table.start_refreshing(df, options.refresh)
@@ -63,8 +63,8 @@ class PrivateTable:
 
     def is_same(self, other: PrivateTable) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
-        mine = self.keys, self.columns, self.options, self.when
-        if mine != (other.keys, other.columns, other.options, other.when):
+        mine = self.keys, self.columns, self.options, self.condition
+        if mine != (other.keys, other.columns, other.options, other.condition):
             return False
         if isinstance(self.origin, str) or isinstance(other.origin, str):
             return self.origin is other.origin or self.origin == other.origin

@@ -27,7 +27,7 @@ from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin.build.run_writer import Split, run_writer
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
-from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key, type_name
+from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, is_integer, table_key, type_name
 from bsjoin.planner.range_columns import range_side
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields, is_storable
@@ -153,7 +153,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         keys=len(compared),
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
-        integers=key.integer is not None and not ranged,
+        integers=len(key_types) == 1 and is_integer(key_types[0]) and not ranged,
         ties=()
         if layout.ranged is None
         else ties_of(

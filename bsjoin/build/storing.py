@@ -42,7 +42,7 @@ def layout_of(
     keys: Sequence[str],
     columns: Sequence[str],
     options: Full,
-    when: Condition | None,
+    condition: Condition | None,
     *,
     private: bool,
 ) -> Layout:
@@ -53,7 +53,7 @@ def layout_of(
         keys: the key columns, as it spells them.
         columns: the columns to store, as it spells them.
         options: limits and uniqueness.
-        when: the range condition.
+        condition: the range condition.
         private: whether the table belongs to one join. If it has no store either, it is for
             look-ups only, and rows that match nothing are left out.
 
@@ -64,17 +64,17 @@ def layout_of(
     typed = [(name, schema[name].dataType) for name in keys]
     check_key_types(typed, typed)
     ranged = None
-    if when is not None:
-        ranged = range_columns(when, schema, names_of(df, "the table"))
+    if condition is not None:
+        ranged = range_columns(condition, schema, names_of(df, "the table"))
     # A private table stores the selected columns, of rows that all columns order for as-of.
-    ordered = isinstance(when, AsOf) and options.store is None and columns
+    ordered = isinstance(condition, AsOf) and options.store is None and columns
     layout = Layout(
         tuple(keys),
         tuple(columns),
         options.unique,
         options.segment_bytes,
         ranged,
-        when,
+        condition,
         tuple(df.columns if ordered else columns),
         whole=not private or options.store is not None,
     )

@@ -216,7 +216,7 @@ def explain(df: DataFrame) -> None:
 def _lines(step: JoinStep, runs: str) -> str:
     plan, join = step.planned.plan, step.planned.join
     equal = [f"{stream} = {table}" for stream, table in join.keys]
-    condition = " and ".join([*equal, *([] if join.when is None else [repr(join.when)])])
+    condition = " and ".join([*equal, *([] if join.condition is None else [repr(join.condition)])])
     if isinstance(plan.table, SourceTable):
         table = f"incremental cache of {plan.table.source!r}"
     else:

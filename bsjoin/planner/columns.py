@@ -1,11 +1,9 @@
-"""Which columns a join is on, which it brings, and what they are called in the result."""
+"""The columns of a join: its keys, those of the table in the result, and their names there."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Self
 
 from pyspark.sql import DataFrame
 
@@ -15,7 +13,6 @@ from bsjoin.spark.session import is_case_sensitive
 __all__ = [
     "Names",
     "On",
-    "ScratchColumns",
     "join_keys",
     "names_of",
     "result_names",
@@ -41,16 +38,6 @@ def unused(columns: Iterable[str], *names: str) -> list[str]:
     """
     most = max((len(column) - len(column.rstrip("_")) for column in columns), default=0)
     return [name + "_" * (most + 1) for name in names]
-
-
-@dataclass(frozen=True)
-class ScratchColumns:
-    """What the columns are called that a look-up adds and drops again: the fields of a subclass."""
-
-    @classmethod
-    def beside(cls, columns: Iterable[str]) -> Self:
-        """Names that no other column has."""
-        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
 
 
 class Names:

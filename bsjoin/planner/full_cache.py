@@ -34,7 +34,7 @@ def note_columns(
     """
     # A micro-batch of `foreachBatch` is planned anew each time.
     unique = stream.isStreaming and manifest.unique
-    needed = unique and join.how in ("inner", "left") and join.when is None
+    needed = unique and join.how in ("inner", "left") and join.condition is None
     return note_use(stream.sparkSession, location, join.columns, unique=needed)
 
 
@@ -67,7 +67,7 @@ def plan_stored(
         fields = [T.StructField(f.name, as_nullable(f.dataType), True, f.metadata) for f in fields]
     unique = manifest.unique or (manifest.longest_run <= 1 and not changes)
     # A range condition may be met by none of the rows of a key.
-    alone = unique and join.when is None
+    alone = unique and join.condition is None
     table = StoredTable(
         location=location,
         epoch=manifest.created_at_us,

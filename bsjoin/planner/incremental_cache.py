@@ -93,7 +93,7 @@ def plan_source(
     schema = schema_of_source(source, options)
     unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
     shape = shape_of(join.how, join.columns, unique, 1)
-    if join.when is not None:  # the rows of a key are one entry, which serves any width
+    if join.condition is not None:  # the rows of a key are one entry, which serves any width
         shape = "rows"
     table = _table(source, options, schema, join, shape)
     return plan_join(stream, join, table, shape, [schema[name] for name in join.columns])
@@ -138,7 +138,7 @@ def _table(
 
 def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:
     # Where no column is brought, any of the rows with the same point will do.
-    chooses = isinstance(join.when, AsOf) and join.columns
+    chooses = isinstance(join.condition, AsOf) and join.columns
     row = pa.schema(arrow_fields(schema) if chooses else [])
     point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
     return RangeOrder(

@@ -61,12 +61,10 @@ class KeySide:
     Args:
         hash: the 64-bit hash; null where a key is null.
         compared: the columns that distinguish keys of equal hash; empty where the hash is exact.
-        integer: the key as a long if it is one integer; else None.
     """
 
     hash: str
     compared: tuple[str, ...]
-    integer: str | None = None
 
 
 def _family(dtype: T.DataType) -> str | None:
@@ -208,9 +206,8 @@ def _side(values: Sequence[str], table: Sequence[T.DataType]) -> KeySide:
             f"xxhash64({value})" if fits_8_bytes(dtype) else value
             for value, dtype in zip(values, table, strict=True)
         )
-    integer = values[0] if len(table) == 1 and is_integer(table[0]) else None
     known = " AND ".join(f"({value}) IS NOT NULL" for value in values)
-    return KeySide(sql.case((known, f"xxhash64({', '.join(values)})")), compared, integer)
+    return KeySide(sql.case((known, f"xxhash64({', '.join(values)})")), compared)
 
 
 def table_key(values: Sequence[str], types: Sequence[T.DataType]) -> KeySide:

@@ -107,8 +107,8 @@ def plan_join(
         table_bytes: as for :class:`PlannedJoin`; default 0.
     """
     predicate = None
-    if join.when is not None and join.ranged is not None:
-        predicate = predicate_of(join.when, join.ranged, stream.schema)
+    if join.condition is not None and join.ranged is not None:
+        predicate = predicate_of(join.condition, join.ranged, stream.schema)
     plan = JoinPlan(
         label=_next_label(stream, join),
         how=join.how,

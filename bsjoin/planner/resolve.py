@@ -46,9 +46,9 @@ class ResolvedJoin:
         how: "inner", "left", "semi" or "anti".
         keys: pairs of key columns, the stream's and the table's, in the order of the table's key.
         key_types: the table's types of them.
-        when: the range condition, on columns as both sides spell them.
-        ranged: the table's range columns; None exactly where ``when`` is.
-        columns: the table's columns to bring.
+        condition: the range condition, on columns as both sides spell them.
+        ranged: the table's range columns; None exactly where ``condition`` is.
+        columns: the table's columns in the result, as the table spells them.
         names: what these are called in the result.
         partition: how the stream's rows are sent to partitions.
         lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
@@ -59,7 +59,7 @@ class ResolvedJoin:
     how: str
     keys: tuple[tuple[str, str], ...]
     key_types: tuple[T.DataType, ...]
-    when: Condition | None
+    condition: Condition | None
     ranged: RangeColumns | None
     columns: tuple[str, ...]
     names: tuple[str, ...]
@@ -107,7 +107,7 @@ class ResolvedJoin:
     @property
     def probes(self) -> tuple[str, ...]:
         """The stream's columns of the range condition."""
-        return () if self.when is None else self.when.stream_columns
+        return () if self.condition is None else self.condition.stream_columns
 
 
 def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall) -> ResolvedJoin:
@@ -162,7 +162,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         how=call.how,
         keys=tuple(pairs),
         key_types=tuple(key_types),
-        when=when,
+        condition=when,
         ranged=ranged,
         columns=tuple(columns),
         names=tuple(result_names(columns, names, call.suffix)),
@@ -183,10 +183,6 @@ class UnbuiltTable:
 
     schema: T.StructType
     side: str
-    _types: dict[str, T.DataType] = field(init=False, repr=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._types.update({column.name: column.dataType for column in self.schema})
 
     def selectable(self, case_sensitive: bool) -> Names:
         """All its columns."""
@@ -221,7 +217,7 @@ class UnbuiltTable:
 
     def key_type(self, name: str) -> T.DataType:
         """The column's type."""
-        return self._types[name]
+        return self.schema[name].dataType
 
     def char_length(self, name: str) -> int | None:
         """As the column's metadata says."""
@@ -372,19 +368,17 @@ class BuiltTable:
         def of(name: str) -> str:
             return name if name in own else next((n for n in own if stream.same(n, name)), name)
 
-        if join.ranged is None:
-            when, ranges = join.when, None
-        else:
-            ranges = join.ranged.spelled(of)
-            when = None if join.when is None else join.when.renamed(join.probes, ranges.names)
-            if isinstance(when, AsOf):
-                when = replace(when, order_by=ranges.order_by)
+        condition, ranges = join.condition, None if join.ranged is None else join.ranged.spelled(of)
+        if condition is not None and ranges is not None:
+            condition = condition.renamed(join.probes, ranges.names)
+            if isinstance(condition, AsOf):
+                condition = replace(condition, order_by=ranges.order_by)
         return replace(
             join,
             keys=tuple((probe, of(key)) for probe, key in join.keys),
             columns=tuple(map(of, join.columns)),
             ranged=ranges,
-            when=when,
+            condition=condition,
         )
 
     def check_serves(self, join: ResolvedJoin) -> None:

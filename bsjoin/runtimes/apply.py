@@ -24,8 +24,8 @@ def apply(planned: PlannedJoin) -> DataFrame:
     rows = send_to_partitions(planned)
     if (cycle := planned.join.cycle) is not None:
         cycle.table_bytes = planned.table_bytes
-    chosen = choose(planned.stream.sparkSession, lambda runtime: runtime.why_not(planned))
-    plan = replace(planned.plan, runtime=chosen.name, reason=chosen.reason, asked=chosen.asked)
+    runtime, reason, asked = choose(planned.stream.sparkSession, lambda one: one.why_not(planned))
+    plan = replace(planned.plan, runtime=runtime.name, reason=reason, asked=asked)
     if isinstance(plan.table, StoredTable):
         follow(plan.label, plan.table.location.url)
-    return chosen.runtime.apply(replace(planned, plan=plan), rows)
+    return runtime.apply(replace(planned, plan=plan), rows)

@@ -6,7 +6,7 @@ Both packages have the same modules for the same work: ``joins.py`` and ``routin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +19,8 @@ __all__ = ["Runtime"]
 
 class Runtime(Protocol):
     """What carries out joins, and sends rows to partitions by a rule."""
+
+    name: Literal["jvm", "python"]
 
     def why_not(self, planned: PlannedJoin) -> str | None:
         """Why it cannot carry a join out; None if it can."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
@@ -22,7 +21,7 @@ from bsjoin.runtimes.base import Runtime
 from bsjoin.runtimes.python import driver
 from bsjoin.spark.session import application_of, too_old
 
-__all__ = ["SETTING", "Chosen", "choose"]
+__all__ = ["SETTING", "choose"]
 
 SETTING = "spark.bsjoin.runtime"
 _CHOICES = ("auto", "jvm", "jvm-only", "python")
@@ -31,32 +30,18 @@ _log = logging.getLogger("bsjoin")
 _warned: WeakSet[Any] = WeakSet()
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A runtime, and why it was chosen.
-
-    Args:
-        name: "jvm": Spark's generated code; "python": its Python workers.
-        reason: why not the JVM; empty (default) for it.
-        asked: the setting that asks for the JVM where Python runs it; empty (default) for none.
-    """
-
-    name: Literal["jvm", "python"]
-    reason: str = ""
-    asked: str = ""
-
-    @property
-    def runtime(self) -> Runtime:
-        """The package that runs it."""
-        return jvm if self.name == "jvm" else driver
-
-
-def choose(spark: SparkSession, why_not: Callable[[Runtime], str | None]) -> Chosen:
+def choose(
+    spark: SparkSession, why_not: Callable[[Runtime], str | None]
+) -> tuple[Runtime, str, str]:
     """Choose what runs a join, or sends rows to partitions.
 
     Args:
         spark: the session.
         why_not: says why a runtime cannot; None if it can.
+
+    Returns:
+        The runtime; why it is not the JVM, empty for the JVM; and the setting that asks for the JVM
+        where Python runs it, else empty.
 
     Raises:
         ArgumentError: the setting has an unknown value; or it is ``jvm-only``, and the JVM cannot.
@@ -67,7 +52,7 @@ def choose(spark: SparkSession, why_not: Callable[[Runtime], str | None]) -> Cho
     if wanted not in _CHOICES:
         raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
     if wanted == "python":
-        return Chosen("python", f"{SETTING} is python")
+        return driver, f"{SETTING} is python", ""
     asked = f"{SETTING}={wanted}" if wanted in ("jvm", "jvm-only") else ""
     if asked and (against := too_old(spark.version)):
         raise WorkerEnvironmentError(
@@ -80,12 +65,12 @@ def choose(spark: SparkSession, why_not: Callable[[Runtime], str | None]) -> Cho
             "to auto or jvm, which run it in Python workers where real-time mode is not needed"
         )
     if against is not None:
-        return Chosen("python", against, asked)
+        return driver, against, asked
     against, mend = jvm.attached(spark), "start the application with spark.jars=bsjoin.jar()"
     if against is None:
         against, mend = jvm.lacks_planner(spark), "use a Spark that bsjoin supports"
     if against is None:
-        return Chosen("jvm")
+        return jvm, "", ""
     if asked:
         raise WorkerEnvironmentError(
             f"{asked}: {against}. {mend[0].upper()}{mend[1:]}, or set {SETTING} to auto or python"
@@ -100,4 +85,4 @@ def choose(spark: SparkSession, why_not: Callable[[Runtime], str | None]) -> Cho
             mend,
             SETTING,
         )
-    return Chosen("python", against)
+    return driver, against, ""

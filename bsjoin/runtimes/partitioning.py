@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 
 from bsjoin.partitioning import Hash, HotSpot
@@ -48,13 +50,13 @@ def _sent(
     spark = stream.sparkSession
 
     def sent(route: RoutePlan) -> DataFrame:
-        chosen = choose(spark, lambda runtime: runtime.why_not_by_rule(route))
-        return chosen.runtime.by_rule(stream, key, number, names, route, cycle)
+        runtime, _, _ = choose(spark, lambda one: one.why_not_by_rule(route))
+        return runtime.by_rule(stream, key, number, names, route, cycle)
 
     if stream.isStreaming:
         return sent(steered(spark, partition, label))
     if cycle is not None and cycle.route is not None:
-        return sent(cycle.route.labelled(label))
+        return sent(replace(cycle.route, label=label))
     # A batch is a single cycle: it has the rule that was learned before, if there is one.
     tasks = default_parallelism(spark)
     rule = rule_to_begin_with(partition, partition.partitions or tasks)

@@ -10,8 +10,8 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin.metrics.observed import observed
 from bsjoin.plan import JoinPlan, Shape, StoredTable
-from bsjoin.planner.columns import ScratchColumns
+from bsjoin.planner.columns import unused
 from bsjoin.planner.nullability import as_not_null
 from bsjoin.planner.planned_join import PIECE_ROWS, PlannedJoin, clock_of
 from bsjoin.runtimes.python.worker import full_cache, incremental_cache, notes
@@ -34,8 +34,8 @@ _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count"
 
 
 @dataclass(frozen=True)
-class _Scratch(ScratchColumns):
-    """What the columns are called that a look-up adds and drops again.
+class _Scratch:
+    """The names of the columns that a look-up adds and drops again.
 
     Args:
         answer: what a worker has answered.
@@ -50,6 +50,11 @@ class _Scratch(ScratchColumns):
     both: str
     piece: str
     row: str
+
+    @classmethod
+    def beside(cls, columns: Iterable[str]) -> _Scratch:
+        """Names that no other column has."""
+        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
 
     def field(self, name: str) -> str:
         """The column of one field of a row."""
