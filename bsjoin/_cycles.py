@@ -66,7 +66,7 @@ class Cycles:
         return list(self._recent)
 
     def explain(self) -> str:
-        """Who decides where the join runs, and why the last cycle ran as it did; some lines.
+        """Say who decides where the join runs, and why the last cycle ran as it did; some lines.
 
         See :meth:`scheduling.spark.Loop.explain`.
         """
@@ -127,7 +127,7 @@ class Cycles:
             yield context
 
     def _partition(self, context: CycleContext | None) -> Hash | HotSpot | None:
-        """How rows are sent to partitions, and to how many in this cycle."""
+        """The partitioning of the rows, with the number of partitions of this cycle."""
         partition = self.call.partition
         if context is None or self.scaler is None or partition is None:
             return partition

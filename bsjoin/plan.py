@@ -1,4 +1,4 @@
-"""What travels from the driver to the workers: small, frozen, picklable.
+"""The plans that travel from the driver to the workers: small, frozen, picklable.
 
 A :class:`JoinPlan` says what is matched (an equality of keys and, with a ``predicate``, a range
 condition), where the table's rows are (``table``), what comes back, and what runs it. How the
@@ -69,7 +69,7 @@ class StoredTable:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How failed look-ups in a source are repeated.
+    """The repetition of look-ups in a source that have failed.
 
     Args:
         retries: how often a look-up that failed is repeated.
@@ -90,7 +90,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeOrder:
-    """How the rows of a key are ordered in a cache for range joins: by their range column.
+    """The order of a key's rows in a cache for range joins: by their range column.
 
     Args:
         names: the column of points, or the columns of starts and ends, as the source names them.
@@ -161,7 +161,7 @@ class SourceTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
-    """What is checked of a range condition, in the units of encoded values.
+    """The check of a range condition, in the units of encoded values.
 
     Args:
         kind: which condition.
@@ -174,8 +174,8 @@ class Predicate:
         exact: whether a row at the point itself counts.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
-        ranked: whether points have no codes of 64 bits: strings, binary, and decimals of more than
-            18 digits on either side.
+        ranked: whether points cannot be encoded in 64 bits: strings, binary, and decimals of more
+            than 18 digits on either side.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -240,7 +240,7 @@ class StageColumn:
     """A column that the rows of a stage have, or get from one of its joins.
 
     Args:
-        join: the number of the join that brings it; None if Spark sends it.
+        join: the number of the join whose table has it; None if Spark sends it.
         number: its number among the columns of that join, or among those that are sent.
         type: the type to convert it to; None to take it as it is.
     """
@@ -275,17 +275,17 @@ class StagePlan:
     """Joins that one Python function carries out over whole rows, one after the other.
 
     Args:
-        carried: the number of columns that are sent only to be in the result; they come first.
+        stream_columns: the number of the stream's columns in the result; they are sent first.
         joins: first to last.
     """
 
-    carried: int
+    stream_columns: int
     joins: tuple[StageJoin, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoutePlan:
-    """How the rows of a stream are sent to partitions, as the workers carry it out.
+    """The way of a stream's rows to partitions, as the workers carry it out.
 
     Args:
         label: unique name of the join in this application.

@@ -239,7 +239,7 @@ class BatchTable:
 
     @property
     def path(self) -> str:
-        """Where the table is stored; secrets in the query of a URL are shown as ``***``."""
+        """The folder or URL of the table; secrets in the query of a URL are shown as ``***``."""
         return str(self._location)
 
     @property
@@ -254,7 +254,7 @@ class BatchTable:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that a join can bring."""
+        """The columns that a join can return."""
         return versions.latest(self._location).columns
 
     def join(
@@ -279,7 +279,7 @@ class BatchTable:
                 with. Widths, and the stream's columns, may differ from those; the table's
                 columns, ``closed`` of intervals and ``order_by`` of :class:`bsjoin.AsOf` may not.
             partition: as in :func:`bsjoin.join`; default None.
-            select: the table's columns to bring; by default all that are not keys.
+            select: the table's columns to return; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.
 
         Returns:
@@ -428,7 +428,7 @@ class BatchTable:
 
         Args:
             df: the table as it is now, with the same keys and all columns of the table, in the
-                same types. Further columns are added: later calls of :meth:`join` bring them, and
+                same types. Further columns are added: later calls of :meth:`join` return them, and
                 queries that run go on without.
 
         Returns:

@@ -214,7 +214,7 @@ def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> 
         probes=tuple(sent[-points:]),
         clock=3 if clocks else None,
     )
-    return StagePlan(carried=2, joins=(join,))
+    return StagePlan(stream_columns=2, joins=(join,))
 
 
 def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.RecordBatch]:

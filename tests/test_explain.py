@@ -42,7 +42,7 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
     )  # fmt: skip
     steps = joins_of(third)
     assert [step.planned.plan.how for step in steps] == ["left", "inner", "semi"]
-    assert [step.stream for step in steps] == [stream, first, second]
+    assert [step.planned.stream for step in steps] == [stream, first, second]
     assert joins_of(stream) == []
     assert joins_of(stream.withColumnRenamed("k", "_bsjoin_step")) == []
     bsjoin.explain(third)

@@ -363,7 +363,7 @@ def test_a_result_is_forgotten_with_its_plan(
 
     until(forgotten, "py4j to let the plans go")
     assert len(known) >= 2
-    found = projections.derivation(kept)
+    found = projections.projection(kept)
     assert found is not None
     assert [step.planned.plan.how for step in joins_of_step(found.made_by)] == ["inner"] * 2
 

@@ -2,9 +2,10 @@
 
 Spark hashes the keys. Each task writes a run of rows, sorted by hash, for every 64 MB of its rows;
 then the runs are merged into segments of up to ``segment_bytes``, each of a range of hashes, one
-column at a time. For range joins the rows of a key are sorted by their point; where the key
-is an integer and the keys are dense, the rows are sorted by the key. So there is no shuffle, no
-task holds more than a run or two columns, and no row visits the driver unless all fit into a run.
+column at a time. For range joins the rows of a key are sorted by their point; where the key is an
+integer and keys are close together, the rows are sorted by it, for a direct address table. So there
+is no shuffle, no task holds more than a run or two columns, and no row visits the driver unless all
+fit into a run.
 
 Rows that match nothing are in runs of their own. They are put together without being indexed.
 """
@@ -56,7 +57,7 @@ _HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table is to hold.
+    """The content of a table that is to be built.
 
     Args:
         on: the key columns.

@@ -23,7 +23,7 @@ from bsjoin.storage import (
 __all__ = ["INFO", "RUN_BYTES", "collected", "gathered", "info_row", "merged"]
 
 RUN_BYTES = 64 << 20
-"""How large a run grows, and what the driver merges itself."""
+"""The most bytes of a run, and of runs that the driver merges itself."""
 
 INFO = "info string"
 """The metadata of a run or a segment as a row of Spark."""
@@ -37,7 +37,7 @@ def info_row(info: _Info) -> pa.RecordBatch:
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """What :func:`info_row` has written, as JSON objects."""
+    """The rows that :func:`info_row` has written, as JSON objects."""
     return [json.loads(text) for text in rows.toArrow().column(0).to_pylist()]
 
 
@@ -91,7 +91,7 @@ def _written(
     count: int,
     runs: Sequence[RunInfo],
 ) -> list[dict[str, Any]]:
-    """What the segments of the numbers below ``count`` are, as JSON; tasks write large ones.
+    """Return the metadata of the segments below ``count``, as JSON; tasks write large ones.
 
     Args:
         spark: the session.

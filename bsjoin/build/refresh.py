@@ -42,8 +42,8 @@ def start_refreshing(
                 if _gone(spark):
                     return
                 # Spark's errors have pages, and the address of a database has its password.
-                told = error_text(error)
-                _log.warning("bsjoin: refreshing the table in %s failed: %s", name, told)
+                message = error_text(error)
+                _log.warning("bsjoin: refreshing the table in %s failed: %s", name, message)
 
     threading.Thread(target=run, name=f"bsjoin-refresh-{name}", daemon=True).start()
     return stop

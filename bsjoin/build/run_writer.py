@@ -1,4 +1,4 @@
-"""What the tasks of a build run: rows become sorted runs, those that match nothing apart."""
+"""The tasks of a build: rows become sorted runs, those that match nothing apart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HASH = "h"
 
 @dataclass(frozen=True)
 class Split:
-    """How rows that match nothing are told from the others.
+    """The difference between rows that match nothing and the others.
 
     Args:
         needed: the columns, by their numbers, of which one is null in rows that match nothing.
@@ -32,7 +32,7 @@ class Split:
 
     @classmethod
     def of(cls, columns: Sequence[str], needed: Sequence[str], before: int) -> Split:
-        """How rows are told apart by the names of columns.
+        """Make it of the names of columns.
 
         Args:
             columns: the columns that can be selected, in order.
@@ -64,7 +64,7 @@ def run_writer(
         begun: the build.
         schema: the columns after the hashes.
         limit: bytes.
-        split: how rows that match nothing are told from the others; None if there are none.
+        split: how rows that match nothing differ from the others; None if there are none.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -237,7 +237,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
 
 
 class _Source:
-    """What a version is made of: the state of a DataFrame as it is when this is created.
+    """The source of a version: the state of a DataFrame as it is when this is created.
 
     Args:
         df: the DataFrame; whatever has been cached of its tables is read anew.

@@ -78,12 +78,12 @@ _WAYS_OUT = {
         "first.crossJoin(second), with the table as a DataFrame"
     ),
 }
-"""Why not, and what else there is: by the join type, and whether the rows have no end."""
+"""The reasons, and what to do instead: by join type, and whether the rows have no end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinCall:
-    """What a call of :func:`bsjoin.join` says besides its two sides and the cache.
+    """The arguments of :func:`bsjoin.join`, besides its two sides and the cache.
 
     Args:
         on: the equality keys; no keys, in any form, are kept as ``[]``.
@@ -91,7 +91,7 @@ class JoinCall:
         how: the join type, in any spelling that Spark accepts; kept as "inner", "left", "semi" or
             "anti".
         partition: how the stream's rows are sent to partitions.
-        select: the table's columns to bring.
+        select: the table's columns to return.
         suffix: given to those whose name the stream already has.
         stream: the probe side, for errors that depend on it; None (default) for micro-batches.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None (default) for any other.

@@ -1,4 +1,4 @@
-"""What ``cache="auto"`` means for a source."""
+"""The choice of a cache for a source: ``cache="auto"``."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _up_to(step: JoinStep) -> list[JoinStep]:
 
 
 def step_of(df: DataFrame) -> JoinStep | None:
-    """How a DataFrame was made that is the direct result of a join; None for any other."""
+    """Return the join whose direct result a DataFrame is; None for any other."""
     # For ``getattr`` every column of the DataFrame is an attribute, too.
     step: JoinStep | None = getattr(df, "__dict__", {}).get(_ATTRIBUTE)
     return step

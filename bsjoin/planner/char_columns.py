@@ -41,7 +41,7 @@ def check_char_pair(
     *,
     ordered: bool,
 ) -> tuple[int, int] | None:
-    """What to do with two columns that are compared.
+    """Check two columns that are compared.
 
     Args:
         spark: the session.

@@ -132,10 +132,10 @@ def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
 def selected(
     select: Sequence[str] | None, how: str, table: Names, keys: Sequence[str]
 ) -> list[str]:
-    """The table's columns that the result brings, in order.
+    """Return the table's columns that the result has, in order.
 
     Raises:
-        ArgumentError: ``select`` with a join that brings none, or a name given twice.
+        ArgumentError: ``select`` with a join whose result has none, or a name given twice.
         ColumnError: a column is not there.
     """
     if how in ("semi", "anti"):
@@ -155,7 +155,7 @@ def selected(
 
 
 def result_names(columns: Sequence[str], stream: Names, suffix: str) -> list[str]:
-    """What the table's columns are called in the result.
+    """Return the names of the table's columns in the result.
 
     Raises:
         ColumnError: a name clashes even with the suffix.

@@ -37,7 +37,7 @@ def warn_unless_followed(table: DataFrame | str, options: Full) -> None:
 
 
 def _level_of_caller() -> int:
-    """How far above the caller of this function the code stands that called bsjoin."""
+    """The number of frames from the caller of this function up to the code that called bsjoin."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "bsjoin":
         level, frame = level + 1, frame.f_back

@@ -44,7 +44,7 @@ _application = uuid.uuid4().hex
 
 
 def answer_of(work: Callable[[], V], options: Incremental) -> V:
-    """What a source answers the driver; after a transient failure it is asked again.
+    """Return what a source answers the driver; after a transient failure it is queried again.
 
     Raises:
         SourceError: the last failure.
@@ -63,8 +63,8 @@ def schema_of_source(source: Source, options: Incremental | None = None) -> T.St
 
     Args:
         source: the source.
-        options: how often it is asked again after a transient failure; None (default): as often as
-            by default.
+        options: how often it is queried again after a transient failure; None (default): as
+            often as by default.
     """
     fields = []
     for field in answer_of(lambda: source.schema, options or _DEFAULT):
@@ -137,7 +137,7 @@ def _table(
 
 
 def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:
-    # Where no column is brought, any of the rows with the same point will do.
+    # Where no column is returned, any of the rows with the same point will do.
     chooses = isinstance(join.condition, AsOf) and join.columns
     row = pa.schema(arrow_fields(schema) if chooses else [])
     point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])

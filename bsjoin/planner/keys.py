@@ -110,7 +110,7 @@ def _digits(dtype: T.DataType) -> tuple[int, int]:
 
 
 def digits_together(types: Sequence[T.DataType]) -> int:
-    """How many digits a decimal needs to hold all values of some exact numbers."""
+    """The digits that a decimal needs to hold all values of some exact numbers."""
     before, after = zip(*map(_digits, types), strict=True)
     return int(max(before) + max(after))
 

@@ -1,4 +1,4 @@
-"""What is never null: telling Spark, where the DataFrame API has no word for it, and comparing.
+"""Columns that are never null: for Spark, where the DataFrame API has no word for it.
 
 An inner join keeps the nullability of the table's columns. A field of a nullable struct is
 nullable to Spark even behind a filter that the struct is there; a ``coalesce`` with any

@@ -135,7 +135,7 @@ def plan_join(
 
 
 def _kind_of(partition: Partition) -> str:
-    """What progress calls it."""
+    """The name of a partitioning in progress."""
     if partition is None:
         return "none"
     return "hash" if isinstance(partition, Hash) else "hotspot"

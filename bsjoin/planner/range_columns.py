@@ -55,7 +55,7 @@ def _family(dtype: T.DataType) -> str:
 
 
 def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeColumns:
-    """What a table for this condition is sorted by.
+    """Return the columns that a table for this condition is sorted by.
 
     Args:
         when: the condition.
@@ -178,7 +178,7 @@ def check_range_types(
 
 
 def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Predicate:
-    """What is checked of a condition, in the units of encoded values.
+    """Return the predicate that checks a condition, in the units of encoded values.
 
     Args:
         when: the condition, its columns as the stream and the table spell them, checked by
@@ -327,5 +327,5 @@ def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
 
 
 def _finer_digits(points: T.DataType, probes: T.DataType) -> int:
-    """How many digits after the point the stream's side has beyond the table's."""
+    """The digits after the point that the stream's side has beyond the table's."""
     return _digits_after(probes) - _digits_after(points)

@@ -174,7 +174,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
 
 @dataclass(frozen=True)
 class UnbuiltTable:
-    """What a call can name of a DataFrame or a source, which can be joined on any of its columns.
+    """A DataFrame or a source, for a call: it can be joined on any of its columns.
 
     Args:
         schema: its columns.
@@ -230,7 +230,7 @@ class UnbuiltTable:
 
 @dataclass(frozen=True)
 class BuiltTable:
-    """What a call can name of a stored table, which is joined as it was built: by keys, condition.
+    """A stored table, for a call: it is joined on the keys, and for the condition, of its build.
 
     Args:
         manifest: its newest version.
@@ -305,7 +305,7 @@ class BuiltTable:
         return next(map(char_length, metadata), None)
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
-        """What the table is sorted by, if that is what the condition needs."""
+        """The columns that the table is sorted by, if they are what the condition needs."""
         built = self.manifest.ranged
         assert built is not None
         given: Sequence[str] = when.table_columns
@@ -401,7 +401,7 @@ def _shown(keys: Sequence[tuple[str, str]]) -> str:
 
 
 def _shown_ranges(ranged: RangeColumns | None) -> str:
-    """How errors name what a table was built for."""
+    """The range columns of a table, as errors name them."""
     if ranged is None:
         return "without a range condition"
     closed = "" if ranged.closed is None else f" (closed={ranged.closed!r})"

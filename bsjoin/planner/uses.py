@@ -20,7 +20,7 @@ __all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of
 
 @dataclass
 class _Noted:
-    """What the joins of this process use of one table."""
+    """One table, and the columns that joins of this process use."""
 
     location: StorageLocation
     note: Note
@@ -41,7 +41,7 @@ def note_use(
     Args:
         spark: the session of the stream.
         location: the table's location.
-        columns: those that the join brings.
+        columns: those that the join returns.
         unique: whether it relies on keys that do not repeat.
 
     Returns:
@@ -99,7 +99,7 @@ def _is_running() -> bool:
 
 
 def _in_use(location: StorageLocation) -> Uses:
-    """What running queries use of a table, those of this application and of others."""
+    """The columns of a table that running queries use, of this application and of others."""
     with _lock:
         noted = _noted.get(location.url)
     own = noted.uses if noted is not None and _is_running() else Uses()

@@ -1,1 +1,1 @@
-"""What carries out a planned join: Spark's generated code (``jvm``), or Python workers."""
+"""The runtimes of a planned join: Spark's generated code (``jvm``), or Python workers."""

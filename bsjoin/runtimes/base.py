@@ -18,7 +18,7 @@ __all__ = ["Runtime"]
 
 
 class Runtime(Protocol):
-    """What carries out joins, and sends rows to partitions by a rule."""
+    """A way to carry out joins, and to send rows to partitions by a rule."""
 
     name: Literal["jvm", "python"]
 

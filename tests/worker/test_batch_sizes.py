@@ -112,7 +112,7 @@ def test_a_join_of_large_texts_leaves_in_small_batches(tmp_path: Path, how: str)
     join = StageJoin(plan=plan, hash=StageColumn(None, 2), key=(), probes=(), clock=None)
     hashes = [7, 8] * 5
     stream = pa.record_batch({"n": range(10), "t": ["y" * 2 * KIB] * 10, "h": hashes})
-    found = list(joined(StagePlan(carried=2, joins=(join,)), iter([stream])))
+    found = list(joined(StagePlan(stream_columns=2, joins=(join,)), iter([stream])))
     assert max(batch.nbytes for batch in found) <= 64 * KIB
     rows = [row for batch in found for row in zip(*batch.to_pydict().values(), strict=True)]
     wanted = [(n, "y" * 2 * KIB, v) for n in range(0, 10, 2) for v in texts["v"].to_pylist()]

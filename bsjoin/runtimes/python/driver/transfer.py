@@ -87,7 +87,7 @@ def choose(
 
 
 def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains: bool) -> str:
-    """Why a join does not share the stage of the join before; empty if it does."""
+    """Say why a join does not share the stage of the join before; empty if it does."""
     if not chains:
         return f"{CHAINS} is false"
     if moved:
@@ -106,7 +106,7 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
 
 
 def _found(planned: PlannedJoin, between: Projection | None) -> Mapping[str, int] | str:
-    """Where the result before has the columns that a join needs, by name; why not, if it has not.
+    """Find the columns that a join needs in the result before, by name; or say why it has them not.
 
     Args:
         planned: the join.

@@ -36,12 +36,12 @@ __all__ = ["joined", "payload"]
 def joined(stage: Stage) -> DataFrame:
     """The stream's columns, then those of the joins' tables."""
     sent = _Sent(stage)
-    carried = stage.stream.schema.fields
+    own = stage.stream.schema.fields
     plan = StagePlan(
-        carried=len(carried),
+        stream_columns=len(own),
         joins=tuple(sent.joined(number) for number in range(len(stage.joins))),
     )
-    returned = [*carried, *(field for join in stage.joins for field in payload(join))]
+    returned = [*own, *(field for join in stage.joins for field in payload(join))]
     plans = [planned.plan for planned in stage.joins]
     reports, cycle = plans[0].reports, stage.joins[-1].join.cycle
     send = sender(stage.stream, cycle, name_of(*plans)) if reports else None
@@ -80,10 +80,10 @@ def payload(planned: PlannedJoin) -> list[T.StructField]:
 
 
 class _Sent:
-    """What Spark sends to a stage: the stream's columns, and others that it computes of them.
+    """The columns that Spark sends to a stage: the stream's, and others that it computes of them.
 
-    Spark hashes a key of the stream's columns; the worker hashes one that an earlier join brings,
-    and one of integers only.
+    Spark hashes a key of the stream's columns; the worker hashes one that has columns of a join
+    before, and one of integers only.
 
     Args:
         stage: the stage.
@@ -165,7 +165,7 @@ class _Sent:
         return hashed, key
 
     def _name(self, number: int) -> str:
-        """What a column of the stream is called when it is sent."""
+        """The name under which a column of the stream is sent."""
         return f"{self._sent_as}{number}"
 
     def _sent(self, name: object, values: list[str]) -> list[StageColumn]:

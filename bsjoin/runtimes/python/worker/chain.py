@@ -85,7 +85,7 @@ def joined(
     else:
         example = first.slice(0, 1)
         table = [placeholder(dtype) for join in joins for dtype in join.types]
-        yield _noted(_batch([*example.columns[: plan.carried], *table], plan), NO_ROW + text)
+        yield _noted(_batch([*example.columns[: plan.stream_columns], *table], plan), NO_ROW + text)
 
 
 def _text(joins: Sequence[_Join]) -> str:
@@ -102,7 +102,7 @@ def _results(
         pieces = join.joined(pieces)
 
     def columns_of(rows: Rows) -> list[pa.Array]:
-        columns = [rows.sent(number) for number in range(plan.carried)]
+        columns = [rows.sent(number) for number in range(plan.stream_columns)]
         for join, brought in zip(joins, rows.brought, strict=True):
             if brought is not None:
                 with join.figures.timed():
@@ -116,7 +116,10 @@ def _results(
 
 
 def _batch(columns: Sequence[pa.Array], plan: StagePlan) -> pa.RecordBatch:
-    names = [f"s{i}" if i < plan.carried else f"c{i - plan.carried}" for i in range(len(columns))]
+    names = [
+        f"s{i}" if i < plan.stream_columns else f"c{i - plan.stream_columns}"
+        for i in range(len(columns))
+    ]
     return pa.RecordBatch.from_arrays(columns, names)
 
 
