@@ -15,8 +15,10 @@ from bsjoin.errors import ArgumentError
 from bsjoin.metrics.progress import ObservedProgress, route
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
+from bsjoin.partitioning.relieving import Splits
 from bsjoin.plan import RoutePlan
-from bsjoin.planner.arguments import JoinCall
+from bsjoin.planner.arguments import JoinCall, JoinType
+from bsjoin.planner.columns import On
 from bsjoin.planner.cycle import Cycle, CycleState
 from bsjoin.runtimes.steering import Steering
 from bsjoin.sources.protocol import Source
@@ -26,10 +28,7 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bsjoin.partitioning.relieving import Splits
     from bsjoin.placement import Placing
-    from bsjoin.planner.arguments import JoinType
-    from bsjoin.planner.columns import On
     from scheduling import Policy
     from scheduling.scalers import Scaler
     from scheduling.spark import CycleContext, Placement

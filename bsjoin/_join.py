@@ -11,8 +11,9 @@ from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
-from bsjoin.planner.arguments import JoinCall, probe_side, table_side
+from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
 from bsjoin.planner.automatic import automatic_cache
+from bsjoin.planner.columns import On
 from bsjoin.planner.following import warn_unless_followed
 from bsjoin.planner.incremental_cache import plan_source, schema_of_source
 from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
@@ -26,8 +27,6 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bsjoin.planner.arguments import JoinType
-    from bsjoin.planner.columns import On
 
 __all__ = ["join", "join_by"]
 

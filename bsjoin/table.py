@@ -18,9 +18,9 @@ from bsjoin.metrics.observing import is_reported
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.partitioning import Hash, HotSpot
-from bsjoin.planner.arguments import JoinCall, key_list, probe_side, table_side
+from bsjoin.planner.arguments import JoinCall, JoinType, key_list, probe_side, table_side
 from bsjoin.planner.char_columns import check_padded
-from bsjoin.planner.columns import names_of
+from bsjoin.planner.columns import On, names_of
 from bsjoin.planner.full_cache import note_columns, plan_stored
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve
 from bsjoin.runtimes.apply import apply
@@ -32,9 +32,6 @@ from bsjoin.values.durations import seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from bsjoin.planner.arguments import JoinType
-    from bsjoin.planner.columns import On
 
 __all__ = ["BatchTable", "Version"]
 
