@@ -230,13 +230,14 @@ def _escaped(text: str) -> str:
 
 
 def _measured(kept: Mapping[str, Kept]) -> str:
-    """The days of all runs, and which were made on which machine."""
-    days = sorted(day for run in kept.values() for day in run.when.split(" to "))
+    """The machines, and the days on which they were used; which runs were not made on the first."""
     machines: dict[str, list[str]] = {}
     for name, run in kept.items():
-        machines.setdefault(run.machine, []).append(f"`{name}`")
-    ranked = sorted(machines.items(), key=lambda one: -len(one[1]))
-    text = f"Measured from {days[0]} to {days[-1]}: {ranked[0][0]}."
-    for machine, names in ranked[1:]:
-        text += f"\n{', '.join(names)}: {machine}."
-    return text
+        machines.setdefault(run.machine, []).append(name)
+    lines = []
+    for machine, names in sorted(machines.items(), key=lambda one: -len(one[1])):
+        days = sorted(day for name in names for day in kept[name].when.split(" to "))
+        shown = " to ".join(dict.fromkeys((days[0], days[-1])))
+        which = ", ".join(f"`{name}`" for name in names) if lines else "Measured"
+        lines.append(f"{which}, {shown}: {machine}.")
+    return "\n".join(lines)

@@ -141,8 +141,8 @@ def test_all_that_is_missed_stands_in_one_table_the_farthest_first() -> None:
 
 def test_days_and_machines_are_those_of_the_runs() -> None:
     found = prose.listed("<!-- measured -->\n<!-- end measured -->", FIGURES)
-    assert "from 2026-11-22 to 2026-11-28: AMD, 2 cores; pyspark 4.3.0." in found
-    assert "\n`bulk`: ARM, 8 cores; pyspark 4.3.0." in found
+    assert "Measured, 2026-11-22 to 2026-11-28: AMD, 2 cores; pyspark 4.3.0." in found
+    assert "\n`bulk`, 2026-11-28: ARM, 8 cores; pyspark 4.3.0." in found
 
 
 def test_a_table_of_figures_that_are_not_there_is_an_error() -> None:
