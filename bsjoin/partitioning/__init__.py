@@ -3,7 +3,7 @@
 Pure: numpy only, independent of Spark. Keys are 64-bit codes, see docs/decisions/0007-hotspot.md.
 """
 
-from bsjoin.partitioning.controller import Controller, Observation
+from bsjoin.partitioning.controller import Controller
 from bsjoin.partitioning.cycle import Collector, CycleStatistics, added
 from bsjoin.partitioning.options import Hash, HotSpot
 from bsjoin.partitioning.range_rules import algorithm_2, whole_keys
@@ -21,7 +21,6 @@ __all__ = [
     "Hash",
     "HotKey",
     "HotSpot",
-    "Observation",
     "Reservoir",
     "Router",
     "Rule",

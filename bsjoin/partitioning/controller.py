@@ -1,12 +1,12 @@
 """Computes the rule of the next cycle from the statistics of the last ones.
 
-What counts is the load that the keys of a cycle explain, since a rule distributes keys; how their
-rows arrived is reported only. A rule is replaced if that load differs from the one for which the
-rule was made, by more than the threshold and random variation: immediately if random variation is
-very unlikely to explain it, otherwise if the smoothed difference in the last cycles, or the
-combined sample of small cycles, confirms it. A rule is not replaced by one that is only slightly
-better, nor earlier than ``min_cycles`` after the last change. So a load that stays what it is
-brings the rules to rest, whether or not a rule can make it even.
+What counts is the load that the keys of a cycle explain, since a rule distributes keys. A rule is
+replaced if that load differs from the one for which the rule was made, by more than the threshold
+and random variation: immediately if random variation is very unlikely to explain it, otherwise if
+the smoothed difference in the last cycles, or the combined sample of small cycles, confirms it. A
+rule is not replaced by one that is only slightly better, nor earlier than ``min_cycles`` after the
+last change. So a load that stays what it is brings the rules to rest, whether or not a rule can
+make it even.
 
 Partitions are to have equal numbers of rows, unless :meth:`Controller.spread` says otherwise; the
 skew is relative to what they are to have.
@@ -33,41 +33,13 @@ from bsjoin.partitioning.skew import beyond_chance, chance, rarely_by_chance
 from bsjoin.partitioning.spreading import spread_keys
 from bsjoin.partitioning.targets import Targets
 
-__all__ = ["Controller", "Observation"]
+__all__ = ["Controller"]
 
 Float64s = NDArray[np.float64]
 
 _BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it
 _MORE = 4  # times the rows for which a rule was made are reason enough to look for a better one
-_HOTTEST = 10
-_SEEN = 3  # a key that was sampled less often may be in the sample by chance
 _MOST_CYCLES = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """The controller's evaluation of one cycle.
-
-    Args:
-        version: of the rule under which the cycle ran.
-        rows: rows of the cycle.
-        skew: DS of the cycle under that rule.
-        smoothed: the skew beyond random variation over the last cycles.
-        expected: the expected DS of a cycle of that size under the new rule; None if the rule is
-            not replaced.
-        moved: the share of the rows whose key is on a single partition under both rules, but on
-            different ones; None if the rule is not replaced.
-        hottest: codes of the most frequent keys and their shares of the cycle's rows, most
-            frequent first.
-    """
-
-    version: int
-    rows: int
-    skew: float
-    smoothed: float
-    expected: float | None
-    moved: float | None
-    hottest: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
@@ -126,8 +98,6 @@ class Controller:
         self._expect(None)
         self._window: deque[_Seen] = deque(maxlen=_MOST_CYCLES)
         self._tasks = 1
-        self.last: Observation | None = None
-        """The evaluation of the last cycle that had rows; None before it."""
 
     @property
     def rule(self) -> Rule:
@@ -169,17 +139,7 @@ class Controller:
         self._remember(_Seen(seen, counted), alone=sudden)
         due = current and self._since >= self._options.min_cycles
         due = due and (sudden or slow or self._is_made_for_less() or self._are_changed_together())
-        found = self._better(rows) if due else None
-        rule, expected = found or (None, None)
-        self.last = Observation(
-            version=statistics.version,
-            rows=rows,
-            skew=statistics.skew,
-            smoothed=math.sqrt(max(self._smoothed, 0.0)),
-            expected=expected,
-            moved=None if rule is None else _moved(self._rule, rule, seen),
-            hottest=_hottest(seen, rows),
-        )
+        rule = self._better() if due else None
         if rule is not None:
             self._go_over(rule, self._sample())
         return rule
@@ -333,8 +293,8 @@ class Controller:
         while kept - self._window[0].sample.drawn >= self._options.sample:
             kept -= self._window.popleft().sample.drawn
 
-    def _better(self, rows: float) -> tuple[Rule, float] | None:
-        """A new rule and its expected skew, if it is sufficiently better than the active one.
+    def _better(self) -> Rule | None:
+        """A new rule, if it is sufficiently better than the active one.
 
         Both are judged by what the keys explain, in one sample. A skew of other causes, such as a
         hot key whose rows are all equal, would stay. If the sample is complete and no rule is
@@ -354,7 +314,7 @@ class Controller:
             if sample.drawn >= self._options.sample or math.isfinite(self._expected_of):
                 self._expect(sample)
             return None
-        return rule, math.sqrt(then + error + chance(n, rows) ** 2)
+        return rule
 
     def _made(self, like: Rule) -> Rule:
         """A rule for the current samples, with the version of another rule and near its ranges."""
@@ -365,24 +325,3 @@ class Controller:
             )
         make = algorithm_2 if self._options.rule == "algorithm_2" else whole_keys
         return make(sample, like.partitions, like.version)
-
-
-def _hottest(seen: Sample, rows: int) -> tuple[tuple[int, float], ...]:
-    """The most frequent keys and their shares."""
-    order = np.argsort(-seen.weights, kind="stable")[:_HOTTEST]
-    least = _SEEN * rows / max(seen.drawn, 1)
-    return tuple(
-        (code, weight / rows)
-        for code, weight in zip(
-            seen.codes[order].tolist(), seen.weights[order].tolist(), strict=True
-        )
-        if weight >= least
-    )
-
-
-def _moved(old: Rule, new: Rule, seen: Sample) -> float:
-    """The share of the weight that moves from one single partition to another."""
-    spread = np.array([key.code for key in (*old.hot, *new.hot)], np.int64)
-    alone = ~np.isin(seen.codes, spread)
-    other = old.partition_of(seen.codes) != new.partition_of(seen.codes)
-    return float(seen.weights[alone & other].sum() / seen.weights.sum())

@@ -88,7 +88,7 @@ def _nested(dtype: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def as_schema(schema: object, name: str = "schema") -> pa.Schema:
+def as_schema(schema: object) -> pa.Schema:
     """The schema of a user's argument: a ``pyarrow.Schema``, or names with Arrow types.
 
     Raises:
@@ -97,21 +97,21 @@ def as_schema(schema: object, name: str = "schema") -> pa.Schema:
     if isinstance(schema, Mapping):
         if not all(isinstance(k, str) and isinstance(t, pa.DataType) for k, t in schema.items()):
             raise ArgumentError(
-                f"{name}={schema!r}: give every column's name with its pyarrow type, such as "
+                f"schema={schema!r}: give every column's name with its pyarrow type, such as "
                 '{"id": pyarrow.int64()}'
             )
         schema = pa.schema([pa.field(column, kind) for column, kind in schema.items()])
     if not isinstance(schema, pa.Schema):
         raise ArgumentError(
-            f"{name}={schema!r}: give a pyarrow.Schema, or a dict of names and pyarrow types"
+            f"schema={schema!r}: give a pyarrow.Schema, or a dict of names and pyarrow types"
         )
-    _refuse_doubles(schema.names, name)
+    _refuse_doubles(schema.names, "schema")
     fields = []
     for field in schema:
         kind = sparkable(field.type)
         if kind is None:
             raise ArgumentError(
-                f"{name}: the column {field.name!r} has the type {field.type}, which Spark has not"
+                f"schema: the column {field.name!r} has the type {field.type}, which Spark has not"
             )
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
