@@ -15,6 +15,9 @@ from bsjoin.values.durations import seconds
 
 __all__ = ["Full", "Incremental"]
 
+EVICTIONS = ("lru", "s3-fifo")
+"""The names of :data:`bsjoin.cache.policy.POLICIES`."""
+
 _SMALLEST_SEGMENT, _LARGEST_SEGMENT = 1 << 20, (1 << 31) - (1 << 26)
 
 
@@ -119,9 +122,9 @@ class Incremental:
 
     Results of look-ups, including keys that do not exist (negative caching, RFC 2308), are kept in
     memory that all workers of a host share. The cache is bounded and evicts the least recently used
-    keys (LRU). The bounds apply per host, for any number of workers, and per cache: joins of one
-    application share a cache if they use the same source object, columns, keys and options. A bound
-    is required: ``max_rows``, ``max_bytes`` or both.
+    keys (LRU), or those that ``eviction`` chooses. The bounds apply per host, for any number of
+    workers, and per cache: joins of one application share a cache if they use the same source
+    object, columns, keys and options. A bound is required: ``max_rows``, ``max_bytes`` or both.
 
     Args:
         max_rows: the maximum number of rows; a negative entry counts as one row. ``None``
@@ -129,6 +132,12 @@ class Incremental:
         max_bytes: the maximum number of bytes, keys and metadata included: a number, or a text such
             as ``"512 MB"``. The files in memory take up to twice that, and briefly three times
             during a compaction. ``None`` (default): no bound on bytes.
+        eviction: which keys leave a full cache. ``"lru"`` (default): the least recently used ones.
+            ``"s3-fifo"``: a key that is used once leaves soon, and keys that were used again stay:
+            more hits where many keys occur once, as in scans, and where few keys are hot for
+            long; fewer where the hot keys change and the cache is large (J. Yang et al., "FIFO
+            queues are all you need for cache eviction", SOSP 2023). It takes up to 32 bytes a key
+            beside ``max_bytes``. Joins with different policies have caches of their own.
         ttl: time to live of a row: how long it is used before the source is queried again. A
             ``timedelta``, a text such as ``"10 minutes"`` or a number of seconds. ``None``
             (default): without limit, or until ``source.invalidate``.
@@ -174,6 +183,7 @@ class Incremental:
 
     max_rows: int | None = None
     max_bytes: int | str | None = None
+    eviction: Literal["lru", "s3-fifo"] = "lru"
     ttl: _Duration | None = None
     idle_ttl: _Duration | None = None
     negative: bool = True
@@ -223,11 +233,13 @@ class Incremental:
             raise ArgumentError(
                 "stale_while_revalidate= needs ttl=: without it no entry ever expires"
             )
-        if self.on_error not in ("fail", "stale", "null"):
-            raise ArgumentError(
-                f"on_error={self.on_error!r} is none of 'fail', 'stale', 'null'. "
-                + suggest(str(self.on_error), ("fail", "stale", "null"))
-            )
+        for name, names in (("on_error", ("fail", "stale", "null")), ("eviction", EVICTIONS)):
+            value = getattr(self, name)
+            if value not in names:
+                raise ArgumentError(
+                    f"{name}={value!r} is none of {', '.join(map(repr, names))}. "
+                    + suggest(str(value), names)
+                )
         for name in ("folder", "invalidation_log"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str | os.PathLike) and str(value)):

@@ -21,7 +21,6 @@ from bsjoin.cache.content import Content
 from bsjoin.cache.entry_state import CacheLimits, Found, State, classify
 from bsjoin.cache.generation import ENTRY, Generation
 from bsjoin.cache.locks import HostLock
-from bsjoin.cache.recency import admissible
 
 __all__ = ["ENTRY_BYTES", "HostCache"]
 
@@ -35,18 +34,19 @@ ENTRY_BYTES = ENTRY.itemsize + 16
 
 
 class HostCache:
-    """A bounded LRU cache that all processes of a host share.
+    """A bounded cache that all processes of a host share; its eviction policy is LRU by default.
 
     Args:
         folder: the cache's folder, which must exist. The first process creates the cache in it.
         keys: the types of the key columns. Floating-point keys must be canonical: one NaN, no
             -0.0.
         rows: the types of the columns of a row.
-        limits: the bounds and times to live; the same in every process.
+        limits: the bounds, times to live and eviction policy; the same in every process.
         exact: whether equal hashes mean equal keys.
 
     Raises:
         OSError: there is no space for the cache, or the system has no ``flock`` (Windows).
+        ArgumentError: the cache in ``folder`` has another eviction policy.
 
     Example:
         >>> import tempfile
@@ -189,7 +189,7 @@ class HostCache:
         now_us: int,
         invalidations: int,
     ) -> int:
-        """Store the rows of claimed keys, and evict the least recently used entries.
+        """Store the rows of claimed keys, and evict what the policy chooses.
 
         Args:
             hashes: int64[d], of different keys that this process has claimed.
@@ -214,7 +214,7 @@ class HostCache:
                     self._content.release(hashes, keys, restore=True)
                     return 0
                 ticks = self._content.last_uses(hashes, keys, ticks)
-                keep, gone_before = admissible(self.limits, counts, sizes, ticks)
+                keep, gone_before = self._content.policy.admit(self.limits, counts, sizes, ticks)
                 if not keep.all():
                     rest, kept = np.flatnonzero(~keep), np.flatnonzero(keep)
                     self._content.release(hashes[rest], _take(keys, rest), restore=False)

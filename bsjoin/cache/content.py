@@ -19,7 +19,8 @@ from bsjoin.cache.entry_state import CacheLimits, Found, State, classify
 from bsjoin.cache.generation import ENTRY, PENDING, Generation
 from bsjoin.cache.header import Header
 from bsjoin.cache.locks import Membership
-from bsjoin.cache.recency import Recency, live_entries
+from bsjoin.cache.policy import policy_of
+from bsjoin.cache.recency import live_entries
 
 __all__ = ["Content"]
 
@@ -50,13 +51,13 @@ class Content:
     ):
         self._folder, self._types, self._limits = folder, types, limits
         self.header = Header(folder)
+        self.policy = policy_of(limits.eviction, folder, self.header)
         if not self.header.generation:
             Generation.prepare(folder, 1, 0)
             self.header.generation = 1
         self.join()
         self._generation: Generation | None = None
         self._seen = (0, 0)  # the generation and number of entries that this process has mapped
-        self._recency = Recency()
 
     def join(self) -> None:
         """Register this process as a new member of the cache; its claims so far have no owner."""
@@ -68,7 +69,7 @@ class Content:
         number, count = self.header.generation, self.header.entries
         if self._generation is None or self._generation.number != number:
             self._generation = Generation(self._folder, number, *self._types)
-            self._recency.forget()
+            self.policy.forget()
         elif self._seen != (number, count):
             self._generation.refresh()
         self._seen = (number, count)
@@ -77,7 +78,7 @@ class Content:
     def touch(
         self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int, *, newest: bool = False
     ) -> None:
-        """Record uses, ascending, unless a later use is already recorded.
+        """Record uses, ascending.
 
         Args:
             view: the generation of the entries.
@@ -88,10 +89,7 @@ class Content:
         """
         if len(ids):
             entries = view.entries(int(ids.max()) + 1)
-            if not newest:
-                later = ticks > entries["used"][ids]
-                ids, ticks = ids[later], ticks[later]
-            entries["used"][ids] = ticks  # the last of several uses in a batch wins
+            self.policy.use(entries, ids, ticks, newest=newest)
             if self._limits.idle_ttl_us is not None:
                 entries["seen"][ids] = now_us
 
@@ -144,10 +142,16 @@ class Content:
         ids, _ = view.find(hashes, keys, count)
         if not (ids >= 0).any():
             return ticks
-        entries = view.entries(count)
-        outdated = np.where(ids >= 0, entries.take(np.maximum(ids, 0))["previous"], -1)
-        used = entries.take(np.maximum(outdated, 0))["used"]
+        outdated = self._replaced(view, ids, count)
+        used = view.entries(count).take(np.maximum(outdated, 0))["used"]
         return np.where(outdated >= 0, np.maximum(used, ticks), ticks)
+
+    def _replaced(self, view: Generation, ids: Int64s, count: int) -> Int64s:
+        """The expired entry that each pending entry replaces; -1 for none."""
+        if not count:
+            return np.full(len(ids), -1)
+        previous = view.entries(count).take(np.maximum(ids, 0))["previous"]
+        return np.where(ids >= 0, previous, -1).astype(np.int64)
 
     def _append(
         self, view: Generation, entries: NDArray[np.void], keys: Sequence[pa.Array]
@@ -175,6 +179,7 @@ class Content:
         fresh["first"] = self.header.rows + np.cumsum(counts) - counts
         fresh["born"], fresh["seen"], fresh["used"] = now_us, now_us, ticks
         fresh["previous"] = -1
+        self.policy.store(fresh, view.entries(count), self._replaced(view, ids, count))
         view.rows.append(self.header.rows, rows)
         self.header.rows += int(counts.sum())
         self.header.bytes += int(sizes.sum())
@@ -226,6 +231,7 @@ class Content:
     def _account(self, entries: NDArray[np.void], sign: int) -> None:
         held = entries[(entries["count"] != PENDING)]
         self.header.live += sign * len(held)
+        self.header.small += sign * int((held["queue"] == 0).sum())
         self.header.live_rows += sign * int(np.maximum(held["count"], 1).sum())
         self.header.live_bytes += sign * int(held["bytes"].sum())
 
@@ -238,7 +244,7 @@ class Content:
         )
 
     def evict(self, gone_before: int) -> int:
-        """Evict the entries used before a tick, and the oldest ones until the bounds hold."""
+        """Evict entries used before a tick, and what the policy chooses, until the bounds hold."""
         view, count = self.view()
         entries = view.entries(count)
         evicted = 0
@@ -246,7 +252,7 @@ class Content:
             alive = live_entries(entries)
             evicted += self._kill(entries, alive[entries["used"][alive] < gone_before])
         while max(over := self.over()) > 0:
-            evicted += self._kill(entries, self._recency.take(entries, *over))
+            evicted += self._kill(entries, self.policy.victims(entries, *over))
         self.header.evictions += evicted
         return evicted
 
@@ -282,10 +288,11 @@ class Content:
         size = int(records["bytes"].sum())
         self.header.start(number, entries=len(kept), rows=rows, bytes=size, slots=used)
         self.header.live = self.header.live_rows = self.header.live_bytes = 0
+        self.header.small = 0
         self._account(records, 1)
         new.remove_others()
         self._generation, self._seen = new, (number, len(kept))
-        self._recency.forget()
+        self.policy.forget()
 
     def check(self) -> None:
         """Assert the invariants; for the tests."""
@@ -300,6 +307,7 @@ class Content:
         held = live_entries(entries)
         assert set(held.tolist()) <= set(_with_previous(entries, linked).tolist())
         assert header.live == len(held)
+        assert header.small == int((entries["queue"][held] == 0).sum())
         assert header.live_rows == int(np.maximum(entries["count"][held], 1).sum())
         assert header.live_bytes == int(entries["bytes"][held].sum())
         ends = entries["first"][held] + entries["count"][held]

@@ -43,6 +43,7 @@ class CacheLimits:
             (default): no limit.
         stale_us: how long an expired entry may be used while it is refreshed; default 0.
         negative: whether negative entries are stored; default True.
+        eviction: the name of the eviction policy, of ``policy.POLICIES``; default "lru".
     """
 
     max_rows: int | None = None
@@ -52,6 +53,7 @@ class CacheLimits:
     idle_ttl_us: int | None = None
     stale_us: int = 0
     negative: bool = True
+    eviction: str = "lru"
 
     @property
     def expires(self) -> bool:

@@ -1,8 +1,9 @@
 """The files of a cache between two compactions: entries, a hash table over them, and rows.
 
-Files are append-only, except for four fields: when an entry was ``used``, when it was last
-``seen``, whether it is ``dead``, and the entry that a slot of the hash table refers to. So readers
-need no lock: they read the number of entries (briefly under the lock) and then only these entries.
+Files are append-only, except for what the eviction policy keeps of an entry (``used``, ``queue``,
+``visits``), when it was last ``seen``, whether it is ``dead``, and the entry that a slot of the
+hash table refers to. So readers need no lock: they read the number of entries (briefly under the
+lock) and then only these entries.
 Dead entries stay until a compaction copies the live ones to the next generation. The hash table
 uses open addressing.
 """
@@ -32,12 +33,15 @@ ENTRY = np.dtype(
         ("first", np.int64),  # number of its first row
         ("born", np.int64),  # when the source was queried, in microseconds since the epoch
         ("seen", np.int64),  # when it was last used; maintained only with an idle time to live
-        ("used", np.int64),  # the cache's count of uses at its last use
+        ("used", np.int64),  # the cache's count of uses at its last use, if the policy is LRU
         ("bytes", np.int64),  # its size
         ("count", np.int32),  # the number of its rows; 0: a negative entry
         ("owner", np.int32),  # of a pending entry: the process that queries the source
         ("previous", np.int32),  # of a pending entry: the expired entry of the key, or -1
-        ("dead", np.int32),
+        ("dead", np.int8),
+        ("queue", np.int8),  # of the eviction policy: which of its queues the entry is in
+        ("visits", np.int8),  # of the eviction policy
+        ("spare", np.int8),
     ]
 )
 """64 bytes, one cache line of the CPU."""

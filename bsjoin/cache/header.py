@@ -22,6 +22,10 @@ _NAMES = (
     "live_rows",
     "live_bytes",
     "evictions",  # so far
+    "policy",  # a checksum of the eviction policy's name; 0 before the first process
+    "small",  # entries that are alive in queue 0
+    "ghosts",  # evicted keys that were remembered so far
+    "ghost_slots",  # the size of the table that remembers them; 0 before the first
     "invalidations",  # so far
     "last_invalidation",  # the number of the last applied record, plus 1; 0 before the first
     "down_until_us",  # the end of the cooldown after a failure: no queries before it

@@ -1,4 +1,4 @@
-"""Exact least-recently-used (LRU) order over many entries, without a linked list."""
+"""The exact order of the fields ``used`` of many entries, without a linked list."""
 
 from __future__ import annotations
 
@@ -23,16 +23,21 @@ def live_entries(entries: NDArray[np.void]) -> Int64s:
 
 
 class Recency:
-    """A queue of the least recently used entries.
+    """The entries with the lowest ``used``, the least recently used ones under LRU, lowest first.
 
     It contains the least recently used quarter of the entries at one moment. The recorded use of an
     entry only grows, so all other entries are more recent; entries are taken from the front of the
     queue, skipping those used since, until it is empty. An entry that is added with a use before
     that moment, because loading it took long, invalidates the queue; so does a use before that
     moment that is recorded late, by a process that waited for the entry. Exact, and O(1) amortised.
+
+    Args:
+        queue: only entries of this ``queue``. None (default): all.
+        part: the queue contains one ``part``-th of the entries; default 4, a quarter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, queue: int | None = None, part: int = 4) -> None:
+        self._of, self._part = queue, part
         self.forget()
 
     def forget(self) -> None:
@@ -41,10 +46,13 @@ class Recency:
         self._until = -1  # the latest use in the queue when it was filled
         self._checked = 0  # entries before this one are in the queue, or were used later
 
-    def take(self, entries: NDArray[np.void], rows: int, size: int) -> Int64s:
-        """Take the oldest entries that together free ``rows`` rows and ``size`` bytes.
+    def take(
+        self, entries: NDArray[np.void], rows: int, size: int, most: int | None = None
+    ) -> Int64s:
+        """Take the oldest entries that together have ``rows`` rows and ``size`` bytes.
 
-        Oldest first. Fewer entries if the queue ends before: call again. Empty if nothing is left.
+        Oldest first, and at most ``most``. Fewer entries if the queue ends before: call again.
+        Empty if nothing is left.
         """
         if not len(self._queue) or self._is_void(entries):
             self._fill(entries)
@@ -54,10 +62,14 @@ class Recency:
             chunk, records = self._front(entries)
         rest = self._queue[_FEWEST:]
         still = (records["used"] == chunk["used"]) & (records["dead"] == 0)
+        if self._of is not None:
+            still &= records["queue"] == self._of
         chunk, records = chunk[still], records[still]
         freed_rows = np.cumsum(np.maximum(records["count"], 1))
         freed_bytes = np.cumsum(records["bytes"])
         needed = int(np.sum((freed_rows < rows) | (freed_bytes < size))) + 1
+        if most is not None:
+            needed = min(needed, most)
         self._queue = rest if needed >= len(chunk) else np.concatenate((chunk[needed:], rest))
         return np.asarray(chunk["id"][:needed])
 
@@ -65,7 +77,7 @@ class Recency:
         """Whether an entry was added whose last use is before one in the queue."""
         added = entries[self._checked :]
         self._checked = len(entries)
-        return bool((added["used"][live_entries(added)] < self._until).any())
+        return bool((added["used"][self._members(added)] < self._until).any())
 
     def _front(self, entries: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.void]]:
         """The first entries of the queue, and their records as they are now."""
@@ -77,10 +89,14 @@ class Recency:
         moved = (records["used"] != chunk["used"]) & (records["dead"] == 0)
         return bool((records["used"][moved] < self._until).any())
 
-    def _fill(self, entries: NDArray[np.void]) -> None:
+    def _members(self, entries: NDArray[np.void]) -> Int64s:
         ids = live_entries(entries)
+        return ids if self._of is None else ids[entries["queue"][ids] == self._of]
+
+    def _fill(self, entries: NDArray[np.void]) -> None:
+        ids = self._members(entries)
         used = entries["used"][ids]
-        size = min(len(ids), max(_FEWEST, len(ids) // 4))
+        size = min(len(ids), max(_FEWEST, len(ids) // self._part))
         if size < len(ids):
             oldest = np.argpartition(used, size - 1)[:size]
             ids, used = ids[oldest], used[oldest]

@@ -206,4 +206,5 @@ def _limits(options: Incremental) -> CacheLimits:
         idle_ttl_us=micro(options.idle_ttl, "idle_ttl"),
         stale_us=micro(options.stale_while_revalidate, "stale_while_revalidate") or 0,
         negative=options.negative,
+        eviction=options.eviction,
     )

@@ -40,13 +40,14 @@ def work(
     max_rows: int | None,
     keys: int,
     kind: str = "HostCache",
+    eviction: str = "lru",
 ) -> list[int]:
     """Answer batches of random keys and assert that every answer is right; the keys asked for.
 
     Key k has k % 3 rows: (k, "k:0"), (k, "k:1").
     """
     rng = np.random.default_rng(seed)
-    limits = CacheLimits(max_rows=max_rows, max_bytes=1 << 30)
+    limits = CacheLimits(max_rows=max_rows, max_bytes=1 << 30, eviction=eviction)
     cache = open_cache(folder, limits)
     if kind == "Recording":
         cache = Recording(folder, KEYS, ROWS, limits, exact=True)
@@ -98,11 +99,13 @@ def start(
     max_rows: int | None,
     keys: int,
     kind: str = "HostCache",
+    eviction: str = "lru",
 ) -> subprocess.Popen:  # type: ignore[type-arg]
+    how = f"{seed}, {batches}, {max_rows}, {keys}, {kind!r}, {eviction!r}"
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from pathlib import Path; import test_shared_processes as t\n"
-        f"print(*t.work(Path({str(folder)!r}), {seed}, {batches}, {max_rows}, {keys}, {kind!r}))"
+        f"print(*t.work(Path({str(folder)!r}), {how}))"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
