@@ -59,7 +59,8 @@ class Ghosts:
             return np.zeros(len(hashes), np.bool_)
         slots = table.take(hashes & (len(table) - 1))
         ages = (header.ghosts - slots) & _LOW
-        return ((slots ^ hashes) & ~_LOW == 0) & (ages < header.live) & (slots != 0)
+        same = ((slots ^ hashes) & ~_LOW == 0) & (slots != 0)
+        return np.asarray(same & (ages < header.live), np.bool_)
 
     def _mapped(self) -> NDArray[np.int64]:
         slots = self._header.ghost_slots

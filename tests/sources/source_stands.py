@@ -6,13 +6,14 @@ import contextlib
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from bsjoin.sources import Source, function, parquet, redis, sql
 
@@ -26,11 +27,12 @@ SCHEMA = pa.schema(
     ]
 )
 DATABASES = ("sqlite", "duckdb", "postgresql", "mariadb")
-EVERYWHERE = (*DATABASES, "parquet", "function", "redis hash", "redis json")
 
 
 class Stand(ABC):
     """A table that can be filled anew, and a source of it."""
+
+    scans = True  # whether the source can be read whole
 
     @abstractmethod
     def put(self, table: pa.Table) -> None:
@@ -187,6 +189,7 @@ class Parquet(Stand):
 
 
 class Function(Stand):
+    scans = False
     table = SCHEMA.empty_table()
 
     def put(self, table: pa.Table) -> None:
@@ -202,6 +205,8 @@ def rows_of(keys: pa.Table) -> pa.Table:
 
 class Redis(Stand):
     """Unique keys only."""
+
+    scans = False
 
     def __init__(self, url: str, kind: str) -> None:
         self.url, self.kind = url, kind
@@ -230,6 +235,26 @@ class Redis(Stand):
             schema=SCHEMA,
             kind="json" if self.kind == "json" else "hash",
         )
+
+
+STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
+    "sqlite": lambda folder, request: SQLite(folder),
+    "duckdb": lambda folder, request: DuckDB(folder),
+    "postgresql": lambda folder, request: PostgreSQL(request.getfixturevalue("postgresql").url),
+    "mariadb": lambda folder, request: MariaDB(request.getfixturevalue("mariadb").url),
+    "parquet": lambda folder, request: Parquet(folder),
+    "function": lambda folder, request: Function(),
+    # From here on sources that are asked by their whole key.
+    "redis hash": lambda folder, request: Redis(
+        request.getfixturevalue("redis_server").url, "hash"
+    ),
+    "redis json": lambda folder, request: Redis(
+        request.getfixturevalue("redis_server").url, "json"
+    ),
+}
+"""Every kind of source; the contract suite, test_sources_contract.py, runs all of them."""
+
+EVERYWHERE = tuple(STANDS)
 
 
 def matching(table: pa.Table, keys: pa.Table) -> pa.Table:

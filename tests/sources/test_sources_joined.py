@@ -12,8 +12,8 @@ from oracle import HOWS, assert_same_rows, assert_same_schema, expected, rows_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
-from source_stands import EVERYWHERE, Database, Redis
-from test_sources_contract import CODES, IDS, made, model
+from source_stands import EVERYWHERE, STANDS, Database, Redis
+from test_sources_contract import CODES, IDS, model
 
 import bsjoin
 from bsjoin import Full, Incremental
@@ -28,7 +28,7 @@ PLACES = [kind for kind in EVERYWHERE if kind != "function"]
 def test_a_join_with_a_source_equals_sparks_join(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    stand = made(kind, tmp_path, request)
+    stand = STANDS[kind](tmp_path, request)
     if isinstance(stand, Database):
         stand.create()
     table = model(1 if isinstance(stand, Redis) else 2)
