@@ -137,7 +137,8 @@ class Incremental:
             more hits where many keys occur once, as in scans, and where few keys are hot for
             long; fewer where the hot keys change and the cache is large (J. Yang et al., "FIFO
             queues are all you need for cache eviction", SOSP 2023). It takes up to 32 bytes a key
-            beside ``max_bytes``. Joins with different policies have caches of their own.
+            beside ``max_bytes`` and more time for an eviction, so it is for sources that are slower
+            than that. Joins with different policies have caches of their own.
         ttl: time to live of a row: how long it is used before the source is queried again. A
             ``timedelta``, a text such as ``"10 minutes"`` or a number of seconds. ``None``
             (default): without limit, or until ``source.invalidate``.
