@@ -25,7 +25,7 @@ from tests.fuzz.mutants import MUTANTS, Mutant
 
 _ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("bsjoin", "scheduling", "tests", "benchmarks", "docs", "examples", "scripts")
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 def first_failure(tree: Path, suite: Sequence[str]) -> str:
