@@ -28,10 +28,14 @@ from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Ut
 from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced
 from scheduling.objective import Objective, PlacementCost
 from scheduling.policies import POLICIES, policy
-from scheduling.policies.cheapest import Exact, LocalSearch
-from scheduling.policies.cost_efficient import CETSA, LBACE
-from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
-from scheduling.policies.nearest import DataLocality, ResourceAware
+from scheduling.policies.baselines import FirstFit, Random, RoundRobin, Spread
+from scheduling.policies.cetsa import CETSA
+from scheduling.policies.data_locality import DataLocality
+from scheduling.policies.exact import Exact
+from scheduling.policies.gs_bfd import GSBFD
+from scheduling.policies.lba_ce import LBACE
+from scheduling.policies.local_search import LocalSearch
+from scheduling.policies.resource_aware import ResourceAware
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
 from scheduling.rebalance import StStream
 from scheduling.scalers import DS2, OERA, Load, Probe, Scaler, Static

@@ -1,7 +1,5 @@
 """``python -m scheduling example|plan|explain|simulate``: placements of a cluster file."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import statistics

@@ -1,12 +1,8 @@
 """Clusters and jobs from a YAML file, for ``python -m scheduling``, which prints an example.
 
-A file has ``workers`` and ``operators``, and may have ``delta``, ``prices`` and ``cost``. Workers
-are names, or names with what is known of them; the first price whose pattern matches counts. ``to``
-gives, by operator, the bytes a second that go there altogether; they are shared evenly by all pairs
-of tasks. Numbers of an operator are those of one task.
+The first price whose pattern matches a worker counts. ``to`` gives, by operator, the bytes a second
+that go there altogether. Numbers of an operator are those of one task.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -10,12 +10,8 @@
                        CHANGED
 
 An answer pays if its running cost, of where it would land, is less by more than the moves cost and
-a share of it. The cost depends on loads and prices alone, so under constant load there are at most
-ln(first / least) / -ln(1 - hysteresis) changes, whatever a policy draws: a plan comes to rest. (A
-MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
+a share of it: so a plan comes to rest (docs/decisions/0015-placement-objective.md).
 """
-
-from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict, deque
@@ -26,7 +22,7 @@ from scheduling.history import Action, Decision, History, LoadEstimate, observed
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.model.checks import number, share
 from scheduling.objective import Objective, PlacementCost
-from scheduling.proposals import Asked, Case, Proposal
+from scheduling.proposals import Case, Proposal
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.splits import split_names, take_parts
 
@@ -104,7 +100,7 @@ class Controller:
         weights = (rent, max(imbalance, rebalancer is not None), communication)
         objective = (objective or Objective()).weighted(weights)
         lands = getattr(actuator, "lands", None) if self._hysteresis else None
-        self._asked = Asked(policy, rebalancer, objective, search, lands)
+        self._asked = policy, rebalancer, objective, search, lands
         self._monitor, self._actuator, self._clock = monitor, actuator, clock
         self._graph_of = graph_of
         self.parallelism = dict(parallelism)
@@ -133,15 +129,16 @@ class Controller:
 
     def explain(self) -> str:
         """How placements are decided here, and the last decision with its reason; some lines."""
-        asked, o, rests = self._asked, self._asked.objective, "every answer is requested"
+        policy, rebalancer, o, search, _ = self._asked
+        rests = "every answer is requested"
         if self._hysteresis:
             rests = "the present plan is kept until another saves so much of its cost"
         lines = [
-            f"policy: {asked.policy.name}, asked in every cycle, for rent {o.rent:g}, "
+            f"policy: {policy.name}, asked in every cycle, for rent {o.rent:g}, "
             f"imbalance {o.imbalance:g}, communication {o.communication:g}",
-            f"search: {'on' if asked.search and self._hysteresis else 'off'}",
+            f"search: {'on' if search and self._hysteresis else 'off'}",
             f"hysteresis: {percent(self._hysteresis)}, {rests}",
-            f"rebalancer: {asked.rebalancer.name if asked.rebalancer else 'none'}",
+            f"rebalancer: {rebalancer.name if rebalancer else 'none'}",
         ]
         lines += [f"fallback: {self.plan.fallback}"] if self.plan and self.plan.fallback else []
         for last in self.decisions[-1:]:
@@ -168,7 +165,7 @@ class Controller:
         case = self._case(now, snapshot, self.parallelism)
         return self._noted(self._decide(case), case)
 
-    def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
+    def adopt(self, parallelism: Mapping[str, int]) -> Decision:
         """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
 
         Tasks keep their workers, also those that are missing for some cycles: plans are made for
@@ -177,13 +174,12 @@ class Controller:
 
         Args:
             parallelism: instances of operators; a missing operator keeps its parallelism.
-            snapshot: a current snapshot. None (default): the monitor's.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
         changed_s, first = self._changed_s, self.plan is None
-        snapshot = self._history.completed(snapshot or self._monitor.snapshot())
+        snapshot = self._history.completed(self._monitor.snapshot())
         for name, count in parallelism.items():
             self._counts[name].append(count)
         wanted = self.parallelism | dict(parallelism)
@@ -201,11 +197,11 @@ class Controller:
         A failed placement is not requested again for ``forget_s``; :attr:`plan` has the actual
         worker. Tasks on a worker that is missing at the moment are left to its repair.
         """
-        now, missing = self._clock(), self._history.missing
+        missing = self._history.missing
         there = {task: at for task, at in receipt.requested.items() if at not in missing}
         landed = {task: at for task, at in receipt.landed.items() if task in there}
         receipt = Receipt(there, landed, receipt.unplaced)
-        self._failed |= dict.fromkeys(receipt.missed.items(), now)
+        self._failed |= dict.fromkeys(receipt.missed.items(), self._clock())
         if self.plan is not None and receipt.missed:
             self._settle(self.plan, receipt)
 
@@ -241,13 +237,15 @@ class Controller:
         more = before.unplaced - best.cost.unplaced
         if more > 0 and (longer <= 0 or not best.placement.items() & case.failed.keys()):
             return self._request("place", f"{more} more fit", best, case)
-        one = best if case.pays(best) else case.moved(moves, answer, can)
-        if one and case.pays(one):
-            reason = one.why(before, case.asked.objective.horizon_s)
+        one = best
+        if "spread" in can and not case.pays(best):
+            one = case.moved(moves, answer, "spread") or best
+        if case.pays(one):
+            reason = one.why(before, case.objective.horizon_s)
             return self._request("move" if one.moves else "place", reason, one, case)
-        one = case.moved(moves, answer, can | {"split"})
-        if one and case.pays(one):
-            parts = tuple(move for move in one.moves if move.part < 1)
+        with_all = case.moved(moves, answer, "all")
+        if with_all and case.pays(with_all):
+            parts = tuple(move for move in with_all.moves if move.part < 1)
             named = f"by splitting {split_names(parts)}, which cannot be done here"
             return _none(case, f"kept: nothing to gain but {named}", before, parts)
         return _none(case, case.why_kept(found), before)
@@ -266,8 +264,7 @@ class Controller:
             return Decision(case.now, "failed", f"{action}, {reason}: {error}", plan)
         self._failed |= dict.fromkeys(receipt.missed.items(), case.now)
         self.parallelism = dict(counts or self.parallelism)
-        for operator, count in take_parts(plan, receipt, case.current, self._estimate).items():
-            self.parallelism[operator] = self.parallelism.get(operator, 0) + count
+        take_parts(plan, case.current, self._estimate)
         self._workers |= one.placement
         self._moved, self._missed = changed.keys(), False
         self._settle(plan, receipt)
@@ -294,7 +291,7 @@ class Controller:
             least = min(least, (_SMALL, percent(_SMALL)))
         released = "executors" in self._actuator.capabilities()
         of = self._estimate, released, dict(self._failed), self.plan, least
-        return Case(self._asked, now, graph, current, snapshot, present, *of)
+        return Case(*self._asked, now, graph, current, snapshot, present, *of)
 
     def _noted(self, decision: Decision, case: Case) -> Decision:
         """The decision with the idle workers, added to the history."""

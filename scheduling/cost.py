@@ -1,10 +1,4 @@
-"""Prices of workers, and the cost of a placement (CETSA, section 3.1, Eqs. 6-16).
-
-Eq. 6 as printed counts types twice; here RC is the sum over the workers in use of the price times
-the longest time. Eq. 10 counts each stream once; Eq. 12 tests for different hosts.
-"""
-
-from __future__ import annotations
+"""Prices of workers, and the cost of a placement (CETSA, section 3.1, Eqs. 6-16)."""
 
 import math
 import re

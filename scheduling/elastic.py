@@ -14,8 +14,6 @@ request in vain is repeated after a wait that doubles, from ten to 320 times ``p
 it was lost, or when what is there changes.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -79,11 +77,7 @@ class Step:
 
 
 def useful(cores: float, tasks: int, each: int = 1) -> int:
-    """The fewest executors that do equal tasks, in turns, as fast as ``cores`` that are never idle.
-
-    >>> [useful(cores, 12) for cores in (0.4, 3.2, 4.1, 5, 6.5, 20)], useful(5, 12, each=2)
-    ([1, 4, 6, 6, 12, 12], 3)
-    """
+    """The fewest executors that do equal tasks as fast as ``cores`` that are never idle."""
     turns = max(1, int(tasks / max(cores - _ROUNDING, _ROUNDING)))
     return -(-tasks // (turns * each))
 

@@ -13,8 +13,6 @@ Each message names the value, the rule and what to do. A task without room *now*
 it is listed in ``Plan.unplaced``.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection
 

@@ -1,23 +1,11 @@
 """What arrives at a streaming query and what waits, from its progress. Pure.
 
-Progress entries are mappings, as ``json.loads(progress.json)`` gives them. By source:
-
-====================================  ==============================  =============================
-source                                arrival                         waiting
-====================================  ==============================  =============================
-reports latest offsets that count     growth of the latest offset     latest - end
-rows, with or without a limit (Kafka)
-no limit of a micro-batch             rows / time between starts of   what came while the
-                                      micro-batches that had rows     micro-batch ran
-a limit, and no such offset (files)   unknown once a micro-batch is   unknown; ``backlog=`` tells
-                                      as large as the limit           it, and with it the arrival
-====================================  ==============================  =============================
-
-``inputRowsPerSecond`` is not used: triggers without rows count as its beginning, and behind a
-limit it is the rate of the service (1,200 for 3,000 rows per second).
+By source: growth of the latest offset, and latest - end, where it reports offsets that count rows,
+as Kafka; else the rows of micro-batches over the time between their starts; and unknown, never 0,
+where a limit hides what waits (files). Progress entries are mappings, as ``json.loads`` gives of
+their JSON. ``inputRowsPerSecond`` is not used: behind a limit it is the rate of the service (1,200
+for 3,000 rows per second).
 """
-
-from __future__ import annotations
 
 import datetime
 import json
@@ -66,11 +54,7 @@ def entry(number: int, began_s: float, took_s: float, rows: float, **source: Any
 
 
 def offsets(offset: Any) -> dict[str, float] | None:
-    """The numbers of an offset (JSON, a text or parsed) by their place; None if one is no number.
-
-    >>> offsets('{"topic": {"0": 5, "1": 7}}')
-    {'/topic/0': 5.0, '/topic/1': 7.0}
-    """
+    """The numbers of an offset (a text or parsed) by their place; None if one is no number."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
@@ -146,12 +130,6 @@ class Meter:
     Rates are smoothed over a sliding window of ``window_s``. ``backlog`` returns the rows that wait
     at sources that hide it, or None. What tasks cost without a row counts as work of their rows: at
     low load ``per_core`` is small, and the need is overestimated.
-
-    >>> meter, first, second = Meter(), entry(0, 0.0, 2.0, 500), entry(1, 10.0, 2.0, 4000)
-    >>> meter.load(3, [first], busy_s=0, cores=2)
-    >>> load = meter.load(13, [first, second], busy_s=8, cores=2)
-    >>> load.arrival, load.per_core, load.busy, load.waiting
-    (400.0, 500.0, 0.4, 800.0)
     """
 
     def __init__(

@@ -1,11 +1,7 @@
 """What a controller remembers: decisions, loads and workers of tasks, and what is missing now.
 
-A change of a plan must gain more than what the measurements vary by. A partition that is missing
-for some cycles, as AQE's are, keeps its load and its worker: plans are made for the largest of the
-last numbers. One look may miss an executor: a worker with tasks is lost when it is missed twice.
+One look may miss an executor: a worker with tasks is lost when it is missed twice.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import math
@@ -140,9 +136,6 @@ def observed(plan: Plan, receipt: Receipt) -> Plan:
             placed.append(one)
         else:
             placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
-    listed = {*plan.placement, *(one.task for one in plan.unplaced)}
-    new = [name for name in receipt.landed if name not in listed] if plan.moves else []
-    placed += [Assignment(name, receipt.landed[name], "a part of another task") for name in new]
     return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
 
 

@@ -1,12 +1,8 @@
 """Cost evaluation, busyness, fitness and load of workers (LBA-CE, section 3.2, Eqs. 22-31).
 
-X cancels in Eq. 24, so it is 1. A worker that is always at 100 % never exceeds its own mean and
-would appear idle: busyness is relative to the cluster's mean, and at least ``EPSILON``. A worker
-without a figure that others have is never the best: what is estimated is at most as good as the
-best measured, and a worker whose figures are missing or ignored comes last.
+A worker without a figure that others have is never the best: what is estimated is at most as good
+as the best measured, and a worker whose figures are missing or ignored comes last.
 """
-
-from __future__ import annotations
 
 import math
 import statistics
@@ -26,12 +22,6 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     A worker that processed nothing gets the mean of its tier, else what the known workers pay per $
     of price a core, but no less than the least measured. One whose figures are missing or ignored
     has an infinite CE. Empty without history.
-
-    >>> from scheduling.model import Resources, Worker
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
-    >>> tuples, cost = {"a": 50, "c": 50}, {"a": 2.0, "c": float("nan")}
-    >>> cost_evaluation(Snapshot(0.0, workers, tuples=tuples, cost=cost))
-    {'a': 0.04, 'b': 0.04, 'c': inf}
     """
     known, workers = _measured(snapshot), snapshot.by_id
     if not known:

@@ -10,25 +10,22 @@ are executor seconds. Over the horizon H in seconds::
     movement      = sum over moved tasks of R_i * (fixed seconds + bytes to load / B_i)
 
 The load of a worker is the cores that its tasks keep busy over the cores that others leave free. P
-is R where idle workers are released, else the price of all workers: an idle worker that stays is no
-rent, it is imbalance. Mean and S, the standard deviation (Eq. 31 of LBA-CE, by cores), are over the
-same workers; without S a new eighth executor gets none of 42 equal tasks on seven, as two keep six
-each. R_i and B_i are the price and the bandwidth of the receiving worker, which waits for the
-bytes. The weights are those of a policy. Fewer unplaced tasks are better than any price.
+is R where idle workers are released, else the price of all workers. Mean and S, the standard
+deviation, are over the same workers; without S a new eighth executor gets none of 42 equal tasks
+on seven, as two keep six each. R_i and B_i are price and bandwidth of the receiving worker, which
+waits for the bytes. The weights are a policy's. Fewer unplaced tasks are better than any price.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.model import JobGraph, Move, Plan, Snapshot
+from scheduling.model import JobGraph, Move, Snapshot
 from scheduling.model.checks import Checked, Positive, grouped
 
 Numbers = NDArray[np.float64]
@@ -91,15 +88,6 @@ class Objective(Checked):
 
     Raises:
         ArgumentError: a number is out of its range.
-
-    Example:
-        >>> from scheduling.model import Resources, Task, Worker
-        >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.01) for name in "ab")
-        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(4)))
-        >>> at = {"t0": "a", "t1": "a", "t2": "a", "t3": "b"}
-        >>> cost = Objective().cost(at, graph, Snapshot(0.0, workers), {"t3": "a"})
-        >>> cost.rent, round(cost.imbalance, 9), cost.movement
-        (12.0, 6.6, 0.01)
     """
 
     horizon_s: Positive = 600.0
@@ -109,35 +97,11 @@ class Objective(Checked):
     price_per_byte: float = 0.0
     move_s: float = 1.0
 
-    def weighted(self, weights: Sequence[float]) -> Objective:
+    def weighted(self, weights: Sequence[float]) -> Self:
         """This objective with its three weights multiplied with a policy's ``weights``."""
         names = "rent", "imbalance", "communication"
         own = {n: getattr(self, n) * weight for n, weight in zip(names, weights, strict=True)}
         return dataclasses.replace(self, **own)
-
-    def cost(
-        self,
-        placement: Plan | Mapping[str, str],
-        graph: JobGraph,
-        snapshot: Snapshot,
-        present: Mapping[str, str] | None = None,
-        *,
-        release: bool = False,
-        loads: Mapping[str, float] | None = None,
-    ) -> PlacementCost:
-        """The cost of a placement. O(tasks + streams + workers).
-
-        Args:
-            placement: a plan, or the worker of each placed task.
-            graph: the tasks and streams.
-            snapshot: the workers, and the usage of the tasks.
-            present: the present worker of each task, from which moves are counted. A task that is
-                missing here pays for what it loads, without ``move_s``. None (default): no moves.
-            release: whether idle workers are released; default False.
-            loads: the CPU cores that each task uses. None (default): as measured, or demanded.
-        """
-        at = placement.placement if isinstance(placement, Plan) else placement
-        return Pricing(self, graph, snapshot, present, release, loads).cost(at)
 
     def waiting(
         self, highest: Number, squares: Number, load: float, cores: Number, paid: Number
@@ -158,8 +122,16 @@ class Objective(Checked):
 class Pricing:
     """The tasks and workers of one decision as arrays, and what placements of them cost.
 
-    Arguments are those of :meth:`Objective.cost`; ``byte_costs``: what a byte per second from each
-    worker (row) to each (column) costs over the horizon, if not what the objective says.
+    Args:
+        objective: how costs are weighted.
+        graph: the tasks and streams.
+        snapshot: the workers, and the usage of the tasks.
+        present: the present worker of each task, from which moves are counted. A task that is
+            missing here pays for what it loads, without ``move_s``. None (default): no moves.
+        release: whether idle workers are released; default False.
+        loads: the CPU cores that each task uses. None (default): as measured, or demanded.
+        byte_costs: what a byte per second from each worker (row) to each (column) costs over the
+            horizon. None (default): what the objective says.
     """
 
     def __init__(
@@ -234,7 +206,10 @@ class Pricing:
         return math.fsum(self.price[[*{self.position[name] for name in placement.values()}]])
 
     def cost(self, placement: Mapping[str, str], parts: Sequence[Move] = ()) -> PlacementCost:
-        """What a placement costs; ``parts`` of tasks that move are tasks of their own."""
+        """The cost of a placement; ``parts`` of tasks that move are tasks of their own.
+
+        O(tasks + streams + workers).
+        """
         objective, at = self.objective, self.indices(placement)
         t, (count, used) = np.flatnonzero(at >= 0), self.sums(at)
         i = at[t]

@@ -4,39 +4,27 @@ They are the policy's answer; the same with as few moves as it allows; the prese
 the rebalancer's moves; and, if asked for, what the local search makes of the present one.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from scheduling.history import LoadEstimate, percent
-from scheduling.local_search import improve
+from scheduling.improve import improve
 from scheduling.model import Assignment, JobGraph, Move, Plan, Resources, Snapshot, Unplaced
 from scheduling.model.checks import grouped, unchecked
 from scheduling.model.cluster import Reserved
 from scheduling.objective import Indices, Numbers, Objective, PlacementCost, Pricing
 from scheduling.protocols import Policy, Rebalancer
-from scheduling.room import room_of
-from scheduling.splits import makeable, split_names
+from scheduling.room import have_room, room_of
+from scheduling.splits import split_names, spreadable
 
 _LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
 _SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
 _LATER = 1e9  # cores: more than any load
 _DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Who is asked for placements, by what objective they are judged, and where they land."""
-
-    policy: Policy
-    rebalancer: Rebalancer | None
-    objective: Objective
-    search: bool
-    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]] | None  # None: as requested
 
 
 @dataclass(frozen=True)
@@ -65,7 +53,11 @@ class Proposal:
 class Case:
     """What is known when a plan is made, and the placements that are proposed then."""
 
-    asked: Asked
+    policy: Policy
+    rebalancer: Rebalancer | None
+    objective: Objective
+    search: bool
+    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]] | None  # None: as requested
     now: float  # on the controller's clock
     graph: JobGraph  # of an operator whose tasks come and go the most of late
     current: JobGraph  # the tasks that there are at the moment
@@ -78,7 +70,7 @@ class Case:
     least: tuple[float, str]  # what a change must save, as a share, and why so much
 
     def __post_init__(self) -> None:
-        graph, objective = self.graph, self.asked.objective
+        graph, objective = self.graph, self.objective
         self.loads, self.noise = self.estimate.loads(graph), self.estimate.noise(self.present)
         self.pricing = Pricing(
             objective, graph, self.snapshot, self.present, self.release, self.loads
@@ -92,11 +84,11 @@ class Case:
         if self.estimate.measured:
             most = max((one.usable.cpu_cores for one in self.snapshot.workers), default=0.0)
             self.as_measured = graph.with_cores({t: min(x, most) for t, x in self.loads.items()})
-        self._answers = f"{self.asked.policy.name}'s answer"
+        self._answers = f"{self.policy.name}'s answer"
 
     def answer(self) -> Plan:
         """The policy's plan for all tasks; :class:`InfeasibleError` if one fits no worker."""
-        return self.asked.policy.plan(self.as_measured, self.snapshot, self.previous)
+        return self.policy.plan(self.as_measured, self.snapshot, self.previous)
 
     def literal(self) -> Proposal:
         """The policy's answer as it is, after the rebalancer's moves from it."""
@@ -113,7 +105,7 @@ class Case:
             taken[worker] = Reserved(old.slots + 1, old.resources + tasks[name].demand)
         if rest := tuple(task for name, task in tasks.items() if name not in at):
             left = dataclasses.replace(self.snapshot, reserved=taken)
-            beside = self.asked.policy.plan(JobGraph(rest), left, self.previous).placement
+            beside = self.policy.plan(JobGraph(rest), left, self.previous).placement
             at = self._allowed({**at, **beside})
         if len(at) < len(tasks):
             at = max(at, self._with_fewer_moves(self.answer().placement), key=len)
@@ -125,7 +117,7 @@ class Case:
         found = {self._answers: allowed}
         if self.present and allowed != self.present:
             found[f"{self._answers} with fewer moves"] = self._with_fewer_moves(allowed)
-        if self.asked.search and self.present:
+        if self.search and self.present:
             tolerance = _LEVEL * self.noise
             found["the search"] = improve(
                 self.present, self.pricing, forbidden=self.failed, tolerance=tolerance
@@ -135,27 +127,31 @@ class Case:
         return [*priced, made] if made else priced
 
     def moved(
-        self, moves: Sequence[Move], answer: Plan, can: Collection[str] = ()
+        self, moves: Sequence[Move], answer: Plan, of: Literal["whole", "spread", "all"] = "whole"
     ) -> Proposal | None:
-        """The present placement after the rebalancer's moves; with parts of tasks, if ``can``."""
+        """The present placement after the rebalancer's moves; None where there are none.
+
+        ``of``: of whole tasks; of parts that can be spread, too; or of all parts.
+        """
         tried = [one for one in moves if (one.task, one.target) not in self.failed]
         whole = self._fitting([one for one in tried if one.part >= 1])
         at = {**self.present, **{one.task: one.target for one in whole}}
-        parts = makeable(tried, at, self.graph, can)
-        if not (parts if can else whole) or self.asked.rebalancer is None:
+        parts = [one for one in tried if one.part < 1 and of != "whole"]
+        parts = spreadable(parts, at, self.graph) if of == "spread" else parts
+        if not (whole if of == "whole" else parts) or self.rebalancer is None:
             return None
-        return self._priced(f"{self.asked.rebalancer.name}'s moves", at, answer, *whole, *parts)
+        return self._priced(f"{self.rebalancer.name}'s moves", at, answer, *whole, *parts)
 
     def moves(self, placement: Mapping[str, str]) -> Sequence[Move]:
         """The rebalancer's moves from a placement."""
-        if self.asked.rebalancer is None or not placement:
+        if self.rebalancer is None or not placement:
             return ()
         usage, loads, used = self.snapshot.usage, self.loads, dict[str, Resources]()
         for name, task in self.graph.by_id.items():
             known = usage.get(name, task.demand).__dict__ | {"cpu_cores": loads[name]}
             used[name] = unchecked(Resources, **known)
         seen = self.snapshot.__dict__ | {"placement": placement, "usage": used}
-        return self.asked.rebalancer.rebalance(self.graph, unchecked(Snapshot, **seen))
+        return self.rebalancer.rebalance(self.graph, unchecked(Snapshot, **seen))
 
     def plan(self, one: Proposal) -> Plan:
         """The plan that requests a proposal, for the tasks that there are at the moment."""
@@ -178,7 +174,7 @@ class Case:
             tuple(placed),
             tuple(Unplaced(task, whys.get(task, "no worker has room for it")) for task in left),
             self.pricing.rent_per_s(one.placement),
-            policy=self.asked.policy.name,
+            policy=self.policy.name,
             moves=tuple(move for move in one.moves if move.task in self.current.by_id),
             fallback=answer.fallback,
         )
@@ -186,7 +182,7 @@ class Case:
     def _priced(
         self, by: str, at: Mapping[str, str], answer: Plan | None = None, *moves: Move
     ) -> Proposal:
-        at = self.asked.lands(at, self.snapshot) if self.asked.lands else at
+        at = self.lands(at, self.snapshot) if self.lands else at
         cost = self.pricing.cost(at, [one for one in moves if one.part < 1])
         return Proposal(by, at, cost, answer, moves)
 
@@ -257,7 +253,7 @@ class Case:
             need = needs[pricing.number[task]]
             rank = load - _LATER * (count <= 0)
             rank[list(failed.get(task, ()))] -= 2 * _LATER
-            rank[(free < need).any(axis=1)] = -np.inf
+            rank[~have_room(free, need)] = -np.inf
             i = int(rank.argmax())
             if rank[i] > -np.inf:
                 found[task] = names[i]

@@ -1,7 +1,5 @@
 """The replaceable parts of a scheduler, as protocols."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -62,10 +60,9 @@ class Actuator(Protocol):
     def capabilities(self) -> frozenset[str]:
         """The supported ones of the following.
 
-        ``"place"``: plans; ``"move"``: moves of running tasks; ``"split"``: a part of a task may
-        become a task of its own; ``"spread"``: a part of a task may go to other tasks of its
-        operator; ``"resize"``: other numbers of tasks; ``"tiers"``: kinds of worker;
-        ``"executors"``: idle workers are released, so they cost nothing.
+        ``"place"``: plans; ``"move"``: moves of running tasks; ``"spread"``: a part of a task may
+        go to other tasks of its operator; ``"executors"``: idle workers are released, so they cost
+        nothing.
         """
 
     def apply(self, plan: Plan) -> Receipt:

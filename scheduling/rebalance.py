@@ -1,16 +1,8 @@
 """St-Stream: balances skewed load, first inside hosts, then between them.
 
-Source: St-Stream, section 4, Eqs. 1-13, Algorithms 1 and 2. As read here:
-
-- Eq. 1 adds GHz to GB; the size of a worker is its CPU and memory, each as a share of the mean
-  worker's, weighted as in Eq. 7. Eq. 6 cannot be computed; S (Eq. 31 of LBA-CE) is the balance.
-- Eqs. 8 and 9: ``L_max = (1 + theta) L_avg`` and ``L_min = (1 - theta) L_avg``, anew every clock.
-- Eqs. 10-13: what moves of a split task is the excess over L_max; headroom is L_max - S_i; the
-  routing table is taken in descending order.
-- Algorithm 2: Nl is the low list, and its line 12 moves from the normal to the low node.
+Source: St-Stream, section 4, Eqs. 1-13, Algorithms 1 and 2; docs/from-the-papers.md says how they
+are read where they are printed wrong.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Collection
@@ -85,8 +77,9 @@ class StStream(Checked):
         a worker with a free slot, or with a task of the same operator where it can be split.
         """
         book = _Book(self, graph, snapshot)
-        groups = [*grouped((one.host, one.id) for one in snapshot.workers).values()]
-        for group in (*groups, tuple(snapshot.by_id)) if groups[1:] else groups:
+        hosts = grouped((one.host, one.id) for one in snapshot.workers).values()
+        several = [one for one in hosts if 1 < len(one) < len(snapshot.workers)]
+        for group in (*several, tuple(snapshot.by_id)):
             book.level(group)
         return book.moves
 
@@ -123,12 +116,16 @@ class _Book:
         for giver in sorted(group, key=self.load, reverse=True):
             # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
             for taker in sorted(group, key=self.load) if self.load(giver) > aim.high else ():
+                if self.load(giver) - max(aim.high, self.load(taker)) <= _LEAST:
+                    break
                 while self.move(giver, taker, self.load(giver) - aim.high, aim):
                     pass
         for taker in sorted(group, key=self.load):
             # Algorithm 2: those below L_min, the lowest with the highest.
             low = self.load(taker) < aim.low - _LEAST
             for giver in sorted(group, key=self.load, reverse=True) if low else ():
+                if not low or self.load(giver) - aim.mean <= _LEAST:
+                    break
                 while low and self.move(giver, taker, self.load(giver) - aim.mean, aim):
                     low = self.load(taker) < aim.low - _LEAST
 

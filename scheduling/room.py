@@ -1,7 +1,5 @@
 """The room that workers have left while tasks are placed, and the plan that comes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -23,6 +21,13 @@ def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
     room = np.array(rows, float).reshape(-1, 4)
     room[:, 1:] = room[:, 1:] * (1 + _SLACK) + _SLACK
     return room
+
+
+def have_room(free: NDArray[np.float64], need: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which workers (rows of what is ``free``) have room for a task; ``all(axis=1)`` is slower."""
+    slots, cores, memory, disk = (free >= need).T
+    found: NDArray[np.bool_] = slots & cores & memory & disk
+    return found
 
 
 class Room:
@@ -84,7 +89,7 @@ class Room:
         """List a task as having no room now, for a reason of the policy's own."""
         self._reasons[task.id] = reason
 
-    def plan(self, policy: str) -> Plan:
+    def plan(self, policy: str, fallback: str = "") -> Plan:
         """The plan; what was not placed is unplaced; the score is the rent in $/s."""
         at, why = {task: self.workers[i].id for task, i in self.at.items()}, self._reasons
         left = [task for task in self._graph.tasks if task.id not in at]
@@ -93,6 +98,7 @@ class Room:
             tuple(Unplaced(task.id, why.get(task.id) or self._why(task)) for task in left),
             rent_per_s(at, self._snapshot),
             policy=policy,
+            fallback=fallback,
         )
 
     def _why(self, task: Task) -> str:

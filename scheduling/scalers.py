@@ -3,8 +3,6 @@
 When an answer is acted on is decided by :class:`scheduling.elastic.Elastic`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar, Protocol, runtime_checkable

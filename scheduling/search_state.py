@@ -1,14 +1,12 @@
 """A placement while a search changes it: what it costs, kept as it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from scheduling.objective import LEAST_CORES, Indices, Pricing
-from scheduling.room import room_of
+from scheduling.room import have_room, room_of
 
 BETTER = 1e-9  # less is no gain, as a share
 CPU = 1  # the column of what may be exceeded; 0, 2 and 3 are slots, memory and disk
@@ -37,6 +35,7 @@ class SearchState(Pricing):
         self.limit = np.maximum(self.free[:, CPU], LEAST_CORES)
         self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
         self.load, self.placed = np.zeros(self.workers), 0.0
+        self.price_of, self.rent_s = self.price.tolist(), 0.0  # $/s of the workers in use
         self.at = np.full(self.tasks, -1)
         self.may = np.ones((self.tasks + 1, self.workers), bool)
         for name, worker in forbidden:
@@ -84,12 +83,13 @@ class SearchState(Pricing):
                 self.count[i] = count
                 if count == (sign > 0):  # its first task has come, or its last one is gone
                     self.entry[i] = self.later[i] if count else self.first[i]
+                    self.rent_s += sign * self.price_of[i]
                     self.margins = None
                 used = float(self.used[i]) + sign * cpu if count else 0.0
                 self.used[i], self.load[i] = used, used / self.speed[i]
                 self.placed += sign * cpu
                 self.own_sum += sign * float(own[i])
-                self.free[i] -= sign * self.need[t]
+                (np.subtract if sign > 0 else np.add)(self.free[i], self.need[t], self.free[i])
         if len(others):
             self.own[others] += size @ (self.byte[to] - self.byte[was])
         return was
@@ -129,7 +129,7 @@ class SearchState(Pricing):
     def total(self) -> float:
         """The cost of the placement."""
         left_out = self.tasks - int(self.count.sum())
-        per_s = self.objective.rent * float(self.price @ (self.count > 0))
+        per_s = self.objective.rent * self.rent_s
         per_s += self.uneven() if self.objective.imbalance else 0.0
         return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
 
@@ -138,7 +138,7 @@ class SearchState(Pricing):
 
         On worker ``stays`` it has room in any case, and remains there if it costs no more.
         """
-        fits = (self.free >= self.need[t]).all(axis=1) & self.may[t]
+        fits = have_room(self.free, self.need[t]) & self.may[t]
         if stays >= 0:
             fits[stays] = True
         cost = self.entry + self.own[t]

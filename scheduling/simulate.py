@@ -3,8 +3,6 @@
 It predicts live micro-batches within 7 % (median of 112; only the overhead is fitted).
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import random

@@ -1,16 +1,10 @@
-"""Moves of parts of tasks: which of them can be made, and what they change.
+"""Moves of parts of tasks, whose rows go to other tasks of the same operator on the target."""
 
-A part of a task becomes a task of its own (capability ``"split"``), or its rows go to other tasks
-of the same operator on the target (``"spread"``), as a rule for hot keys does it.
-"""
-
-from __future__ import annotations
-
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduling.history import LoadEstimate
-from scheduling.model import JobGraph, Move, Plan, Receipt
+from scheduling.model import JobGraph, Move, Plan
 
 
 def _operators(graph: JobGraph) -> dict[str, str]:
@@ -23,25 +17,19 @@ def _receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str,
     return [name for name in there if name != move.task and operators.get(name, "") == own]
 
 
-def makeable(
-    moves: Sequence[Move], placement: Mapping[str, str], graph: JobGraph, can: Collection[str]
-) -> list[Move]:
-    """The moves of parts of tasks that an actuator with these capabilities can make."""
-    parts, operators = [one for one in moves if one.part < 1], _operators(graph)
-    if "split" in can:
-        return parts
-    return [one for one in parts if "spread" in can and _receivers(one, placement, operators)]
+def spreadable(moves: Sequence[Move], placement: Mapping[str, str], graph: JobGraph) -> list[Move]:
+    """The moves whose target has tasks that can take a part."""
+    operators = _operators(graph)
+    return [one for one in moves if _receivers(one, placement, operators)]
 
 
-def take_parts(
-    plan: Plan, receipt: Receipt, graph: JobGraph, estimate: LoadEstimate
-) -> dict[str, int]:
-    """Move the estimated load of split tasks; the number of tasks added to each operator."""
-    parts, operators = [move for move in plan.moves if move.part < 1], _operators(graph)
-    for move in parts:
-        estimate.split(move.task, move.part, _receivers(move, plan.placement, operators))
-    added = len(set(receipt.landed) - set(operators))
-    return Counter(operators[move.task] for move in parts[:added])
+def take_parts(plan: Plan, graph: JobGraph, estimate: LoadEstimate) -> None:
+    """Move the estimated load of split tasks."""
+    operators = _operators(graph)
+    for move in plan.moves:
+        if move.part < 1:
+            to = _receivers(move, plan.placement, operators)
+            estimate.split(move.task, move.part, to)
 
 
 def indices(

@@ -41,7 +41,7 @@ def checks(folder: Path) -> None:
             if release:
                 assert context._jsc.sc().killExecutor(at[0].id)
             assert pinned.df.count() == 60
-        landed = tasks_of(status, pinned, tag)
+        landed = tasks_of(status, pinned.rdd, len(pinned.requested), tag)
         context.removeJobTag(tag)
         wanted = [at[1 if release else i % 3 // 2].id for i in range(6)]
         assert [task.executor for task in landed] == wanted, landed

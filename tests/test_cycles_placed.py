@@ -703,7 +703,7 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Executor]) -> 
     found = Loop(
         spark, Placement(policy=RoundRobin(), backlog=lambda: 5.0, **AT_ONCE), partitions=2
     )
-    assert found.capabilities() == {"place", "move", "resize"}
+    assert found.capabilities() == {"place", "move"}
     assert "scaling: none" in found.explain()
     assert (found.partitions, found.controller.plan, found.monitor.seen, found.last) == (
         2,

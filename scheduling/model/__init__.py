@@ -1,9 +1,7 @@
 """The data model: tasks, workers, snapshots, plans.
 
-A task is one join partition, a key range of one operator; a worker is a Spark executor, or a cloud
-host in the simulator. All classes are frozen; units are in the names; a *share* is in [0, 1]. A
-constructor raises ``ArgumentError`` for a name that is empty, a value of another kind, and a number
-that is none, infinite or out of its range.
+A task is one join partition; a worker is a Spark executor, or a cloud host in the simulator. All
+classes are frozen; units are in the names; a *share* is in [0, 1].
 """
 
 from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker

@@ -4,8 +4,6 @@ What JSON and YAML bring by mistake (None, texts, booleans, NaN, infinity) is re
 scalars are numbers. A rule gets a name, a value, and whose it is.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing

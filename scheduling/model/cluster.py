@@ -1,11 +1,9 @@
 """Workers, their resources, and what is observed of them at a moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from scheduling.errors import ArgumentError
 from scheduling.model import checks
@@ -32,21 +30,21 @@ class Resources(Checked):
     def __iter__(self) -> Iterator[float]:
         yield from (self.cpu_cores, self.memory_mb, self.disk_mb)
 
-    def __add__(self, other: Resources) -> Resources:
-        return Resources(*(a + b for a, b in zip(self, other, strict=True)))
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(a + b for a, b in zip(self, other, strict=True)))
 
-    def __mul__(self, factor: float) -> Resources:
-        return Resources(*(one * factor for one in self))
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(*(one * factor for one in self))
 
     def __str__(self) -> str:
         disk = f" and {self.disk_mb:g} MB of disk" if self.disk_mb else ""
         return f"{self.cpu_cores:g} cores, {self.memory_mb:g} MB{disk}"
 
-    def less(self, taken: Resources) -> Resources:
+    def less(self, taken: Self) -> Self:
         """What is left of these, at least 0 of each."""
-        return Resources(*(max(a - b, 0.0) for a, b in zip(self, taken, strict=True)))
+        return type(self)(*(max(a - b, 0.0) for a, b in zip(self, taken, strict=True)))
 
-    def within(self, limit: Resources) -> bool:
+    def within(self, limit: Self) -> bool:
         """Whether each of the three is at most the limit's, up to rounding (Eqs. 1-4, 18-19)."""
         pairs = zip(self, limit, strict=True)
         return all(one <= most * (1 + _ROUNDING) + _ROUNDING for one, most in pairs)

@@ -1,11 +1,9 @@
 """Tasks and the streams between them; plans that place them, and what was observed of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,14 +89,14 @@ class JobGraph(Checked):
                 stream = f"an edge leads from {edge.source!r} to {edge.target!r}, but"
                 raise ArgumentError(f"{stream} there is no task {missing[0]!r}; name tasks of it")
 
-    def with_cores(self, cores: Mapping[str, float]) -> JobGraph:
+    def with_cores(self, cores: Mapping[str, float]) -> Self:
         """The same graph, each task with the CPU in ``cores``; nothing is checked again."""
         tasks = []
         for one in self.tasks:
             demand = one.demand.__dict__ | {"cpu_cores": float(cores[one.id])}
             changed = {"demand": checks.unchecked(Resources, **demand)}
             tasks.append(checks.unchecked(Task, **one.__dict__ | changed))
-        return checks.unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
+        return checks.unchecked(type(self), tasks=tuple(tasks), edges=self.edges)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:

@@ -1,23 +1,24 @@
-"""The policies by name; the docstring of each module states its assumptions and source."""
-
-from __future__ import annotations
+"""The policies: a file each, whose docstring states its assumptions and source; and their names."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError, did_you_mean
-from scheduling.policies.cheapest import Exact, LocalSearch
-from scheduling.policies.cost_efficient import CETSA, LBACE
-from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
-from scheduling.policies.nearest import DataLocality, ResourceAware
+from scheduling.policies.baselines import FirstFit, Random, RoundRobin, Spread
+from scheduling.policies.cetsa import CETSA
+from scheduling.policies.data_locality import DataLocality
+from scheduling.policies.exact import Exact
+from scheduling.policies.gs_bfd import GSBFD
+from scheduling.policies.lba_ce import LBACE
+from scheduling.policies.local_search import LocalSearch
+from scheduling.policies.resource_aware import ResourceAware
 from scheduling.protocols import Policy
 
 __all__ = ["CETSA", "GSBFD", "LBACE", "POLICIES", "DataLocality", "Exact", "FirstFit"]
 __all__ += ["LocalSearch", "Random", "ResourceAware", "RoundRobin", "Spread", "policy"]
 
 _KINDS = CETSA, DataLocality, Exact, FirstFit, GSBFD, LBACE, LocalSearch, Random, ResourceAware
-
 POLICIES: dict[str, Callable[..., Policy]] = {
     **{kind.name: kind for kind in _KINDS},
     "round-robin": RoundRobin,

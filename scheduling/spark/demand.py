@@ -2,11 +2,8 @@
 
 The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
 data: what the probe reads of its executor, over the useful time of all its tasks; without a probe
-1, an upper bound. All is kept by number of partitions: with another one each has other rows.
-Loads are smoothed by the controller's estimate alone.
+1, an upper bound. With another number of partitions each has other rows.
 """
-
-from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@ It works where Spark's cluster manager takes requests: standalone (tried), YARN 
 Requests above ``spark.cores.max`` are ignored silently, so only what is observed counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import SparkSession

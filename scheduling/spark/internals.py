@@ -1,12 +1,9 @@
 """Everything private of Spark that live placement touches; no other module does.
 
 Verified on Spark 4.1, 4.2 and 4.3 (classic sessions). A member that is missing raises
-:class:`scheduling.errors.ActuatorError` where nothing can be done without it; callers leave the job
-to Spark then, with one warning. What needs a call for every partition is Java that the driver
-compiles by Spark's own Janino, which knows no generics: nothing is shipped.
+:class:`scheduling.errors.ActuatorError` where nothing can be done without it. What needs a call for
+every partition is Java that the driver compiles by Spark's own Janino, which knows no generics.
 """
-
-from __future__ import annotations
 
 import contextlib
 import json

@@ -8,8 +8,6 @@
 Failures of the loop are logged, each cause once, and Spark places the job.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 import uuid
@@ -61,7 +59,7 @@ class CycleContext:
             of moves from the next cycle on; None (default) for nothing.
     """
 
-    loop: Loop
+    loop: "Loop"
     decision: Decision | None
     splits: Mapping[int, Mapping[int, float]]
     count: int = 0
@@ -195,8 +193,8 @@ class Loop:
     def capabilities(self) -> frozenset[str]:
         """What can be done in this session; see :class:`scheduling.Actuator`."""
         if self._options.dry_run:
-            return frozenset({"place", "move", "resize", "tiers"})
-        job = {"resize": True, "spread": self._splits, "executors": self._sizes.releases}
+            return frozenset({"place", "move"})
+        job = {"spread": self._splits, "executors": self._sizes.releases}
         if self._options.policy is not None:  # moves are made between cycles
             pinned = () if self._alone else ("place", "move")
             job |= dict.fromkeys(self._tiers.capabilities() if self._tiers else pinned, True)
@@ -255,7 +253,8 @@ class Loop:
             if self._tiers is not None:
                 self._seen = self._tiers.view(seen, self._named(self._there))
             wanted = self._sizes.wanted(now, self._decided, [*there.values()])
-            decision = self.controller.step() if wanted == self._decided else self._adopt(wanted)
+            same, adopt = wanted == self._decided, self.controller.adopt
+            decision = self.controller.step() if same else adopt({self._operator: wanted})
             if self.controller.plan is not None and self._options.policy is not None:
                 self._sizes.settle(seen, self.controller.plan)
         except Exception as error:
@@ -276,9 +275,6 @@ class Loop:
     def _ignored(self) -> dict[str, str]:
         return {**self._seen.ignored, **self.monitor.ignored}
 
-    def _adopt(self, count: int) -> Decision:
-        return self.controller.adopt({self._operator: count}, self._seen)
-
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         options, scaled = self._options, self._sizes.scaled
         try:
@@ -291,7 +287,7 @@ class Loop:
             if options.policy is not None:
                 self._preferred = internals.preferred_hosts(self._spark, rdd)
             if cycle.count != self._decided and not (options.dry_run and scaled):
-                cycle.decision = self._adopt(cycle.count)
+                cycle.decision = self.controller.adopt({self._operator: cycle.count})
                 self.monitor.expected = cycle.count
             if self._tiers is not None and not options.dry_run:
                 df = self._tiers.prepare(df)
@@ -336,7 +332,7 @@ class Loop:
             wanted = [tier or (one.name if one else "") for one in pinned.requested]
             requested = {name: at for name, at in zip(names, wanted, strict=True) if at}
             try:
-                self._tasks = tasks_of(self._status, pinned, tag)
+                self._tasks = tasks_of(self._status, pinned.rdd, len(names), tag)
                 # A task that a copy overtook ran as requested.
                 ran = {names[one.index]: one.requested_at or one.executor for one in self._tasks}
                 landed = {task: f"executor {one}" for task, one in ran.items()}

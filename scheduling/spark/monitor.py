@@ -1,11 +1,8 @@
 """Observes a live Spark cluster: its executors as workers, their metrics, and where tasks ran.
 
-Utilisation comes from the probe, without it from the time that Spark's tasks took; rows, cost and
-demand from the cycles that were recorded. A metric that cannot be, or that stands still while
-others move, is not believed: the last value is kept for three looks, then the worker has none.
+A metric that cannot be, or that stands still while others move, is not believed: the last value is
+kept for three looks, then the worker has none.
 """
-
-from __future__ import annotations
 
 import math
 from collections import defaultdict, deque

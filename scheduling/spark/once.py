@@ -1,7 +1,5 @@
 """What is said once and not in every cycle."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 

@@ -1,12 +1,9 @@
 """Pin the partitions of a DataFrame to executors.
 
-The partitions of a ``CoalescedRDD`` store their preferred locations, so one with as many partitions
-as its parent can have any. Spark waits ``spark.locality.wait`` for the executor to be free, also
-for one that is gone (seen on 4.3: 150 s and more), then runs the task elsewhere. So :func:`waiting`
-sets the wait of the pinned stage only, and frees the tasks of lost executors.
+The partitions of a ``CoalescedRDD`` store their preferred locations. Spark waits
+``spark.locality.wait`` for the executor to be free, also for one that is gone (seen on 4.3: 150 s
+and more). So :func:`waiting` sets the wait of the pinned stage only, and frees such tasks.
 """
-
-from __future__ import annotations
 
 import contextlib
 import threading

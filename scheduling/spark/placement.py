@@ -1,7 +1,5 @@
 """The options of live placement, and what came of a cycle."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,12 +151,7 @@ class PlacementResult:
 
     @property
     def summary(self) -> str:
-        """One line: what was decided, how much of it happened, what is left over.
-
-        >>> PlacementResult(None, 4, {"join-0": "a"}, {"join-0": "a"}, {"a": 1}, {
-        ...     "join-1": "all 1 slots are taken"}).summary
-        '4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision'
-        """
+        """One line: what was decided, how much of it happened, what is left over."""
         decided = f"{self.decision.action}: {self.reason}" if self.decision else "no decision"
         told = f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
         told += f"{len(self.unplaced)} without room, "

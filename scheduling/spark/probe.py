@@ -4,8 +4,6 @@ A Python worker is a child of its executor's JVM: it walks up to that, and adds 
 Spark's own figures know the JVM's share only, and only while tasks run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -1,18 +1,15 @@
 """How many executors a streaming query has, and how many partitions and executors a loop has.
 
-A scaler chooses the executors within their bounds. In a loop there are as many partitions as cores
-that are observed; without bounds the scaler chooses partitions. With bounds alone, executors that a
-plan leaves idle are released, and one more is requested for tasks without room.
+In a loop there are as many partitions as cores that are observed; without bounds of executors the
+scaler chooses partitions.
 """
-
-from __future__ import annotations
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -259,7 +256,7 @@ class Scaling(_Follower):
             self._elastic.tasks = widest or self._elastic.tasks
         return self._follow(now, cores, busy_s, self.query, None, load)
 
-    def start(self) -> Scaling:
+    def start(self) -> Self:
         """Itself; a thread steps every ``every_s`` until :meth:`stop` or the end of the query."""
         if self._thread is None or not self._thread.is_alive():
             self._over.clear()

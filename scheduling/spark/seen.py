@@ -3,18 +3,14 @@
 A metric that cannot be (missing, negative, NaN, infinite, no number) is NaN in a record.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from scheduling.spark.internals import StatusStore
-    from scheduling.spark.pins import Pinned
+from scheduling.spark.internals import StatusStore
 
 _METRICS = ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes")
 _PATIENCE_S = 1.0  # Spark's metrics of a task arrive shortly after its result
@@ -55,11 +51,7 @@ class Executor:
 
     @property
     def location(self) -> str:
-        """The preferred location in Spark's format, which Spark splits at the first underscores.
-
-        >>> Executor("node_7.rack_2", "12").location
-        'executor_node-7.rack-2_12'
-        """
+        """The preferred location in Spark's format, which Spark splits at the first underscores."""
         return f"executor_{self.host.replace('_', '-')}_{self.id}"
 
 
@@ -113,13 +105,13 @@ class TaskSeen:
         return next((f"{name}={one!r}" for name, one in found if not sound(one) >= 0), "")
 
 
-def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
-    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition."""
-    count, until = len(pinned.requested), time.monotonic() + _PATIENCE_S
+def tasks_of(status: StatusStore, rdd: int, count: int, tag: str) -> tuple[TaskSeen, ...]:
+    """The last success of each of the ``count`` partitions of an RDD, in jobs with a tag."""
+    until = time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
         attempts, ended = status.attempts(tag)
-        attempts = [one for one in attempts if pinned.rdd in one["rddIds"]]
+        attempts = [one for one in attempts if rdd in one["rddIds"]]
         attempts.sort(key=lambda one: one["attemptId"])  # of a stage; a later one counts
         for attempt in attempts:
             tasks = finished(status.tasks(attempt["stageId"], attempt["attemptId"]))

@@ -1,11 +1,8 @@
 """Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
-Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
-devices elsewhere). Dynamic allocation starts executors for a profile, in 20 to 30 s. One stage has
-one profile, so a cycle goes to one tier. It is the lever that Spark Connect has, too.
+Dynamic allocation starts executors for a profile, in 20 to 30 s. One stage has one profile, so a
+cycle goes to one tier. It is the lever that Spark Connect has, too.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,8 +84,8 @@ class Tiers:
         """Why no tier can be chosen; None if one can."""
 
     def capabilities(self) -> frozenset[str]:
-        """``"place"`` and ``"tiers"`` if executors are started on demand."""
-        return frozenset() if self.reason else frozenset({"place", "tiers"})
+        """``"place"`` if executors are started on demand."""
+        return frozenset() if self.reason else frozenset({"place"})
 
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
         """Where a ``placement`` runs on the tiers of a ``snapshot``: all tasks on one; O(tasks).

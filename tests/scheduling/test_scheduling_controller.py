@@ -45,7 +45,7 @@ class Cluster:
         self.broken = False
         self.usage: dict[str, Resources] = {}
         self.tuples: dict[str, float] = {}
-        self.can = frozenset({"place", "move", "split", "resize", "executors"})
+        self.can = frozenset({"place", "move", "spread", "executors"})
         self.plans: list[Plan] = []
 
     def snapshot(self) -> Snapshot:
@@ -376,7 +376,7 @@ def test_parts_of_tasks_move_where_the_actuator_can_split_them() -> None:
     for cluster.now in range(1, 6):
         decision = loop.step()
     assert decision.reason.startswith("kept: nothing to gain but by splitting join-0")
-    cluster.can = frozenset({"place", "move", "split"})
+    cluster.can = frozenset({"place", "move", "spread"})
     cluster.now = 10
     decision = loop.step()
     assert decision.action == "move"
@@ -390,7 +390,7 @@ def test_parts_of_tasks_move_where_the_actuator_can_split_them() -> None:
 
 
 def test_parts_of_tasks_do_not_move_for_nothing() -> None:
-    cluster = skewed("move", "split")
+    cluster = skewed("move", "spread")
     cluster.usage = {"join-0": Resources(4, 512)}
     graph = [dataclasses.replace(one, state_bytes=1e15) for one in tasks(4, "join")]
     loop = Controller(
@@ -410,7 +410,7 @@ def test_parts_of_tasks_do_not_move_for_nothing() -> None:
 
 def test_nothing_changes_where_nothing_can_be_placed() -> None:
     cluster = skewed()
-    cluster.can = frozenset({"resize"})
+    cluster.can = frozenset()
     loop = controller(cluster, policy=RoundRobin(), cooldown_s=0)
     loop.step()
     cluster.now = 1

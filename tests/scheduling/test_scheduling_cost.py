@@ -253,3 +253,9 @@ def test_samples_that_are_no_numbers_make_no_worker_idle() -> None:
 def test_what_is_no_price_or_weight_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(errors.ArgumentError):
         CostModel(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_worker_without_tuples_costs_as_its_tier_and_one_that_is_not_believed_the_most() -> None:
+    workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
+    seen = Snapshot(0.0, workers, tuples={"a": 50, "c": 50}, cost={"a": 2.0, "c": math.nan})
+    assert cost_evaluation(seen) == {"a": 0.04, "b": 0.04, "c": math.inf}

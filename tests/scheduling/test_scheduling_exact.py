@@ -28,7 +28,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.policies.cheapest import objective
+from scheduling.policies.local_search import objective
 
 PAID = CostModel(price_per_byte=0.02)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.flow import Meter, flow, offsets
+from scheduling.flow import Meter, entry, flow, offsets
 
 Progress = dict[str, Any]
 FILES = 0.0  # a limit of another kind than rows
@@ -290,3 +290,15 @@ def test_odd_progress_is_no_error() -> None:
     assert found is not None
     assert found.arrived is None
     assert flow(before, []) is None
+
+
+def test_an_offset_is_its_numbers_by_their_place() -> None:
+    assert offsets('{"topic": {"0": 5, "1": 7}}') == {"/topic/0": 5.0, "/topic/1": 7.0}
+
+
+def test_the_load_of_two_micro_batches() -> None:
+    meter, first, second = Meter(), entry(0, 0.0, 2.0, 500), entry(1, 10.0, 2.0, 4000)
+    assert meter.load(3, [first], busy_s=0, cores=2) is None
+    load = meter.load(13, [first, second], busy_s=8, cores=2)
+    assert load is not None
+    assert (load.arrival, load.per_core, load.busy, load.waiting) == (400.0, 500.0, 0.4, 800.0)

@@ -22,7 +22,7 @@ from scheduling import (
     Task,
     Worker,
 )
-from scheduling.policies.cheapest import objective
+from scheduling.policies.local_search import objective
 
 
 def paid(seed: int) -> tuple[JobGraph, Snapshot, CostModel]:

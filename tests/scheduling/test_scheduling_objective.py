@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from scheduling import (
     Edge,
     JobGraph,
     Objective,
+    PlacementCost,
     Reserved,
     Resources,
     Snapshot,
@@ -21,10 +24,21 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.local_search import improve
+from scheduling.improve import improve
 from scheduling.objective import Pricing
 
 HOUR = Objective(horizon_s=3600.0)
+
+
+def cost_of(
+    objective: Objective,
+    at: Mapping[str, str],
+    graph: JobGraph,
+    snapshot: Snapshot,
+    present: Mapping[str, str] | None = None,
+    **options: Any,
+) -> PlacementCost:
+    return Pricing(objective, graph, snapshot, present, **options).cost(at)
 
 
 def workers(*prices: float, host: str = "") -> tuple[Worker, ...]:
@@ -46,16 +60,16 @@ def tasks(*cores: float, **known: object) -> JobGraph:
 def test_rent_is_of_the_workers_in_use_only_where_others_are_released() -> None:
     graph, snapshot = tasks(1, 1), Snapshot(0.0, workers(1.0, 3.0))
     together = {"t0": "w0", "t1": "w0"}
-    assert HOUR.cost(together, graph, snapshot, release=True).total == 3600.0
-    kept = HOUR.cost(together, graph, snapshot)  # the idle one waits
+    assert cost_of(HOUR, together, graph, snapshot, release=True).total == 3600.0
+    kept = cost_of(HOUR, together, graph, snapshot)  # the idle one waits
     assert (kept.rent, kept.imbalance) == (3600.0, pytest.approx(1.1 * 4 * 3600.0))
-    assert HOUR.cost({"t0": "w0", "t1": "w1"}, graph, snapshot).imbalance == 0.0
+    assert cost_of(HOUR, {"t0": "w0", "t1": "w1"}, graph, snapshot).imbalance == 0.0
 
 
 def test_what_is_measured_goes_before_what_is_demanded() -> None:
     usage = {"t0": Resources(3, 64)}
     snapshot = Snapshot(0.0, workers(1.0, 1.0), usage=usage)
-    cost = HOUR.cost({"t0": "w0", "t1": "w1"}, tasks(1, 1), snapshot)
+    cost = cost_of(HOUR, {"t0": "w0", "t1": "w1"}, tasks(1, 1), snapshot)
     assert cost.imbalance == pytest.approx(0.55 * cost.rent)
 
 
@@ -63,31 +77,32 @@ def test_a_move_costs_the_bytes_that_the_new_host_lacks() -> None:
     machines = (*workers(2.0), *(Worker("b", Resources(4, 4096), 8, 2.0),))
     graph = tasks(1, state_bytes=1e9, cached={"w0": 3e9, "b": 1e9})
     snapshot = Snapshot(0.0, machines)
-    moved = Objective().cost({"t0": "b"}, graph, snapshot, {"t0": "w0"})
+    moved = cost_of(Objective(), {"t0": "b"}, graph, snapshot, {"t0": "w0"})
     assert moved.movement == pytest.approx(2.0 * (1.0 + 3e9 / 125e6))
-    assert Objective().cost({"t0": "b"}, graph, snapshot, {"t0": "b"}).movement == 0.0
+    assert cost_of(Objective(), {"t0": "b"}, graph, snapshot, {"t0": "b"}).movement == 0.0
     # A task that is new loads, but does not move.
-    assert Objective().cost({"t0": "b"}, graph, snapshot, {}).movement == pytest.approx(48.0)
+    assert cost_of(Objective(), {"t0": "b"}, graph, snapshot, {}).movement == pytest.approx(48.0)
 
 
 def test_bytes_between_hosts_cost_their_time_and_their_price() -> None:
     snapshot = Snapshot(0.0, workers(1.0, 1.0))
     graph = JobGraph(tasks(1, 1).tasks, (Edge("t0", "t1", 10.0),))
     apart = {"t0": "w0", "t1": "w1"}
-    assert Objective().cost(apart, graph, snapshot).communication == pytest.approx(60.0)
+    assert cost_of(Objective(), apart, graph, snapshot).communication == pytest.approx(60.0)
     paid = Objective(price_per_byte=0.01)
-    assert paid.cost(apart, graph, snapshot).communication == pytest.approx(120.0)
+    assert cost_of(paid, apart, graph, snapshot).communication == pytest.approx(120.0)
     one_host = Snapshot(0.0, workers(1.0, 1.0, host="h"))
-    assert Objective().cost(apart, graph, one_host).communication == 0.0
+    assert cost_of(Objective(), apart, graph, one_host).communication == 0.0
     reading = tasks(1, preferred=("w1",), input_bytes_per_s=10.0)
-    assert Objective().cost({"t0": "w0"}, reading, snapshot).communication == pytest.approx(60.0)
-    assert Objective().cost({"t0": "w1"}, reading, snapshot).communication == 0.0
+    far, near = (cost_of(Objective(), {"t0": name}, reading, snapshot) for name in ("w0", "w1"))
+    assert far.communication == pytest.approx(60.0)
+    assert near.communication == 0.0
 
 
 def test_others_on_a_worker_make_it_slower() -> None:
     taken = {"w0": Reserved(0, Resources(2, 0))}
     snapshot = Snapshot(0.0, workers(1.0, 1.0), reserved=taken)
-    cost = HOUR.cost({"t0": "w0", "t1": "w1"}, tasks(1, 2), snapshot)
+    cost = cost_of(HOUR, {"t0": "w0", "t1": "w1"}, tasks(1, 2), snapshot)
     assert cost.imbalance == 0.0
 
 
@@ -103,7 +118,7 @@ def test_a_policy_s_weights_multiply_the_objective_s() -> None:
     weighted = Objective(rent=2.0, communication=0.5).weighted((1, 0, 4))
     assert (weighted.rent, weighted.imbalance, weighted.communication) == (2.0, 0.0, 2.0)
     graph, snapshot = tasks(1, 1), Snapshot(0.0, workers(1.0, 3.0))
-    cost = weighted.cost({"t0": "w0", "t1": "w0"}, graph, snapshot)
+    cost = cost_of(weighted, {"t0": "w0", "t1": "w0"}, graph, snapshot)
     assert (cost.rent, cost.imbalance) == (1200.0, 0.0)
 
 
@@ -127,7 +142,7 @@ def test_a_search_ends_no_dearer_than_it_began(
     assert not set(forbidden) & set(found.items())
 
     def rank(at: dict[str, str]) -> tuple[int, float]:
-        return objective.cost(at, graph, snapshot, present, release=release).rank
+        return cost_of(objective, at, graph, snapshot, present, release=release).rank
 
     # Without a present placement the start counts only as far as it has room.
     if moving:
@@ -152,8 +167,8 @@ def test_a_hot_partition_leaves_an_overfull_worker_by_an_exchange() -> None:
     snapshot = Snapshot(0.0, every)
     found = improve(present, Pricing(Objective(), graph, snapshot, present))
     assert all([*found.values()].count(worker.id) == 4 for worker in every)
-    cost = Objective().cost(found, graph, snapshot, present)
-    assert cost.imbalance < 0.3 * Objective().cost(present, graph, snapshot, present).imbalance
+    cost = cost_of(Objective(), found, graph, snapshot, present)
+    assert cost.imbalance < 0.3 * cost_of(Objective(), present, graph, snapshot, present).imbalance
 
 
 def test_of_overfull_workers_the_fullest_is_relieved_first() -> None:
@@ -182,7 +197,7 @@ def least_total(
             ).within(snapshot.free[name])
             for name in names
         ):
-            cost = objective.cost(at, graph, snapshot, present, release=release)
+            cost = cost_of(objective, at, graph, snapshot, present, release=release)
             best = min(best, cost.total)
     return best
 
@@ -202,6 +217,12 @@ def test_a_search_ends_near_the_optimum(seed: int, release: bool) -> None:
     snapshot = Snapshot(0.0, machines)
     present = {task.id: draw.choice(machines).id for task in graph.tasks}
     found = improve(present, Pricing(Objective(), graph, snapshot, present, release), shakes=60)
-    value = Objective().cost(found, graph, snapshot, present, release=release).total
+    value = cost_of(Objective(), found, graph, snapshot, present, release=release).total
     best = least_total(Objective(), graph, snapshot, present, release)
     assert value <= best * 1.05 + 1e-6
+
+
+def test_rent_imbalance_and_moves_of_a_placement() -> None:
+    graph, at = tasks(1, 1, 1, 1), {"t0": "w0", "t1": "w0", "t2": "w0", "t3": "w1"}
+    cost = cost_of(Objective(), at, graph, Snapshot(0.0, workers(0.01, 0.01)), {"t3": "w0"})
+    assert (cost.rent, round(cost.imbalance, 9), cost.movement) == (12.0, 6.6, 0.01)

@@ -41,7 +41,7 @@ from scheduling import (
     policy,
 )
 from scheduling.load import deviation, planned_loads
-from scheduling.policies.cost_efficient import split_at_mean
+from scheduling.policies.lba_ce import split_at_mean
 from scheduling.protocols import weights_of
 
 EVERY = [
@@ -230,15 +230,16 @@ def test_data_locality_counts_latency_bandwidth_and_size() -> None:
     snapshot = Snapshot(0, workers)
     here = Task("t0", "scan", 0, Resources(1, 1), preferred=("data",), input_bytes=1e8)
     one = DataLocality()
-    assert one.transfer_s(here, workers[0], snapshot) == 0
+    assert one.transfer_s(snapshot)(here)[0] == 0
     # The data's host has 125 MB/s and 1 ms.
-    assert one.transfer_s(here, workers[1], snapshot) == pytest.approx(0.501 + 0.8)
-    assert one.transfer_s(here, workers[2], snapshot) == pytest.approx(0.002 + 100)
+    assert one.transfer_s(snapshot)(here)[1] == pytest.approx(0.501 + 0.8)
+    assert one.transfer_s(snapshot)(here)[2] == pytest.approx(0.002 + 100)
     small = dataclasses.replace(here, id="t1", input_bytes=1e3)
-    assert one.transfer_s(small, workers[2], snapshot) < one.transfer_s(small, workers[1], snapshot)
+    _, fast, slow = one.transfer_s(snapshot)(small)
+    assert slow < fast
     other = dataclasses.replace(here, preferred=("store",))
     store = DataLocality([DataNode("store", 1e8, 0.25)])
-    assert store.transfer_s(other, workers[1], snapshot) == pytest.approx(0.75 + 1)
+    assert store.transfer_s(snapshot)(other)[1] == pytest.approx(0.75 + 1)
 
     big = tuple(dataclasses.replace(here, id=f"big{i}", index=i) for i in range(3))
     plan = one.plan(JobGraph(big), snapshot)

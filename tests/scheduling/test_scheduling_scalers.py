@@ -140,3 +140,8 @@ def test_useful_numbers_are_the_least_that_help(tasks: int, each: int, cores: fl
     for more in range(1, 2 * tasks):
         assert turns(no_idle(more, tasks, each)) == max(1, turns(more))
         assert no_idle(more, tasks, each) <= more
+
+
+def test_numbers_that_finish_twelve_tasks_sooner() -> None:
+    found = [useful(cores, 12) for cores in (0.4, 3.2, 4.1, 5, 6.5, 20)]
+    assert (found, useful(5, 12, each=2)) == ([1, 4, 6, 6, 12, 12], 3)

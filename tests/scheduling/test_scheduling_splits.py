@@ -8,7 +8,7 @@ import pytest
 from simulated_cluster import SimulatedCluster, executors
 
 from scheduling import Move, RoundRobin, StStream
-from scheduling.splits import dropped_shares, indices, makeable
+from scheduling.splits import dropped_shares, indices, spreadable
 
 SPREAD = ("place", "move", "spread")
 HEAVY = [4.0, *[0.3] * 11]  # one partition is more than what an executor should have
@@ -68,9 +68,7 @@ def test_moves_that_can_be_made() -> None:
     part, nobody = (Move("join-0", "h0/0", to, 0.1, 0.0, 0.5) for to in ("h0/1", "h1/2"))
     whole = Move("join-0", "h0/0", "h0/1", 0.1, 0.0)
     moves = [part, nobody, whole]
-    assert makeable(moves, at, graph, {"move"}) == []
-    assert makeable(moves, at, graph, {"spread"}) == [part]
-    assert makeable(moves, at, graph, {"split"}) == [part, nobody]
+    assert spreadable([part, nobody], at, graph) == [part]
     assert indices(moves, at, "join") == {0: {1: 0.5}}
     assert indices(moves, at, "other") == {}
     assert dropped_shares([part, nobody]) == {0: 0.75}

@@ -9,6 +9,7 @@ import pytest
 from spark_fakes import Cluster, executor
 
 from scheduling import JobGraph, Objective, Snapshot
+from scheduling.objective import Pricing
 from scheduling.spark import CachesSeen
 from scheduling.spark.seen import TaskSeen
 
@@ -96,4 +97,4 @@ def test_a_move_pays_for_what_the_host_lacks() -> None:
 
 
 def _movement(graph: JobGraph, snapshot: Snapshot, to: str) -> Any:
-    return Objective().cost({"join-0": to}, graph, snapshot, {"join-0": "a/0"}).movement
+    return Pricing(Objective(), graph, snapshot, {"join-0": "a/0"}).cost({"join-0": to}).movement

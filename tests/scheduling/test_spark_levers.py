@@ -66,7 +66,7 @@ def test_partitions_are_pinned_where_the_plan_has_their_tasks(
     monkeypatch: pytest.MonkeyPatch, waits: Any
 ) -> None:
     live = Live(monkeypatch, "h/1", None, "h/2", None, None, locality_wait_s=7.0)
-    assert live.loop.capabilities() == {"place", "move", "resize"}
+    assert live.loop.capabilities() == {"place", "move"}
     with live.loop.cycle() as cycle:
         assert cycle.observed() == {}
         cycle.place(Rows(5))  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def test_a_local_master_warns_once_and_requests_nothing(
             live.cycle(2)
         assert live.pinned == [[None, None]]
     live = Live(monkeypatch, *workers, session=Session("local[2]"))
-    assert live.loop.capabilities() == {"resize"}
+    assert live.loop.capabilities() == set()
     with pytest.warns(LeverWarning, match=r"placed by Spark: the master is local\[2\]"):
         live.cycle(2)
     live.cycle(2)
@@ -206,7 +206,7 @@ def test_a_cycle_goes_to_one_tier(session: Any, monkeypatch: pytest.MonkeyPatch)
     made: list[str] = []
     monkeypatch.setattr(Tier, "profile", lambda tier: made.append(tier.name) or tier.name)
     lever = Tiers(session(conf=Conf(spark_dynamicAllocation_enabled="true")), KINDS)
-    assert lever.capabilities() == {"place", "tiers"}
+    assert lever.capabilities() == {"place"}
     rows: Any = Rows(3)
     assert lever.prepare(rows) is rows
     assert lever.apply(plan("l", "l")).requested == {"join-0": "l", "join-1": "l"}

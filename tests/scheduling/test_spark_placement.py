@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduling import LBACE, OERA, Price, Resources, StStream, errors
-from scheduling.spark import Placement, Tier
+from scheduling.spark import Placement, PlacementResult, Tier
 
 TIER = Tier("m", "kind_m", 2, 1024, slots=4)
 
@@ -83,3 +83,10 @@ def test_a_tier_is_one_worker_to_a_policy() -> None:
     worker = Tier("m", "kind_m", cores=2, memory_mb=1024, slots=5, price_per_s=0.5).worker
     assert (worker.id, worker.tier, worker.slots, worker.price_per_s) == ("m", "m", 5, 0.5)
     assert worker.capacity == Resources(5, 3 * 1024)  # three executors
+
+
+def test_the_summary_of_a_cycle_is_one_line() -> None:
+    left = {"join-1": "all 1 slots are taken"}
+    result = PlacementResult(None, 4, {"join-0": "a"}, {"join-0": "a"}, {"a": 1}, left)
+    told = "4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision"
+    assert result.summary == told

@@ -1,19 +1,13 @@
 """Local search under the objective, from a given placement: optional, behind any policy.
 
-Tasks without a worker are inserted. Then, while it pays, workers are emptied, tasks that talk or
-read move nearer, and the highest loads are lowered by moves and exchanges. Small jobs are shaken:
-tasks are taken out and put back in another way (ruin and recreate). The effort is counted in steps,
-never in time, and what is random has a seed: the same arguments give the same placement anywhere.
-A worker above its limit of CPU, as one with hot partitions is, may give a task away, or exchange it
-for a lighter one, to whoever stays less above its own limit.
+The effort is counted in steps, never in time, and what is random has a seed: the same arguments
+give the same placement anywhere. A worker above its limit of CPU, as one with hot partitions is,
+may give a task away, or exchange it for a lighter one, to whoever stays less above its own limit.
 """
-
-from __future__ import annotations
 
 import random
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -84,13 +78,18 @@ class _Search(SearchState):
             if self.total() > before - _LITTLE * abs(before):
                 return
 
-    def anew(self, tasks: Sequence[int], *, ordered: bool = True) -> None:
-        """Place tasks where they cost least, the largest first; others may have to make room."""
+    def anew(self, tasks: Sequence[int], *, ordered: bool = True, below: float = np.inf) -> None:
+        """Place tasks where they cost least, the largest first; others may have to make room.
+
+        It ends where the rent alone is not ``below`` a cost.
+        """
         for t in tasks:
             self.put(t, -1)
         for t in sorted(tasks, key=self.rank.__getitem__) if ordered else tasks:
             if not self.place(t):
                 self._eject(t)
+            if self.objective.horizon_s * self.objective.rent * self.rent_s >= below:
+                return
 
     def _eject(self, t: int) -> None:
         """Place a task where another one makes room for it and goes elsewhere, if one does."""
@@ -118,7 +117,7 @@ class _Search(SearchState):
             if self.count[i] and failures < most:
                 mark = self.at.copy()
                 self.enter(shut=np.arange(self.workers) == i)
-                self.anew(self.on(i))
+                self.anew(self.on(i), below=before)
                 self.enter()
                 if less(self.total(), before):
                     failures, before = 0, self.total()
@@ -197,7 +196,7 @@ class _Search(SearchState):
         fits = np.maximum(here, there) < load[i] * (1 - self.even)
         fits &= to != i
         if not self.may.all():
-            fits &= _of(self.may, mine, to) & _of(self.may, other, i).T
+            fits &= self.may[mine, to] & self.may[other, i]
         worst = self.free[i, CPU] / self.limit[i]
         for kind in np.flatnonzero(self.need.any(axis=0)).tolist():
             more = self.need[mine, kind] - self.need[other, kind]
@@ -253,8 +252,8 @@ class _Search(SearchState):
             place = np.argsort(np.argsort(self.price / size, kind="stable"))
             first = place < np.arange(self.workers)[:, None, None]
             sets = (first | np.eye(self.workers, dtype=bool)).reshape(-1, self.workers)
-        rents = self.objective.horizon_s * self.objective.rent * (sets @ self.price)
-        room = sets @ self.free
+        rent, room = np.split(sets.astype(float) @ np.column_stack([self.price, self.free]), [1], 1)
+        rents = self.objective.horizon_s * self.objective.rent * rent.ravel()
         enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best[0]))
         alike = np.column_stack([rents, room])[enough].round(6)  # workers of the same kinds
         order = enough[np.unique(alike, axis=0, return_index=True)[1]][: max(_SETS, per_set // 5)]
@@ -292,7 +291,3 @@ class _Search(SearchState):
             self.level()
             best = self.better(best)
             self.restore(best[1])
-
-
-def _of(table: Any, rows: Indices, columns: Indices) -> Any:
-    return table.take(rows.ravel(), 0).take(columns.ravel(), 1)

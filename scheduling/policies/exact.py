@@ -1,15 +1,12 @@
-"""The policies that look for the cheapest placement: exact, for small cases, and local search.
+"""The cheapest placement, for small cases.
 
-Both assume that rent and network are all that counts; loads may be uneven. Exact places as many
-tasks as can be placed, and of these placements finds one with the least weighted $/s, to 1e-10 of
-the dearest worker or stream; local search is at most 5 % above it in the tests, of up to 12
-workers. Sources: a mixed-integer program for HiGHS (Huangfu and Hall, 2018), streams linearised as
-in quadratic assignment (Adams and Johnson, 1994); :mod:`scheduling.local_search` is our own.
+It assumes that rent and network are all that counts; loads may be uneven. As many tasks are placed
+as can be, and of these placements one is found with the least weighted $/s, to 1e-10 of the dearest
+worker or stream. Source: a mixed-integer program for HiGHS (Huangfu and Hall, 2018), streams
+linearised as in quadratic assignment (Adams and Johnson, 1994).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -17,20 +14,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.cost import CostModel, rent_per_s
+from scheduling.cost import CostModel
 from scheduling.errors import TooLargeError
-from scheduling.local_search import improve
-from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Task, Unplaced
+from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.model.checks import Checked, whole
-from scheduling.objective import Objective, Pricing
-from scheduling.policies.cost_efficient import CETSA
-from scheduling.policies.greedy import GSBFD, FirstFit
-from scheduling.protocols import Policy
 from scheduling.room import Room
 
 _DEAREST = 1e4  # of all that is paid for, as HiGHS sees it: it takes 1e-6 for nothing
-_SMALL = 64  # tasks up to which GS-BFD packs each by itself
-_WORK = 20_000  # of a try: tasks times workers from which there are fewer tries
 
 
 @dataclass(frozen=True)
@@ -173,69 +163,3 @@ class _Program:
 
 def _each(variables: Iterable[Any], weight: float = 1.0) -> dict[int, float]:
     return dict.fromkeys(variables, weight)
-
-
-def objective(
-    cost: CostModel, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
-) -> float:
-    """Weighted $/s of rent and network, what exact and local search make small."""
-    rent, network, _ = cost.weights
-    paid = cost.network_per_s(placement, graph, snapshot) if cost.price_per_byte else 0.0
-    return rent * rent_per_s(placement, snapshot) + network * paid
-
-
-@dataclass(frozen=True)
-class LocalSearch(Checked):
-    """Improve the best plan of some policies by local changes.
-
-    Args:
-        base: a policy whose plan is a start, beside GS-BFD's and first fit's; default
-            ``CETSA(by_price=True)``.
-        cost: prices and weights of rent and network; default ``CostModel()``.
-        tries: rounds of ruin and recreate, fewer for large jobs; default 400.
-        seed: the seed of the ruins; default 0.
-
-    Raises:
-        ArgumentError: ``tries`` is no whole number of at least 0.
-
-    Complexity: O(tries x tasks x workers), at most some ten thousand insertions of a task.
-    """
-
-    base: Policy = field(default_factory=lambda: CETSA(by_price=True))
-    cost: CostModel = field(default_factory=CostModel)
-    tries: int = 400
-    seed: int = 0
-    name: ClassVar[str] = "local-search"
-    weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
-
-    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """Place the tasks; see :class:`scheduling.Policy`."""
-
-        def rank(at: Mapping[str, str]) -> tuple[int, float]:
-            return len(graph.tasks) - len(at), objective(self.cost, at, graph, snapshot)
-
-        packed = GSBFD(jobs="task") if len(graph.tasks) <= _SMALL else GSBFD()
-        starts = [one.plan(graph, snapshot, previous) for one in (self.base, packed, FirstFit())]
-        begin = min(starts, key=lambda one: rank(one.placement))
-        found = min(begin.placement, self._improved(begin.placement, graph, snapshot), key=rank)
-        said = {(one.task, one.worker): one.reason for one in begin.assignments}
-        whys, new = {one.task: one.reason for one in begin.unplaced}, f"cheaper than {begin.policy}"
-        left = [task for task in graph.by_id if task not in found]
-        return Plan(
-            tuple(Assignment(*pair, said.get(pair, f"{new} has it")) for pair in found.items()),
-            tuple(Unplaced(task, whys.get(task, "others take its room")) for task in left),
-            rent_per_s(found, snapshot),
-            policy=self.name,
-        )
-
-    def _improved(
-        self, start: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
-    ) -> Mapping[str, str]:
-        """A placement after local search."""
-        rent, network, _ = self.cost.weights
-        hosts, byte = [one.host for one in snapshot.workers], network * self.cost.price_per_byte
-        far = np.array([[byte * self.cost.far(one, other) for other in hosts] for one in hosts])
-        tries = self.tries * _WORK // max(1, len(graph.tasks) * len(hosts)) // 10
-        by = Objective(horizon_s=1.0, rent=rent, imbalance=0.0, communication=float(byte > 0))
-        pricing = Pricing(by, graph, snapshot, release=True, byte_costs=far)
-        return improve(start, pricing, shakes=min(self.tries, tries), seed=self.seed)
