@@ -51,12 +51,10 @@ def rows() -> list[Row]:
     )
     graph, near = JobGraph(tasks, graph.edges), DataLocality()
     plans = [one.plan(graph, snapshot) for one in (RoundRobin(restart=True), FirstFit(), near)]
+    places = {worker.id: place for place, worker in enumerate(snapshot.workers)}
+    seconds = near.transfer_s(snapshot)
     slowest = [
-        max(
-            near.transfer_s(task, snapshot.by_id[plan.placement[task.id]], snapshot)
-            for task in tasks
-        )
-        for plan in plans
+        max(seconds(task)[places[plan.placement[task.id]]] for task in tasks) for plan in plans
     ]
     turns, first, _ = (len(plan.by_worker) for plan in plans)
 
