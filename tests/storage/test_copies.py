@@ -23,7 +23,7 @@ from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.runtimes.python.worker.open_table import OpenTable
-from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage import Manifest, RunRows, StorageLocation, versions, write_run
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.copies import HostCopies
 
@@ -210,6 +210,15 @@ def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     assert [answered(plan, 0) for plan in plans] == [1] * 4
     keys = [(location.url, plan.table.epoch, 0) for plan in plans]
     assert all(len(full_cache._tables[key].open) == 1 for key in keys)
+
+
+def test_runs_are_read_without_copies(location: StorageLocation, tmp_path: Path) -> None:
+    rows = pa.table({"h": pa.array([3, 1, 2]), "v": pa.array(["c", "a", "b"])})
+    run = write_run(location, "data/x/0.run", rows)
+    read = RunRows(location, [run], pa.schema([("v", pa.string())]))
+    assert read.column(0).to_pylist() == ["a", "b", "c"]
+    assert Unreliable.fetched == []
+    assert copies(tmp_path) == []
 
 
 WORK = """

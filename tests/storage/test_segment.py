@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pickle
+import re
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
@@ -377,3 +378,19 @@ def test_text_is_taken_whatever_stands_behind_its_offsets() -> None:
     offsets = pa.py_buffer(np.array([0, 1, 3], np.int32).tobytes() + b"\xff\xff")
     column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abb")])
     assert take(column, np.array([1, 0, 1])).to_pylist() == ["bb", "a", "bb"]
+
+
+@pytest.mark.parametrize("file", [0, 1])
+@pytest.mark.parametrize("left", [None, 0, 100])
+def test_opening_a_missing_or_cut_file_names_it(
+    location: StorageLocation, file: int, left: int | None
+) -> None:
+    info, _ = one_segment(location, [1, 2], pa.table({"v": pa.array(["a", "b"])}))
+    name = info.files[file]
+    path = Path(location.url, name)
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(DamagedTableError, match=re.escape(name)):
+        Segment(location, info, 0).take(0, np.array([0]))

@@ -153,6 +153,11 @@ def test_a_time_whose_version_was_vacuumed_is_an_error_that_says_so(
     assert versions.version_at(location, 300, known).version == 3
 
 
+def test_a_time_without_any_version_is_an_error(location: StorageLocation) -> None:
+    with pytest.raises(VersionNotFoundError):
+        versions.version_at(location, 5, [])
+
+
 def test_loading_a_version_that_is_gone_says_which_are_left(location: StorageLocation) -> None:
     three(location)
     location.remove("versions/00000001.json")
