@@ -3,7 +3,8 @@
     python scripts/matrix.py [--list] [--only TEXT]
 
 Each combination is a row: its packages are installed into the user's cache folder once, then
-``tests/smoke.py`` runs every kind of join. The rows are chosen so that any two values of different
+``tests/smoke.py`` runs every kind of join and touches every private member of Spark that bsjoin
+does. The rows are chosen so that any two values of different
 columns are together in at least one of them; all combinations would be ten times as many. A row
 whose Python or Java this machine does not have is listed as absent. The exit status is 1 if a row
 failed.

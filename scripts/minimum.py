@@ -6,7 +6,8 @@ The oldest versions that pyproject.toml admits run ``tests/smoke.py`` in a virtu
 their own. The versions of Spark between the oldest and the installed one stand in front of the
 installed packages and run ``tests/smoke_jvm.py``, since the JVM runtime is compiled once for all
 of them. Both programs run ``tests/smoke_projections.py``, too: selections between joins, which need
-private members of Spark's plans. All run ``tests/smoke_pins.py``: the private members of Spark that
+private members of Spark's plans, and ``tests/smoke_compat.py``: every private member that bsjoin
+touches. All run ``tests/smoke_pins.py``: the private members of Spark that
 ``scheduling`` uses, on a standalone cluster. ``scripts/matrix.py`` tries more combinations, and
 takes longer.
 """

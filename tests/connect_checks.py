@@ -20,6 +20,7 @@ import interrupt_checks
 import numpy as np
 import pyarrow as pa
 import pytest
+import smoke_compat
 from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
@@ -50,8 +51,8 @@ from bsjoin.errors import (
     cause_of,
 )
 from bsjoin.planner.chain import joins_of
+from bsjoin.spark import compat, workers
 from bsjoin.spark import session as session_module
-from bsjoin.spark import workers
 from bsjoin.spark.fingerprint import fingerprint, read_anew
 
 HOWS = ("inner", "left", "semi", "anti")
@@ -638,6 +639,24 @@ def plain_joins_have_figures(spark: SparkSession, folder: Path) -> None:
     assert first.refresh is not None
 
 
+def private_members_are_there_and_are_not_needed(spark: SparkSession, folder: Path) -> None:
+    smoke_compat.check(spark)
+    source = folder / "source"
+    write_parquet(source, id=pa.array([1, 2, 3], pa.int64()), v=pa.array(["a", "b", "c"]))
+    entries = [name for name, entry in compat.ENTRIES.items() if entry.side != "classic"]
+    for name in ["", *entries]:
+        with pytest.MonkeyPatch.context() as patch:
+            if name:
+                patch.setattr(compat, name, smoke_compat.missing)
+            table = spark.read.parquet(str(source))
+            stream = spark.range(5).withColumn("more", F.col("id") + 1).alias("s")
+            once = bsjoin.join(stream, table, on="id", how="left")
+            twice = bsjoin.join(once.select("id", "v"), table.withColumnRenamed("v", "w"), on="id")
+            found = twice.where("id > 1").select("v", "w").collect()
+            assert sorted(map(tuple, found)) == [("b", "b"), ("c", "c")], name
+            assert fingerprint(table) is None or name not in ("serialized", "explained")
+
+
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
@@ -653,6 +672,7 @@ CHECKS = named(
     a_query_keeps_its_columns_and_its_age,
     ctrl_c_ends_a_build_cleanly,
     a_plan_of_names_is_known_only_where_it_is_certain,
+    private_members_are_there_and_are_not_needed,
     a_stream_follows_its_table,
     plain_joins_have_figures,
     figures_that_stay_on_the_server_are_told,

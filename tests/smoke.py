@@ -13,6 +13,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import smoke_compat
 import smoke_jvm
 import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
@@ -90,6 +91,7 @@ def main() -> None:
         spark = session("local[2]")
     with tempfile.TemporaryDirectory() as folder:
         spark.createDataFrame([(1,), (3,)], "id long").coalesce(1).write.parquet(f"{folder}/stream")
+        smoke_compat.check(spark)
         full(spark)
         ranges(spark)
         for scheme in ("sqlite", "duckdb"):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 
+import smoke_compat
 import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -137,6 +138,7 @@ def checks(spark: SparkSession, folder: Path) -> None:
 
 def main() -> None:
     spark = session("local[2]")
+    smoke_compat.check(spark)
     with tempfile.TemporaryDirectory() as folder:
         checks(spark, Path(folder))
     smoke_projections.check(spark)

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
 __all__ = ["counted", "tagged"]
@@ -40,20 +41,10 @@ def counted(
 
 def _text_of_classic(run: str, first: int, last: int) -> str | None:
     """None where Python cannot call the classes of the jar."""
-    if is_remote():
-        return None
-    from pyspark import SparkContext  # the package of a mere Connect client has none
-
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return None
-    from py4j.java_gateway import JavaClass
-    from py4j.protocol import Py4JError
-
     try:
-        figures = gateway.jvm.bsjoin.jvm.lookup.Figures
-        return str(figures.read(run, first, last)) if isinstance(figures, JavaClass) else None
-    except Py4JError:  # the application has ended
+        figures = compat.java_class("bsjoin.jvm.lookup.Figures")
+        return None if figures is None else str(figures.read(run, first, last))
+    except compat.failures():  # the application has ended
         return None
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from bsjoin.metrics.counted import counted, tagged
 from bsjoin.metrics.foreach_batch import observed_batches
+from bsjoin.spark import compat
 from bsjoin.spark.session import micro_batch
 
 __all__ = ["ObservedCycle", "is_reported", "is_steered", "observe"]
@@ -64,7 +65,7 @@ class ObservedCycle:
         # never come.
         until = time.monotonic() + _WAIT_S
         while missing:
-            for name in [name for name, one in missing.items() if _is_complete(one)]:
+            for name in [name for name, one in missing.items() if compat.is_complete(one)]:
                 found[name] = missing.pop(name).get
             if time.monotonic() > until:
                 break
@@ -72,17 +73,10 @@ class ObservedCycle:
         return {name: figures for name, figures in found.items() if figures}
 
 
-def _is_complete(observation: Observation) -> bool:
-    """Whether its figures can be read without waiting."""
-    java = getattr(observation, "_jo", None)
-    # Spark Connect has its figures with the result of the action.
-    return java is None or bool(java.future().isCompleted())
-
-
 def _figures_of(observation: Observation) -> dict[str, Any] | None:
     """What was observed, without waiting; None if it was not, or the action failed."""
     try:
-        return observation.get if _is_complete(observation) else None
+        return observation.get if compat.is_complete(observation) else None
     except PySparkException:  # Spark Connect raises what the action has raised
         return None
 

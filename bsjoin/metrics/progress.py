@@ -31,6 +31,7 @@ from bsjoin.partitioning import Rule, added, skew
 from bsjoin.partitioning.generated import note_of
 from bsjoin.partitioning.worker import Note
 from bsjoin.plan import FIGURES, ROUTE_FIGURES
+from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
 __all__ = [
@@ -156,7 +157,7 @@ class _Operators:
         for one in recent:
             if not isinstance(one, ObservedProgress) and not is_idle(one):
                 runs.setdefault(str(one.runId), []).append(one.batchId)
-        spark = getattr(query, "_session", None)  # of Spark Connect
+        spark = compat.session_of(query)
         for run, batches in runs.items():
             for operator in counted(run, min(batches), max(batches), spark):
                 self._found.setdefault((run, operator["batch"]), []).append(operator)

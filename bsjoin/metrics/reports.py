@@ -16,6 +16,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.spark import compat
+
 __all__ = ["active_session", "claim", "claimed", "read", "write"]
 
 _RUNS = "bsjoin_reports"
@@ -66,7 +68,7 @@ def read(query: Any, run: str) -> dict[int, str]:
         run: Spark's id of the run.
     """
     try:
-        spark = getattr(query, "_session", None) or SparkSession.active()
+        spark = compat.session_of(query) or SparkSession.active()
     except PySparkException:  # no session is active here
         return {}
     return dict(_rows(spark, _name(run), _REPORT))

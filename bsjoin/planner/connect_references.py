@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from bsjoin.spark import compat
 from bsjoin.spark.session import is_case_sensitive
 from bsjoin.spark.sql import quoted
 
@@ -95,8 +96,8 @@ def with_columns_of_table(
             for one in _known(table, result)
         )
         rows = _projected(rows, [*stream.columns, *brought], known)
-    below = _Below(stream._plan, frozenset(stream.columns), known)
-    setattr(rows._plan, _BELOW, below)
+    below = _Below(compat.connect_plan(stream), frozenset(stream.columns), known)
+    setattr(compat.connect_plan(rows), _BELOW, below)
     return rows
 
 
@@ -118,14 +119,12 @@ def _projected(rows: DataFrame, names: Sequence[str], known: Iterable[_Known]) -
         found = one.names - one.renamed
         others = [F.lit(None).alias(name) for name in names if name not in found]
         rows = rows.select(*columns.values(), *others)
-        plan: Any = rows._plan
-        plan._root_plan_id = one.number
+        compat.set_plan_id(compat.connect_plan(rows), one.number)
     return rows.select(*columns.values())
 
 
-def _column(rows: Any, name: str) -> Column:
-    column: Column = rows._col(quoted(name))
-    return column
+def _column(rows: DataFrame, name: str) -> Column:
+    return compat.column_of(rows, quoted(name))
 
 
 def _are_distinct(rows: DataFrame, names: Sequence[str]) -> bool:
@@ -135,25 +134,23 @@ def _are_distinct(rows: DataFrame, names: Sequence[str]) -> bool:
     return len(set(names)) == len(names) and is_case_sensitive(rows.sparkSession)
 
 
-def _numbers_in(rows: Any) -> set[int]:
+def _numbers_in(rows: DataFrame) -> set[int]:
     """The numbers of the plans whose columns rows have as they are."""
-    plans, found = [rows._plan], set()
+    plans, found = [compat.connect_plan(rows)], set()
     while plans:
         plan = plans.pop()
-        if plan is None or type(plan).__name__ == "MapPartitions":
-            continue
-        found.add(plan._plan_id)
-        sides = vars(plan)
-        plans += [sides.get("left"), sides["right"]] if "right" in sides else [plan._child]
+        if type(plan).__name__ != "MapPartitions":
+            found.add(compat.plan_id(plan))
+            plans += compat.inputs_of(plan)
     return found
 
 
-def _known(given: Any, names: Iterable[str]) -> Iterator[_Known]:
+def _known(given: DataFrame, names: Iterable[str]) -> Iterator[_Known]:
     """The plans whose columns a result has, newest first."""
-    plan, left = given._plan, frozenset(names)
+    plan, left = compat.connect_plan(given), frozenset(names)
     while plan is not None and left:
         kind = type(plan).__name__
-        yield _Known(plan._plan_id, plan._alias if kind == "SubqueryAlias" else None, left)
+        yield _Known(compat.plan_id(plan), compat.alias_of(plan), left)
         below = vars(plan).get(_BELOW)
         if below is not None:
             yield from (replace(one, names=one.names & left) for one in below.table)
@@ -163,44 +160,38 @@ def _known(given: Any, names: Iterable[str]) -> Iterator[_Known]:
             yield from _known_of_sides(given, plan, left)
             return
         if kind == "Project":
-            left = _handed_on(plan._columns, left)
-        elif kind == "WithColumns":
-            left = _without(left, plan._columnNames)
-        elif kind == "WithColumnsRenamed":
-            left = _without(left, plan._colsMap.values())
+            left = _handed_on(compat.selected(plan), left)
+        elif kind in ("WithColumns", "WithColumnsRenamed"):
+            left = _without(left, compat.assigned(plan))
         elif kind not in _SAME_ROWS:
             return
-        plan = plan._child
+        plan = next(iter(compat.inputs_of(plan)), None)
 
 
-def _known_of_sides(given: Any, join: Any, names: frozenset[str]) -> Iterator[_Known]:
+def _known_of_sides(given: DataFrame, join: Any, names: frozenset[str]) -> Iterator[_Known]:
     """The same below a join of Spark, of both sides.
 
     A column that both have is the left side's, unless that lacks rows.
     """
-    from pyspark.sql.connect.proto import Join  # which a classic session need not have
-
-    left, right = (type(given)(side, given.sparkSession) for side in (join.left, join.right))
+    left, right, outer = compat.sides_of(join, given)
     shared = frozenset(left.columns) & frozenset(right.columns)
-    outer = join.how in (Join.JOIN_TYPE_RIGHT_OUTER, Join.JOIN_TYPE_FULL_OUTER)
     yield from _known(right, names & frozenset(right.columns) - shared)
     yield from _known(left, names & frozenset(left.columns) - (shared if outer else frozenset()))
 
 
-def _handed_on(columns: Sequence[Any], names: frozenset[str]) -> frozenset[str]:
+def _handed_on(
+    selected: Iterable[tuple[str, tuple[str, ...]]], names: frozenset[str]
+) -> frozenset[str]:
     """The columns that a projection hands on as they are."""
     found: set[str] = set()
     computed: set[str] = set()
-    for column in columns:
-        expression = column._expr
-        kind = type(expression).__name__
-        if kind == "UnresolvedStar" or (kind == "SQLExpression" and expression._expr == "*"):
+    for kind, texts in selected:
+        if kind == "all":
             found |= names
-        elif kind in ("ColumnReference", "SQLExpression"):
-            text = expression._unparsed_identifier if kind[0] == "C" else expression._expr
-            found |= {name for name in names if text in (name, quoted(name))}
-        elif kind == "ColumnAlias":
-            computed |= set(expression._alias)
+        elif kind == "name":
+            found |= {name for name in names if texts[0] in (name, quoted(name))}
+        elif kind == "alias":
+            computed.update(texts)
     return frozenset(found - computed)
 
 

@@ -5,22 +5,24 @@ and ``alias`` a name: the rows stay the same. So a later join can be carried out
 stage of the earlier one. They are then put above the new stage as they are; only the columns of
 the earlier result are replaced by those of the new one.
 
-A result is recognized by the identity of its plan in the JVM. What is private in Spark is used in
-this module only; where any of it is missing or fails, the DataFrame counts as one that is not
+A result is recognized by the identity of its plan in the JVM. Where a private member of Spark that
+this needs is missing or fails (:mod:`bsjoin.spark.compat`), the DataFrame counts as one that is not
 derived from a join, a new stage begins, and a debug message in the log says so.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
+from bsjoin.spark import compat
+from bsjoin.spark.compat import Catalyst
 from bsjoin.spark.session import is_connect
 
 __all__ = ["UNREADABLE", "Projection", "projection", "register", "results_in"]
@@ -47,16 +49,14 @@ class Projection:
         against: why its projections cannot be put above other rows; empty if they can.
         plan: the analyzed plan of the result.
         nodes: the nodes above it, last first.
-        catalyst: the JVM.
-        session: the session, as the JVM has it.
+        catalyst: the classes of Spark's plans.
     """
 
     made_by: Any
     against: str
     plan: Any = None
     nodes: tuple[Any, ...] = ()
-    catalyst: _Catalyst | None = None
-    session: Any = None
+    catalyst: Catalyst | None = None
 
     def numbers(self, columns: Sequence[int]) -> list[int | None] | None:
         """The columns of the result that columns of the DataFrame are; None for a computed one.
@@ -72,7 +72,7 @@ class Projection:
         return _guarded(lambda: self._numbers(columns))
 
     def _numbers(self, columns: Sequence[int]) -> list[int | None]:
-        catalyst = self._jvm
+        catalyst = self._classes
         output = (self.nodes[0] if self.nodes else self.plan).output()
         wanted = catalyst.seq([output.apply(number) for number in columns])
         for node in self._projections:
@@ -99,7 +99,7 @@ class Projection:
         return _guarded(lambda: self._above(rows, added))
 
     def _above(self, rows: DataFrame, added: int) -> DataFrame:
-        catalyst, below = self._jvm, rows._jdf.queryExecution().analyzed()
+        catalyst, below = self._classes, compat.analyzed(rows)
         columns = below.output()
         same = catalyst.map.apply(self.plan.output().zip(columns))
         last = columns.takeRight(added)
@@ -110,15 +110,14 @@ class Projection:
                 plan = catalyst.project(items, plan)
             else:
                 plan = node.withNewChildren(catalyst.seq([plan]))
-        made = catalyst.rows_of(self.session, plan)
-        return type(rows)(made, rows.sparkSession)
+        return compat.dataframe_of(plan, rows)
 
     @property
     def _projections(self) -> list[Any]:
         return [node for node in self.nodes if node.nodeName() == "Project"]
 
     @property
-    def _jvm(self) -> _Catalyst:
+    def _classes(self) -> Catalyst:
         assert self.catalyst is not None
         return self.catalyst
 
@@ -126,11 +125,9 @@ class Projection:
 def register(result: DataFrame, made_by: object) -> None:
     """Note what made a result, as long as its plan, or one derived from it, is in use."""
     if is_connect(result.sparkSession):
-        setattr(result._plan, _ATTRIBUTE, made_by)
+        _guarded(lambda: setattr(compat.connect_plan(result), _ATTRIBUTE, made_by))
         return
-    _guarded(
-        lambda: _catalyst(result).results.add(result._jdf.queryExecution().analyzed(), made_by)
-    )
+    _guarded(lambda: _results_of(compat.catalyst(result)).add(compat.analyzed(result), made_by))
 
 
 def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None:
@@ -143,18 +140,17 @@ def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None
     Complexity: O(nodes above the result) calls of the JVM.
     """
     if is_connect(df.sparkSession):
-        return _on_connect(df, rows_change)
+        return _guarded(lambda: _on_connect(df, rows_change))
     return _guarded(lambda: _projection(df, rows_change))
 
 
 def _projection(df: DataFrame, rows_change: bool) -> Projection | None:
-    catalyst = _catalyst(df)
-    if not catalyst.results:
+    catalyst = compat.catalyst(df)
+    if not (results := _results_of(catalyst)):
         return None
-    session = df.sparkSession._jsparkSession
-    node, nodes, against = df._jdf.queryExecution().analyzed(), list[Any](), ""
+    node, nodes, against = compat.analyzed(df), list[Any](), ""
     while True:
-        made_by = catalyst.results.get(node)
+        made_by = results.get(node)
         if made_by is not None:
             break
         if (name := node.nodeName()) not in _ROWS_STAY:
@@ -164,14 +160,14 @@ def _projection(df: DataFrame, rows_change: bool) -> Projection | None:
         nodes.append(node)
         node = node.children().apply(0)
     if not against:
-        against = catalyst.objection(nodes, node, session)
-    return Projection(made_by, against, node, tuple(nodes), catalyst, session)
+        against = _objection(catalyst, nodes, node, compat.java_session(df.sparkSession))
+    return Projection(made_by, against, node, tuple(nodes), catalyst)
 
 
 def _on_connect(df: DataFrame, rows_change: bool) -> Projection | None:
     """A Connect session has no analyzed plan, but the calls that made the DataFrame."""
     against = "under Spark Connect a selection between joins begins a new stage"
-    plan: Any = df._plan
+    plan: Any = compat.connect_plan(df)
     while plan is not None:
         made_by = vars(plan).get(_ATTRIBUTE)
         if made_by is not None:
@@ -180,7 +176,7 @@ def _on_connect(df: DataFrame, rows_change: bool) -> Projection | None:
             if not rows_change:
                 return None
             against = f"between them is {name}"
-        plan = getattr(plan, "_child", None)
+        plan = next(iter(compat.inputs_of(plan)), None)
     return None
 
 
@@ -192,19 +188,21 @@ def results_in(df: DataFrame) -> list[Any]:
     Complexity: O(nodes of the plan) calls of the JVM.
     """
     if is_connect(df.sparkSession):
-        return _distinct(_results_on_connect(df._plan))
-    return _guarded(lambda: _distinct(_results_below(_catalyst(df), df))) or []
+        found = _guarded(lambda: _distinct(_results_on_connect(compat.connect_plan(df))))
+    else:
+        found = _guarded(lambda: _distinct(_results_below(df)))
+    return found or []
 
 
 def _distinct(made: Iterator[Any]) -> list[Any]:
     return [*{id(made_by): made_by for made_by in made}.values()]
 
 
-def _results_below(catalyst: _Catalyst, df: DataFrame) -> Iterator[Any]:
-    nodes = [df._jdf.queryExecution().analyzed()]
-    while nodes and catalyst.results:
+def _results_below(df: DataFrame) -> Iterator[Any]:
+    nodes, results = [compat.analyzed(df)], _results_of(compat.catalyst(df))
+    while nodes and results:
         node = nodes.pop()
-        made_by = catalyst.results.get(node)
+        made_by = results.get(node)
         if made_by is not None:
             yield made_by
             continue
@@ -217,62 +215,39 @@ def _results_on_connect(plan: Any) -> Iterator[Any]:
     if made_by is not None:
         yield made_by
         return
-    kind = next(base for base in type(plan).__mro__ if base.__name__ == "LogicalPlan")
-    seen: set[int] = set()
-    for value in vars(plan).values():
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, kind) and id(one) not in seen:
-                seen.add(id(one))
-                yield from _results_on_connect(one)
+    for one in compat.plans_in(plan):
+        yield from _results_on_connect(one)
 
 
-class _Catalyst:
-    """What is used of a JVM, each name looked up once, and the results of joins in it."""
-
-    def __init__(self, jvm: Any):
-        catalyst = jvm.org.apache.spark.sql.catalyst
-        self.project = catalyst.plans.logical.Project
-        self.no_rows = catalyst.plans.logical.OneRowRelation
-        self.attributes = getattr(catalyst.expressions, "package$AttributeSeq")
-        self.map = _module(catalyst.expressions, "AttributeMap")
-        self.collapse = _module(catalyst.optimizer, "CollapseProject")
-        self.patterns = [
-            ("a Python function", catalyst.trees.TreePattern.PYTHON_UDF()),
-            ("a subquery", catalyst.trees.TreePattern.PLAN_EXPRESSION()),
-        ]
-        self.rows_of = jvm.org.apache.spark.sql.classic.Dataset.ofRows
-        self.seq: Callable[[list[Any]], Any] = jvm.PythonUtils.toSeq
-        self.results = _Results(jvm)
-
-    def objection(self, nodes: Sequence[Any], result: Any, session: Any) -> str:
-        """Why projections cannot be put above other rows; empty if they can."""
-        stub = self.no_rows()
-        for node in reversed(nodes):
-            if node.nodeName() == "Project":
-                stub = self.project(node.projectList(), stub)
-        if not stub.deterministic():
-            return "an expression between them is not deterministic"
-        for what, pattern in self.patterns:
-            if stub.containsPattern(pattern):
-                return f"{what} is between them"
-        if not session.sharedState().cacheManager().isEmpty():
-            for node in [*nodes, result]:
-                level = self.rows_of(session, node).storageLevel()
-                if level.useMemory() or level.useDisk():
-                    return "the rows between them are cached"
-        return ""
+def _objection(catalyst: Catalyst, nodes: Sequence[Any], result: Any, session: Any) -> str:
+    """Why projections cannot be put above other rows; empty if they can."""
+    stub = catalyst.no_rows()
+    for node in reversed(nodes):
+        if node.nodeName() == "Project":
+            stub = catalyst.project(node.projectList(), stub)
+    if not stub.deterministic():
+        return "an expression between them is not deterministic"
+    if stub.containsPattern(catalyst.python_function):
+        return "a Python function is between them"
+    if stub.containsPattern(catalyst.subquery):
+        return "a subquery is between them"
+    if not session.sharedState().cacheManager().isEmpty():
+        for node in [*nodes, result]:
+            level = catalyst.rows_of(session, node).storageLevel()
+            if level.useMemory() or level.useDisk():
+                return "the rows between them are cached"
+    return ""
 
 
 class _Results:
     """What made the plans of results, by their identity; forgotten with the plan.
 
     Args:
-        jvm: the JVM with the plans.
+        catalyst: of the JVM with the plans.
     """
 
-    def __init__(self, jvm: Any):
-        self._identity = jvm.java.lang.System.identityHashCode
-        self._weak = jvm.java.lang.ref.WeakReference
+    def __init__(self, catalyst: Catalyst):
+        self._identity, self._weak = catalyst.identity, catalyst.weak
         self._lock = threading.Lock()
         self._known: dict[int, list[tuple[Any, object]]] = {}
         self._sweep_at = _SWEPT_FROM
@@ -305,19 +280,14 @@ class _Results:
         self._sweep_at = max(_SWEPT_FROM, 2 * len(self._known))
 
 
-@functools.lru_cache(maxsize=1)
-def _catalyst_of(jvm: Any) -> _Catalyst:
-    return _Catalyst(jvm)
+_results: WeakKeyDictionary[Catalyst, _Results] = WeakKeyDictionary()
 
 
-def _catalyst(df: DataFrame) -> _Catalyst:
+def _results_of(catalyst: Catalyst) -> _Results:
     with _making:
-        return _catalyst_of(df.sparkSession._jvm)
-
-
-def _module(package: Any, name: str) -> Any:
-    """A Scala object that has a class of the same name."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
+        if catalyst not in _results:
+            _results[catalyst] = _Results(catalyst)
+        return _results[catalyst]
 
 
 def _guarded(use: Callable[[], Result]) -> Result | None:

@@ -5,11 +5,12 @@ of ``orders``, and a join of Spark hands its attributes on. The columns of a sto
 that come back from a Python worker, are new attributes to Spark. So they get the identity of the
 columns that they are:
 
-- In a classic session, the attributes themselves. All members that are private in Spark are used
-  here and in :mod:`bsjoin.planner.projections`; where one is missing, the columns stay new ones,
-  and a debug message in the log says so.
+- In a classic session, the attributes themselves.
 - Under Spark Connect, projections by which the server finds them:
   :mod:`bsjoin.planner.connect_references`.
+
+Where a private member of Spark that this needs is missing (:mod:`bsjoin.spark.compat`), the columns
+stay new ones, and a debug message in the log says so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
@@ -27,6 +27,7 @@ from bsjoin.planner.connect_references import with_columns_of, with_columns_of_t
 from bsjoin.planner.nullability import may_hold
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.projections import Projection
+from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
 __all__ = ["identified", "with_table_columns"]
@@ -46,9 +47,9 @@ def identified(rows: DataFrame, given: DataFrame | Projection, names: Sequence[s
 
     Complexity: a few calls of the JVM, for any number of columns.
     """
-    if isinstance(given, DataFrame) and is_connect(rows.sparkSession):
-        return with_columns_of(rows, given, names)
     try:
+        if isinstance(given, DataFrame) and is_connect(rows.sparkSession):
+            return with_columns_of(rows, given, names)
         return _mapped(rows, given)
     except Exception as error:
         _log.debug("bsjoin: references to %s do not hold for the result: %s", names, error)
@@ -56,17 +57,17 @@ def identified(rows: DataFrame, given: DataFrame | Projection, names: Sequence[s
 
 
 def _mapped(rows: DataFrame, given: DataFrame | Projection) -> DataFrame:
-    plan = rows._jdf.queryExecution().analyzed()
-    below = given.plan if isinstance(given, Projection) else given._jdf.queryExecution().analyzed()
+    plan = compat.analyzed(rows)
+    below = given.plan if isinstance(given, Projection) else compat.analyzed(given)
     known = below.output()
-    made = _made_with(rows).map_in_arrow(
+    made = compat.catalyst(rows).map_in_arrow(
         plan.functionExpr(),
         known.appendedAll(plan.output().drop(known.size())),
         plan.child(),
         plan.isBarrier(),
         plan.profile(),
     )
-    return _rows_of(rows, made)
+    return compat.dataframe_of(made, rows)
 
 
 def with_table_columns(rows: DataFrame, planned: PlannedJoin) -> DataFrame:
@@ -78,11 +79,11 @@ def with_table_columns(rows: DataFrame, planned: PlannedJoin) -> DataFrame:
 
     Complexity: O(columns of the table) calls of the JVM.
     """
-    if is_connect(rows.sparkSession):
-        return with_columns_of_table(rows, planned.stream, planned.given, planned.given_names)
-    if planned.given is None or not planned.fields:
-        return rows
     try:
+        if is_connect(rows.sparkSession):
+            return with_columns_of_table(rows, planned.stream, planned.given, planned.given_names)
+        if planned.given is None or not planned.fields:
+            return rows
         return _identified_columns(rows, planned.given, planned)
     except Exception as error:
         _log.debug("bsjoin: references to %s do not hold for the result: %s", planned.given, error)
@@ -90,8 +91,8 @@ def with_table_columns(rows: DataFrame, planned: PlannedJoin) -> DataFrame:
 
 
 def _identified_columns(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
-    spark = _made_with(rows)
-    plan, given = (df._jdf.queryExecution().analyzed() for df in (rows, table))
+    spark = compat.catalyst(rows)
+    plan, given = compat.analyzed(rows), compat.analyzed(table)
     output, first = plan.output(), len(rows.columns) - len(planned.fields)
     # What the stream has already stays the stream's, as in Spark's own join.
     there = given.outputSet().intersect(plan.outputSet())
@@ -109,8 +110,8 @@ def _identified_columns(rows: DataFrame, table: DataFrame, planned: PlannedJoin)
                 item, field.name, identity, known[own].qualifier, spark.none, spark.no_keys
             )
         items.append(item)
-    projected = output.take(first).appendedAll(spark.to_seq(items))
-    return _rows_of(rows, spark.project(projected, plan))
+    projected = output.take(first).appendedAll(spark.seq(items))
+    return compat.dataframe_of(spark.project(projected, plan), rows)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _identities(table: DataFrame) -> dict[str, _Identity]:
     """The columns of a DataFrame by name."""
     known: dict[str, _Identity] | None = vars(table).get(_IDENTITIES)
     if known is None:
-        output = table._jdf.queryExecution().analyzed().output()
+        output = compat.analyzed(table).output()
         attributes = [output.apply(place) for place in range(output.size())]
         known = {
             field.name: _Identity(
@@ -137,42 +138,3 @@ def _identities(table: DataFrame) -> dict[str, _Identity]:
         }
         setattr(table, _IDENTITIES, known)
     return known
-
-
-def _rows_of(rows: DataFrame, plan: Any) -> DataFrame:
-    spark = rows.sparkSession
-    return type(rows)(_made_with(rows).rows_of(spark._jsparkSession, plan), spark)
-
-
-@dataclass(frozen=True)
-class _Classes:
-    """What plans are made with; to find one takes a call of the JVM for each part of its name."""
-
-    alias: Any
-    project: Any
-    map_in_arrow: Any
-    rows_of: Any
-    to_seq: Any
-    none: Any
-    no_keys: Any
-
-
-_classes: WeakKeyDictionary[Any, _Classes] = WeakKeyDictionary()
-
-
-def _made_with(rows: DataFrame) -> _Classes:
-    """The classes as the JVM of a session has them, found once."""
-    jvm: Any = rows.sparkSession._jvm
-    if jvm not in _classes:
-        sql, to_seq = jvm.org.apache.spark.sql, jvm.PythonUtils.toSeq
-        logical = sql.catalyst.plans.logical
-        _classes[jvm] = _Classes(
-            alias=sql.catalyst.expressions.Alias,
-            project=logical.Project,
-            map_in_arrow=logical.MapInArrow,
-            rows_of=sql.classic.Dataset.ofRows,
-            to_seq=to_seq,
-            none=jvm.scala.Option.empty(),
-            no_keys=to_seq([]),
-        )
-    return _classes[jvm]

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from bsjoin.spark import compat
 from bsjoin.spark.leaves import state_of_files
 
 __all__ = ["is_fixed", "parts", "read_anew", "renew"]
@@ -53,7 +54,7 @@ def parts(df: DataFrame) -> list[object] | None:
     if not all(map(_is_certain, messages)) or not reads or _is_cached(df):
         return None
     files = state_of_files(df.inputFiles())
-    return files and [_without_marks(_plan(df)), files]
+    return files and [_without_marks(compat.serialized(df)), files]
 
 
 def is_fixed(df: DataFrame) -> bool:
@@ -95,14 +96,9 @@ def _named(df: DataFrame) -> list[str]:
     ]
 
 
-def _plan(df: DataFrame) -> Any:
-    """The plan as a protocol buffer."""
-    return df._plan.to_proto(df.sparkSession.client).root  # type: ignore[operator]
-
-
 def _messages(df: DataFrame) -> list[Any]:
     """The relations and expressions of the plan."""
-    return [found for found in _within(_plan(df)) if _kind(found) is not None]
+    return [found for found in _within(compat.serialized(df)) if _kind(found) is not None]
 
 
 def _within(message: Any) -> Iterator[Any]:
@@ -148,4 +144,4 @@ def _without_marks(plan: Any) -> str:
 
 def _is_cached(df: DataFrame) -> bool:
     # The server tells of its cached rows in a text only, which may say so of others by mistake.
-    return "InMemoryRelation" in df._explain_string(extended=True)  # type: ignore[operator]
+    return "InMemoryRelation" in compat.explained(df)

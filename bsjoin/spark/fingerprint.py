@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from bsjoin.spark import connect_plan
+from bsjoin.spark import compat, connect_plan
 from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.operators import asks_for_the_time, operators_of
 from bsjoin.spark.session import is_connect
 
 __all__ = ["fingerprint", "is_fixed", "read_anew", "renew"]
+
+_log = logging.getLogger("bsjoin")
 
 # What says how files are read, and what expressions do.
 _SETTINGS = (
@@ -38,10 +40,15 @@ def renew(df: DataFrame) -> None:
 
     Lists of files are made anew, and catalogues forget the tables. What the user has cached stays.
     """
-    if is_connect(df.sparkSession):
-        connect_plan.renew(df)
+    try:
+        if is_connect(df.sparkSession):
+            connect_plan.renew(df)
+            return
+        leaves = leaves_of(df)
+    except compat.MissingMemberError as error:
+        _log.debug("bsjoin: what a DataFrame reads is not listed anew: %s", error)
         return
-    for leaf in leaves_of(df):
+    for leaf in leaves:
         leaf.renew()
 
 
@@ -53,7 +60,7 @@ def fingerprint(df: DataFrame) -> str | None:
     renew(df)
     try:
         parts = connect_plan.parts(df) if is_connect(df.sparkSession) else _parts(df)
-    except _failures(df):  # a table that is gone, a private member of another version
+    except compat.failures():  # a table that is gone, a private member of another version
         return None
     if parts is None:
         return None
@@ -62,14 +69,6 @@ def fingerprint(df: DataFrame) -> str | None:
     chosen = sorted((k, v) for k, v in settings.items() if k.startswith(_SETTINGS))
     content = json.dumps([df.schema.json(), zone, chosen, parts])
     return "read:" + hashlib.sha256(content.encode()).hexdigest()
-
-
-def _failures(df: DataFrame) -> tuple[type[Exception], ...]:
-    if is_connect(df.sparkSession):
-        return (PySparkException,)
-    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
-
-    return PySparkException, Py4JError
 
 
 def _parts(df: DataFrame) -> list[object] | None:
@@ -87,11 +86,11 @@ def is_fixed(df: DataFrame) -> bool:
     Ranges and rows that were given, through arithmetic, comparisons and casts. The rows that were
     given are not compared here; ``sameSemantics`` does that.
     """
-    if is_connect(df.sparkSession):
-        return connect_plan.is_fixed(df)
     try:
+        if is_connect(df.sparkSession):
+            return connect_plan.is_fixed(df)
         return operators_of(df) is not None and all(leaf.is_given for leaf in leaves_of(df))
-    except _failures(df):
+    except compat.failures():
         return False
 
 
@@ -102,11 +101,15 @@ def read_anew(df: DataFrame) -> list[str]:
         What is read, in words for a message; nothing where the rows stay, or cannot be known to
         change.
     """
-    if is_connect(df.sparkSession):
-        return connect_plan.read_anew(df)
-    if is_cached(df):
+    try:
+        if is_connect(df.sparkSession):
+            return connect_plan.read_anew(df)
+        if is_cached(df):
+            return []
+        found = [leaf.name for leaf in leaves_of(df) if leaf.is_read_anew]
+        if asks_for_the_time(df):
+            found.append("the current time")
+    except compat.MissingMemberError as error:
+        _log.debug("bsjoin: what a DataFrame reads is not known: %s", error)
         return []
-    found = [leaf.name for leaf in leaves_of(df) if leaf.is_read_anew]
-    if asks_for_the_time(df):
-        found.append("the current time")
     return list(dict.fromkeys(found))

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame
 
+from bsjoin.spark import compat
+
 __all__ = ["Leaf", "is_cached", "leaves_of", "listed", "state_of_files"]
 
 State = list[Any]
@@ -196,15 +198,14 @@ class _CatalogTable(Leaf):
 
 def leaves_of(df: DataFrame) -> list[Leaf]:
     """The leaves of the analyzed plan, then those of its subqueries."""
-    plan = df._jdf.queryExecution().analyzed()
+    plan, spark = compat.analyzed(df), compat.java_session(df.sparkSession)
     plans = [plan, *listed(plan.subqueriesAll())]
-    spark = df._jdf.sparkSession()
     return [_typed(leaf, spark) for one in plans for leaf in listed(one.collectLeaves())]
 
 
 def is_cached(df: DataFrame) -> bool:
     """Whether Spark keeps rows of it, or of a part: those are read, whatever is there now."""
-    plan = df.select("*")._jdf.queryExecution().withCachedData()
+    plan = compat.with_cached_data(df)
     plans = [plan, *listed(plan.subqueriesAll())]
     leaves = [leaf for one in plans for leaf in listed(one.collectLeaves())]
     return any(leaf.getClass().getSimpleName() == "InMemoryRelation" for leaf in leaves)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from bsjoin.spark import compat
 from bsjoin.spark.leaves import listed
 
 __all__ = ["asks_for_the_time", "operators_of"]
@@ -69,12 +70,12 @@ def asks_for_the_time(df: DataFrame) -> bool:
 
 def _tree(df: DataFrame) -> Any:
     """The analyzed plan: a list of nodes, each followed by its children, for every tree in it."""
-    return json.loads(df._jdf.queryExecution().analyzed().toJSON())
+    return json.loads(compat.analyzed(df).toJSON())
 
 
 def _has_try_cast(df: DataFrame) -> bool:
     """Whether a text of an expression has it; one in a string counts, too."""
-    left = [df._jdf.queryExecution().analyzed()]
+    left = [compat.analyzed(df)]
     while left:
         plan = left.pop()
         left += listed(plan.children())

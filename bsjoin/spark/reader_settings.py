@@ -6,6 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bsjoin.spark import compat
+
 __all__ = ["reader_settings"]
 
 _ZONE = "spark.sql.session.timeZone"  # its default is the zone of Spark's machine
@@ -25,7 +27,6 @@ def _active() -> Any:
     if session is not None:
         return session
     try:
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
-    except ImportError:
+        return compat.active_connect_session()
+    except compat.MissingMemberError:  # the package of a classic session need not have it
         return None
-    return ConnectSession.getActiveSession()

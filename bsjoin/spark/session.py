@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError
+from bsjoin.spark import compat
 
 __all__ = [
     "MicroBatch",
@@ -167,7 +168,7 @@ def active_session() -> SparkSession:
 def active_queries() -> set[str]:
     """The ids of the streaming queries of the application's session."""
     # The active session of a `foreachBatch` function is a copy, which lists no query.
-    spark = getattr(SparkSession, "_instantiatedSession", None)
+    spark = compat.first_session()
     return set() if spark is None else {str(query.id) for query in spark.streams.active}
 
 
@@ -176,9 +177,7 @@ def any_query_active(spark: SparkSession) -> bool:
     try:
         if is_connect(spark):
             return is_for_a_query() or bool(spark.streams.active)
-        # `spark.streams` has those of one session, and `foreachBatch` gives a copy of it.
-        queries = spark._jsparkSession.sharedState().activeStreamingQueries()
-        return not queries.isEmpty()
+        return not compat.active_queries_of_all(spark).isEmpty()
     except Exception:  # the session has gone, whatever the transport says of it
         return False
 

@@ -8,14 +8,13 @@ artifact of the session. Where it is on ``spark.jars``, nothing is to do but to 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bsjoin.runtimes.jvm.jar import JarError, build_of_sources, compiled
+from bsjoin.spark import compat
 from bsjoin.spark.session import application_of, is_connect
 from bsjoin.spark.sql import quoted
 
@@ -61,7 +60,7 @@ def attached(spark: SparkSession) -> str | None:
             _attach(spark)
         except JarError as error:
             _refused[application] = str(error)
-        except _refusals(spark) as error:
+        except compat.failures() as error:
             _refused[application] = f"the session refuses the jar: {_first_line(error)}"
         else:
             return None
@@ -76,52 +75,23 @@ def lacks_planner(spark: SparkSession) -> str | None:
     if spark.conf.get(_PLANNER, "") != build_of_sources():
         try:
             spark.range(0).selectExpr(call("planner")).schema  # noqa: B018
-        except _refusals(spark) as error:
+        except compat.failures() as error:
             return _first_line(error)
         spark.conf.set(_PLANNER, str(build_of_sources()))
     return None
-
-
-def _refusals(spark: SparkSession) -> tuple[type[Exception], ...]:
-    if is_connect(spark):
-        return (PySparkException,)
-    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
-
-    return PySparkException, Py4JError
 
 
 def _attach(spark: SparkSession) -> None:
     path = compiled()
     if is_connect(spark):
         spark.addArtifact(str(path))
-    else:
-        _attach_classic(spark, path)
+    elif not compat.attach_jar(spark, path, _CLASS):
+        # It would not reach the code that other threads generate.
+        spark.sql(f"ADD JAR '{path.as_uri()}'")
     spark.conf.set(_SETTING, _CLASS)
     # Calls what the jar has: another build of it, attached before, refuses.
     spark.range(0).selectExpr(call("build")).schema  # noqa: B018
     spark.conf.set(_CHECKED, build_of_sources())
-
-
-def _attach_classic(spark: SparkSession, path: Path) -> None:
-    from py4j.protocol import Py4JError
-
-    jvm = spark._jvm
-    assert jvm is not None
-    context = spark.sparkContext._jsc
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName(_CLASS, False, loader)
-        # By spark.jars, or attached by another context of this process, whose executors are gone.
-        if path.name not in context.sc().listJars().mkString(" "):
-            context.addJar(str(path))
-    except Py4JError:
-        try:
-            # `ADD JAR` alone would not reach the code that other threads generate.
-            loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
-        except Py4JError:  # not one of Spark's loaders
-            spark.sql(f"ADD JAR '{path.as_uri()}'")
-        else:
-            context.addJar(str(path))
 
 
 def _first_line(error: Exception) -> str:

@@ -12,6 +12,7 @@ number is a hash of the whole row.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -31,12 +32,14 @@ from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
 from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import hashable
-from bsjoin.spark import sql
+from bsjoin.spark import compat, sql
 from bsjoin.spark.session import is_connect
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
 __all__ = ["by_hash", "by_rule", "number_of", "why_not_by_rule"]
+
+_log = logging.getLogger("bsjoin")
 
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
@@ -133,10 +136,14 @@ def _is_read_in_order(stream: DataFrame) -> bool:
     """
     if not stream.isStreaming or is_connect(stream.sparkSession):
         return False
-    node = stream._jdf.queryExecution().analyzed()
-    while (name := node.nodeName()) in _ORDER_STAYS:
-        node = node.children().apply(0)
-    return name in _READS
+    try:
+        node = compat.analyzed(stream)
+        while (name := node.nodeName()) in _ORDER_STAYS:
+            node = node.children().apply(0)
+        return name in _READS
+    except compat.failures() as error:
+        _log.debug("bsjoin: what a stream reads is not known: %s", error)
+        return False
 
 
 def _task(plan: RoutePlan, time_us: int) -> Task:
