@@ -104,7 +104,8 @@ def connect(spark: SparkSession) -> dict[str, Callable[[], bool]]:
     computed = df.select("*", df.id, (df.id + 1).alias("next"), F.lit(1), F.expr("id"))
     kinds = ["all", "name", "alias", "other", "name"]
     return {
-        "_first_session": lambda: compat.first_session() is None,  # no classic one
+        # None, or the one of a server that this process has started.
+        "_first_session": lambda: isinstance(compat.first_session(), SparkSession | None),
         "_session_of": of_a_query,
         "active_connect_session": lambda: compat.active_connect_session() is not None,
         "connect_plan": lambda: type(plan).__name__ == "Range",
