@@ -28,7 +28,7 @@ FORMS = [
     'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    raise x\n{0}\n',
     "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: "
     "Lost task 0.0 in stage 3.0 (TID 5) (vm executor driver): java.lang.IllegalStateException: {0}"
-    "\n\tat bsjoin.jvm.files.TableError.of(TableError.java:24)\n\tat java.base/x.y(Z.java:1)\n\n"
+    "\n\tat bsjoin.jvm.storage.TableError.of(TableError.java:24)\n\tat java.base/x.y(Z.java:1)\n\n"
     "Driver stacktrace:\n",
     "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: {0} SQLSTATE: XXKST",
     "[STREAM_FAILED] it: {0}\n SQLSTATE: 39000 SQLSTATE: XXKST\n=== Streaming Query ===\nId: 1",

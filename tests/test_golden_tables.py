@@ -67,7 +67,7 @@ class Java:
 
     def named(self, name: str) -> Any:
         """A class of the jar, or another one by its full name."""
-        full = name if "." in name else f"bsjoin.jvm.files.{name}"
+        full = name if "." in name else f"bsjoin.jvm.storage.{name}"
         return self.vm.java.lang.Class.forName(full, True, self._loader)
 
     def field(self, place: str, of: Any = None) -> Any:

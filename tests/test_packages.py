@@ -126,7 +126,9 @@ class TestMadeFromACheckout:
 
     def test_sources_that_do_not_compile_are_no_package(self, tmp_path: Path) -> None:
         folder = checkout(tmp_path / "here")
-        (folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/files/Code.java").write_text("class Code {")
+        (folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/storage/Code.java").write_text(
+            "class Code {"
+        )
         done = backend(folder, "build_wheel('out')")
         assert done.returncode == 1
         assert "cannot compile the look-up functions" in done.stderr
@@ -152,7 +154,7 @@ class TestMadeFromASourceDistribution:
     def test_a_jar_of_other_sources_is_not_packed(self, unpacked: Path, tmp_path: Path) -> None:
         folder = tmp_path / "changed"
         shutil.copytree(unpacked, folder)
-        source = folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/files/Code.java"
+        source = folder / "bsjoin/runtimes/jvm/java/bsjoin/jvm/storage/Code.java"
         source.write_text(source.read_text("utf-8") + "\n// changed\n", "utf-8")
         assert backend(folder, "build_wheel('out')", bare()).returncode == 1
 

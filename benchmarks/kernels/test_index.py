@@ -13,7 +13,7 @@ import pytest
 from sortedcontainers import SortedList
 
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
-from benchmarks.paper.linked import LinkedSkipList
+from benchmarks.papers.joins.linked import LinkedSkipList
 from bsjoin.index import HashIndex, IntervalIndex, SkipList, SortedRows, nearest, pairs, reach
 from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import KeyColumn, Manifest, StorageLocation, write_segment

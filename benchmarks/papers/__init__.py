@@ -1,1 +1,1 @@
-"""What compares the placement of tasks with the papers' systems, figures and claims."""
+"""What compares bsjoin and `scheduling` with the papers: figures, tables and claims."""

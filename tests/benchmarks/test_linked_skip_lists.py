@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.paper.linked import LinkedSkipList
+from benchmarks.papers.joins.linked import LinkedSkipList
 from bsjoin.index import SkipList, levels
 
 LOW, HIGH = -(2**63), 2**63 - 1

@@ -13,11 +13,11 @@ from benchmarks import charts
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.records import plain
-from benchmarks.paper import paper_hotspots, zipf_shares
-from benchmarks.paper import paper_skip_lists as lists
-from benchmarks.paper.hosts import simulate
-from benchmarks.paper.searches import FLAT_MAP, RANDOM, SORTED
-from benchmarks.paper.skews import HASH, SPLIT
+from benchmarks.papers.joins import paper_hotspots, zipf_shares
+from benchmarks.papers.joins import paper_skip_lists as lists
+from benchmarks.papers.joins.hosts import simulate
+from benchmarks.papers.joins.searches import FLAT_MAP, RANDOM, SORTED
+from benchmarks.papers.joins.skews import HASH, SPLIT
 
 KEYS, ROWS = 20_000, 60_000
 

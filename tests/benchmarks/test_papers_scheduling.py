@@ -10,11 +10,11 @@ import pytest
 
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
-from benchmarks.papers import flink, oera, paper_scheduling, published, st_stream
-from benchmarks.papers.buffered import Buffered
-from benchmarks.papers.claims import Row, held
-from benchmarks.papers.operators import Operator, demands
-from benchmarks.papers.steering import progress
+from benchmarks.papers.scheduling import flink, oera, paper_scheduling, published, st_stream
+from benchmarks.papers.scheduling.buffered import Buffered
+from benchmarks.papers.scheduling.claims import Row, held
+from benchmarks.papers.scheduling.operators import Operator, demands
+from benchmarks.papers.scheduling.steering import progress
 from scheduling import Exact, Move, Resources, Snapshot, Worker, policy
 from scheduling.simulate import Arrivals, Simulation
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.papers import placement_live_figures as figures
-from benchmarks.papers import placement_live_jobs as jobs
-from benchmarks.papers import placement_live_runs as runs
-from benchmarks.papers import placement_live_scaling as scaling
-from benchmarks.papers.placement_live_cluster import NODES
-from benchmarks.papers.placement_live_cpu import Shares
-from benchmarks.papers.placement_live_runs import Cycle
-from benchmarks.papers.placement_live_source import Curve, Reader
+from benchmarks.papers.scheduling import placement_live_figures as figures
+from benchmarks.papers.scheduling import placement_live_jobs as jobs
+from benchmarks.papers.scheduling import placement_live_runs as runs
+from benchmarks.papers.scheduling import placement_live_scaling as scaling
+from benchmarks.papers.scheduling.placement_live_cluster import NODES
+from benchmarks.papers.scheduling.placement_live_cpu import Shares
+from benchmarks.papers.scheduling.placement_live_runs import Cycle
+from benchmarks.papers.scheduling.placement_live_source import Curve, Reader
 from scheduling.elastic import Step
 
 LOAD = scaling.Load(low_s=20.0, high_s=40.0)

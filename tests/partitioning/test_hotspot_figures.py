@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.data.zipf import Shifting, hashed, zipf
-from benchmarks.paper.skews import SPLIT, run
-from benchmarks.paper.zipf_shares import TABLE_5, TOPS
+from benchmarks.papers.joins.skews import SPLIT, run
+from benchmarks.papers.joins.zipf_shares import TABLE_5, TOPS
 from bsjoin.runtimes.python.worker.hashing import xxhash64
 
 

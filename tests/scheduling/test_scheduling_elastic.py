@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from benchmarks.papers.median import Median
-from benchmarks.papers.scaling_days import LOADS, day, literal_day, measured
-from benchmarks.papers.steering import scaled
+from benchmarks.papers.scheduling.median import Median
+from benchmarks.papers.scheduling.scaling_days import LOADS, day, literal_day, measured
+from benchmarks.papers.scheduling.steering import scaled
 from scheduling import errors
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.papers.median import Median
+from benchmarks.papers.scheduling.median import Median
 from scheduling import errors
 from scheduling.elastic import no_idle, useful
 from scheduling.scalers import DS2, OERA, Load, Probe, Scaler, Static

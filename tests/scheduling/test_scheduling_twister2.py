@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 from scheduling_samples import tasks
 
-from benchmarks.papers import containers
-from benchmarks.papers.containers import CONTAINER, INSTANCE, PADDING, container_sizes, distance
+from benchmarks.papers.scheduling import containers
+from benchmarks.papers.scheduling.containers import (
+    CONTAINER,
+    INSTANCE,
+    PADDING,
+    container_sizes,
+    distance,
+)
 from scheduling import (
     DataNode,
     FirstFit,

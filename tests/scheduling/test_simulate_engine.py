@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers import operators
-from benchmarks.papers.operators import Operator, demands
-from benchmarks.papers.steering import ElasticSimulation, SimCluster
+from benchmarks.papers.scheduling import operators
+from benchmarks.papers.scheduling.operators import Operator, demands
+from benchmarks.papers.scheduling.steering import ElasticSimulation, SimCluster
 from scheduling import JobGraph, Resources, Worker, simulate
 from scheduling.errors import ArgumentError
 from scheduling.simulate import Arrivals, Simulation

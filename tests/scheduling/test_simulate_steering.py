@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from benchmarks.papers.operators import Operator, demands
-from benchmarks.papers.steering import ElasticSimulation, SimCluster, scaled
+from benchmarks.papers.scheduling.operators import Operator, demands
+from benchmarks.papers.scheduling.steering import ElasticSimulation, SimCluster, scaled
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     LBACE,

@@ -145,7 +145,7 @@ def test_required_fields_are_required_and_others_are_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_the_jvm_reads_the_fields_that_the_page_says(name: str) -> None:
-    source = (JAVA / "files" / "Manifest.java").read_text("utf-8")
+    source = (JAVA / "storage" / "Manifest.java").read_text("utf-8")
     for row in rows_of(name):
         is_there = f'"{code(row["field"])}"' in source
         # The keys of a table are called as the number of keys of a segment.

@@ -1,8 +1,8 @@
 package bsjoin.jvm.catalog;
 
-import bsjoin.jvm.files.KeyTypes;
-import bsjoin.jvm.files.Manifest;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.KeyTypes;
+import bsjoin.jvm.storage.Manifest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;

@@ -11,7 +11,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * {@code spark.read.format("bsjoin").load(path)}; options: {@code versionAsOf}, a number, and {@code
- * maxStalenessUs}, see {@link bsjoin.jvm.files.TableIdentity}.
+ * maxStalenessUs}, see {@link bsjoin.jvm.storage.TableIdentity}.
  */
 public final class Source implements TableProvider, DataSourceRegister {
   private static final List<String> KNOWN = List.of("versionAsOf", "maxStalenessUs");

@@ -1,9 +1,9 @@
 package bsjoin.jvm.catalog;
 
-import bsjoin.jvm.files.Column;
-import bsjoin.jvm.files.Storage;
-import bsjoin.jvm.files.StoredFile;
-import bsjoin.jvm.files.TableIdentity;
+import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.Storage;
+import bsjoin.jvm.storage.StoredFile;
+import bsjoin.jvm.storage.TableIdentity;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Map;

@@ -1,10 +1,10 @@
 package bsjoin.jvm.catalog;
 
-import bsjoin.jvm.files.ColumnType;
-import bsjoin.jvm.files.Expected;
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.TableError;
 import bsjoin.jvm.spark.PlanTime;
+import bsjoin.jvm.storage.ColumnType;
+import bsjoin.jvm.storage.Expected;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.TableError;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

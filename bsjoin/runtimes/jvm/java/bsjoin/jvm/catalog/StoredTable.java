@@ -1,12 +1,12 @@
 package bsjoin.jvm.catalog;
 
-import bsjoin.jvm.files.Address;
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.Table;
-import bsjoin.jvm.files.TableError;
-import bsjoin.jvm.files.TableIdentity;
 import bsjoin.jvm.planner.Planner;
 import bsjoin.jvm.spark.SessionSettings;
+import bsjoin.jvm.storage.Address;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.Table;
+import bsjoin.jvm.storage.TableError;
+import bsjoin.jvm.storage.TableIdentity;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Instant;
 import java.util.ArrayList;

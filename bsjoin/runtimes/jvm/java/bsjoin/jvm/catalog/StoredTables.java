@@ -2,11 +2,11 @@ package bsjoin.jvm.catalog;
 
 import static java.util.stream.Collectors.joining;
 
-import bsjoin.jvm.files.Address;
-import bsjoin.jvm.files.TableError;
 import bsjoin.jvm.planner.Linkage;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.spark.SessionSettings;
+import bsjoin.jvm.storage.Address;
+import bsjoin.jvm.storage.TableError;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

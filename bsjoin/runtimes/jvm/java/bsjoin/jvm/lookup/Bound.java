@@ -1,8 +1,8 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Types;
 import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.Types;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;

@@ -1,11 +1,11 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Column;
-import bsjoin.jvm.files.LiveVersion;
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.Segment;
-import bsjoin.jvm.files.StoredVersion;
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.LiveVersion;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.Segment;
+import bsjoin.jvm.storage.StoredVersion;
+import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,10 +1,10 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Column;
-import bsjoin.jvm.files.LiveVersion;
-import bsjoin.jvm.files.Segment;
-import bsjoin.jvm.files.StoredVersion;
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.LiveVersion;
+import bsjoin.jvm.storage.Segment;
+import bsjoin.jvm.storage.StoredVersion;
+import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;

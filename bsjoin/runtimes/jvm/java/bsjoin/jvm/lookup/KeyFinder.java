@@ -1,6 +1,6 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Version;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /** Finds the rows with equal keys. */

@@ -1,7 +1,7 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Segment;
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Segment;
+import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,9 +1,9 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Code;
-import bsjoin.jvm.files.Points;
-import bsjoin.jvm.files.Segment;
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Code;
+import bsjoin.jvm.storage.Points;
+import bsjoin.jvm.storage.Segment;
+import bsjoin.jvm.storage.Version;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 

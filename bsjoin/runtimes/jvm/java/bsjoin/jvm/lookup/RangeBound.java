@@ -1,6 +1,6 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Code;
+import bsjoin.jvm.storage.Code;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.math.BigInteger;

@@ -1,9 +1,9 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Column;
-import bsjoin.jvm.files.Version;
 import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.Version;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;

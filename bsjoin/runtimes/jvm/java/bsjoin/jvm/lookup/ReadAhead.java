@@ -1,7 +1,7 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.files.Column;
-import bsjoin.jvm.files.Version;
+import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.Version;
 import org.apache.spark.unsafe.Platform;
 
 /**

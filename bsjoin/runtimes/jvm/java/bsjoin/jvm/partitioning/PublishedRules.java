@@ -1,8 +1,8 @@
 package bsjoin.jvm.partitioning;
 
-import bsjoin.jvm.files.Storage;
-import bsjoin.jvm.files.TableError;
 import bsjoin.jvm.spark.Function;
+import bsjoin.jvm.storage.Storage;
+import bsjoin.jvm.storage.TableError;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;

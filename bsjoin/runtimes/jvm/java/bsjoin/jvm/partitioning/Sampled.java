@@ -1,6 +1,6 @@
 package bsjoin.jvm.partitioning;
 
-import bsjoin.jvm.files.Recent;
+import bsjoin.jvm.storage.Recent;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Collections;
 import java.util.HashMap;

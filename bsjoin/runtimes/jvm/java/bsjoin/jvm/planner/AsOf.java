@@ -1,7 +1,7 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.TableError;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.TableError;
 import java.io.Serializable;
 import java.util.Arrays;
 import java.util.List;

@@ -1,7 +1,7 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.Types;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -1,7 +1,7 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.TableError;
-import bsjoin.jvm.files.Types;
+import bsjoin.jvm.storage.TableError;
+import bsjoin.jvm.storage.Types;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThan;

@@ -1,17 +1,17 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.catalog.StoredScan;
-import bsjoin.jvm.files.ColumnType;
-import bsjoin.jvm.files.KeyTypes;
-import bsjoin.jvm.files.LiveVersion;
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.StoredVersion;
-import bsjoin.jvm.files.TableIdentity;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.JoinKind;
 import bsjoin.jvm.lookup.KeyFinder;
 import bsjoin.jvm.lookup.Lookup;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.ColumnType;
+import bsjoin.jvm.storage.KeyTypes;
+import bsjoin.jvm.storage.LiveVersion;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.StoredVersion;
+import bsjoin.jvm.storage.TableIdentity;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

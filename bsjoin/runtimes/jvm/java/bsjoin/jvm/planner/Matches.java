@@ -2,11 +2,11 @@ package bsjoin.jvm.planner;
 
 import bsjoin.jvm.catalog.StoredScan;
 import bsjoin.jvm.catalog.StoredTable;
-import bsjoin.jvm.files.Expected;
-import bsjoin.jvm.files.TableError;
 import bsjoin.jvm.lookup.KeyFinder;
 import bsjoin.jvm.spark.Function;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.Expected;
+import bsjoin.jvm.storage.TableError;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Arrays;
 import java.util.Collections;

@@ -1,6 +1,6 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.Types;
+import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.And;

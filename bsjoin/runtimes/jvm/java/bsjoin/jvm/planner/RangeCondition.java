@@ -1,8 +1,8 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.Types;
 import bsjoin.jvm.lookup.Bound;
 import bsjoin.jvm.lookup.RangeBound;
+import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collections;

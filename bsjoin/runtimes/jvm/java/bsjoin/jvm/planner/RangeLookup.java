@@ -1,12 +1,12 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.Code;
-import bsjoin.jvm.files.Types;
 import bsjoin.jvm.lookup.Bound;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.NearestFinder;
 import bsjoin.jvm.lookup.RangeBound;
 import bsjoin.jvm.lookup.RangeFinder;
+import bsjoin.jvm.storage.Code;
+import bsjoin.jvm.storage.Types;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.math.BigDecimal;
 import java.math.BigInteger;

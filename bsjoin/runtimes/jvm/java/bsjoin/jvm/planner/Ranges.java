@@ -1,10 +1,10 @@
 package bsjoin.jvm.planner;
 
-import bsjoin.jvm.files.Manifest;
-import bsjoin.jvm.files.Types;
 import bsjoin.jvm.lookup.Bound;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.RangeFinder;
+import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,0 +1,1 @@
+"""What compares the placement of tasks with the papers' systems, figures and claims."""

@@ -1,0 +1,369 @@
+"""Scalers of a plain streaming query, live: a load that rises, stands and falls.
+
+The query is bsjoin's join with a source whose look-ups wait, two milliseconds a key: a core
+answers at most 500 rows/s whatever the CPU of this machine does, so an executor more is truly more
+throughput. Rows are numbered, so their waits are known, and that none was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import bsjoin
+from benchmarks.harness.outcome import Cell, Context, Figure, Table
+from benchmarks.papers.scheduling.median import Median
+from benchmarks.papers.scheduling.placement_live_cluster import Cluster
+from benchmarks.papers.scheduling.placement_live_figures import percent, verdict
+from benchmarks.papers.scheduling.placement_live_source import KEY_S, Curve, load, look_up
+from scheduling.elastic import Bounds, Step
+from scheduling.scalers import DS2, OERA, Scaler, Static
+from scheduling.spark.executors import Executors
+from scheduling.spark.scaling import Scaling
+
+__all__ = [
+    "NOISE",
+    "SCALERS",
+    "Load",
+    "Run",
+    "claims",
+    "figures",
+    "recorded",
+    "run",
+    "table",
+    "timeline",
+]
+
+TASKS = 12
+TRIGGER_S = 3.0
+_EVERY_S = 3.0
+_START = 2
+_MOST = 3  # requests
+NOISE = 0.2
+_PATIENCE_S = 60.0
+_READY_S = 8.0  # from the query's start to its first row
+_CACHE = bsjoin.Incremental(max_rows=1_000)
+
+SCALERS: Mapping[str, Callable[[], Scaler]] = {
+    "OERA": OERA,
+    "DS2": DS2,
+    "Median": lambda: Median(windows=5),
+    "Static": lambda: Static(_START),
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load that rises to four times as much, stands, and falls again.
+
+    Args:
+        low_s: how long it is low at first, and at last.
+        high_s: how long it is high.
+        low: rows a second; default 400.
+        ramp_s: how long it takes to rise, and to fall; default 5.
+    """
+
+    low_s: float
+    high_s: float
+    low: float = 400.0
+    ramp_s: float = 5.0
+
+    @property
+    def high(self) -> float:
+        """Rows a second."""
+        return 4 * self.low
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Of the curve."""
+        rise, stand = self.low_s + self.ramp_s, self.low_s + self.ramp_s + self.high_s
+        fall = stand + self.ramp_s
+        return [
+            (0, self.low), (self.low_s, self.low), (rise, self.high), (stand, self.high),
+            (fall, self.low), (fall + self.low_s, self.low),
+        ]  # fmt: skip
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole."""
+        return self.points[-1][0]
+
+    @property
+    def need(self) -> float:
+        """The cores that the high load needs at least."""
+        return self.high * KEY_S
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was seen of a scaler.
+
+    Args:
+        scaler: its name.
+        steps: second, cores that were there, new request or None, reason; of every step.
+        batches: first row, end row, second of its end; of every micro-batch.
+        rows: that were processed, by Spark's count.
+        expected: what the offsets say.
+    """
+
+    scaler: str
+    steps: tuple[tuple[float, int, int | None, str], ...]
+    batches: tuple[tuple[int, int, float], ...]
+    rows: int
+    expected: int
+
+    @property
+    def core_s(self) -> float:
+        """Core seconds that were there, from the first step on."""
+        pairs = zip(self.steps, self.steps[1:], strict=False)
+        return float(sum((after[0] - one[0]) * one[1] for one, after in pairs))
+
+    @property
+    def use(self) -> float:
+        """The share of the cores' time in which they waited for answers, their work here."""
+        first, last = self.steps[0][0], self.steps[-1][0]
+        done = sum(end - begin for begin, end, at in self.batches if first <= at <= last)
+        return done * KEY_S / self.core_s if self.core_s else 0.0
+
+    def waits(self, curve: Curve, first_s: float = 0.0, last_s: float = np.inf) -> np.ndarray:
+        """Seconds between arrival and answer of rows that arrived in a time; a sample."""
+        found = [np.empty(0)]
+        for first, end, at in self.batches:
+            came = curve.arrival_s(np.linspace(first, end, max(2, (end - first) // 20)))
+            found.append(at - came[(came >= first_s) & (came < last_s)])
+        return np.concatenate(found)
+
+    def decisions(self, first_s: float = 0.0) -> list[tuple[float, int]]:
+        """Second and target of the requests from a second on."""
+        return [
+            (at, target) for at, _, target, _ in self.steps if target is not None and at >= first_s
+        ]
+
+    def enough(self, load: Load) -> tuple[int, float] | None:
+        """Requests until as many cores are there as the high load needs, and seconds from its rise.
+
+        None if there never are.
+        """
+        for at, there, *_ in self.steps:
+            if at >= load.low_s and there >= load.need:
+                made = [one for one in self.decisions(load.low_s) if one[0] <= at]
+                return len(made), at - load.low_s
+        return None
+
+
+def recorded(
+    scaler: str, steps: Sequence[Step], progress: Sequence[Mapping[str, Any]], began_s: float
+) -> Run:
+    """The record of a run.
+
+    Args:
+        scaler: its name.
+        steps: of the scaling, whose seconds are those of the curve.
+        progress: Spark's, as dicts.
+        began_s: the beginning of the curve, as ``time.time()``.
+    """
+    batches = []
+    for one in progress:
+        if one["numInputRows"]:
+            source = one["sources"][0]
+            first, end = (_rows(source[name]) for name in ("startOffset", "endOffset"))
+            began = datetime.fromisoformat(one["timestamp"]).timestamp() - began_s
+            batches.append((first, end, began + one["durationMs"]["triggerExecution"] / 1e3))
+    return Run(
+        scaler,
+        tuple((one.time_s, one.there, one.target, one.reason) for one in steps if one.time_s >= 0),
+        tuple(batches),
+        sum(one["numInputRows"] for one in progress),
+        batches[-1][1] if batches else 0,
+    )
+
+
+def _rows(offset: Any) -> int:
+    told = json.loads(offset) if isinstance(offset, str) else offset
+    return int(told["rows"]) if told else 0
+
+
+def run(context: Context, cluster: Cluster, name: str, given: Load) -> Run:
+    """Run the query under a scaler, from two executors of one core each.
+
+    Raises:
+        AssertionError: rows were lost or processed twice.
+        RuntimeError: the query fails, or executors do not come.
+    """
+    spark, most = cluster.spark, len(cluster.nodes)
+    _settle(Executors(spark), _START)
+    joined = bsjoin.join(spark.range(0, TASKS, 1, TASKS), _source(), "id", cache=_CACHE)
+    joined.write.format("noop").mode("overwrite").save()
+    began_s = time.time() + _READY_S
+    stream = load(spark, given.points, began_s=began_s, tasks=TASKS, noise=NOISE, seed=context.seed)
+    joined = bsjoin.join(stream, _source(), "id", cache=_CACHE)
+    bounds = Bounds(
+        confirm=2, urgent_s=2 * TRIGGER_S, shrink_after_s=0.6 * given.low_s, settle_s=2 * _EVERY_S
+    )
+    with tempfile.TemporaryDirectory(dir=cluster.folder) as checkpoint:
+        query = (
+            joined.writeStream.format("noop")
+            .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+            .option("checkpointLocation", checkpoint)
+            .start()
+        )
+        try:
+            scaling = Scaling(
+                query, SCALERS[name](), executors=(1, most), tasks=TASKS, bounds=bounds,
+                every_s=_EVERY_S, spark=spark,
+                clock=lambda: time.time() - began_s,
+            )  # fmt: skip
+            with scaling:
+                while query.isActive and time.time() < began_s + given.seconds:
+                    time.sleep(0.2)
+            progress = [json.loads(one.json) for one in query.recentProgress]
+            error = query.exception()
+        finally:
+            query.stop()
+    if error is not None:
+        raise RuntimeError(f"{name}: the query failed: {error}")
+    found = recorded(name, scaling.steps, progress, began_s)
+    if found.rows != found.expected:
+        raise AssertionError(f"{name}: {found.rows} rows were processed of {found.expected}")
+    requests = ", ".join(f"{target} at {at:.0f} s" for at, target in found.decisions())
+    context.say(f"  {name:<7} {found.core_s:5.0f} core s; requested: {requests or 'nothing'}")
+    return found
+
+
+def _settle(executors: Executors, count: int) -> None:
+    executors.resize(count)
+    until = time.monotonic() + _PATIENCE_S
+    while len(there := executors.there()) != count:
+        if time.monotonic() > until:
+            raise RuntimeError(f"{len(there)} executors after {_PATIENCE_S:g} s, not {count}")
+        time.sleep(0.2)
+
+
+def _source() -> Any:
+    return bsjoin.sources.function(look_up, {"id": pa.int64(), "name": pa.string()}, unique=True)
+
+
+def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
+    """The scalers side by side."""
+    rows: list[dict[str, Cell]] = []
+    high = given.low_s + given.ramp_s
+    for one in runs:
+        enough, waits = one.enough(given), one.waits(curve)
+        late = one.waits(curve, high + 0.75 * given.high_s, high + given.high_s)
+        rows.append(
+            {
+                "scaler": one.scaler,
+                "core seconds": round(one.core_s),
+                "use": f"{one.use:.0%}",
+                "wait of rows, mean, s": _seconds(waits, np.mean),
+                "p95, s": _seconds(waits, lambda found: np.percentile(found, 95)),
+                "most, s": _seconds(waits, np.max),
+                "at the end of the high load, median, s": _seconds(late, np.median),
+                "requests": len(one.decisions()),
+                "until enough": None if enough is None else f"{enough[0]} in {enough[1]:.0f} s",
+                "cores, low": _cores(one, 0, given.low_s),
+                "cores, high": _cores(one, high, high + given.high_s),
+                "cores, low again": _cores(one, high + given.high_s + given.ramp_s, np.inf),
+                "rows": f"{one.rows:,} of {one.expected:,}",
+            }
+        )
+    note = (
+        f"A plain query, scaled beside it, from {_START} executors of one core: {given.low:g} "
+        f"rows/s for {given.low_s:g} s, {given.high:g} rows/s for {given.high_s:g} s, and again as "
+        f"at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
+        f"high load needs {given.need:g} cores at least. The seconds to wait before a shrink, "
+        f"{0.6 * given.low_s:g}, and after a change, {2 * _EVERY_S:g}, are those of a run of "
+        "minutes, as the other bounds are; the defaults are longer. Use is the share of the "
+        "cores' time in which look-ups wait. Static has the cores of the beginning."
+    )
+    return Table.of("Scalers under a load that rises, stands and falls, live", rows, note)
+
+
+def timeline(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
+    """The observed cores over time."""
+    rows: list[dict[str, Cell]] = []
+    for at in range(0, int(given.seconds) + 1, 5):
+        row: dict[str, Cell] = {"second": at, "needed": round(curve.rate(at) * KEY_S, 2)}
+        for one in runs:
+            row[one.scaler] = next((there for t, there, *_ in one.steps if t >= at), None)
+        rows.append(row)
+    made = Table.of("Cores by second", rows, "What the load needs at least, and what was there.")
+    names = ("needed", *(one.scaler for one in runs))
+    return made.drawn(
+        "lines", "second", *names, title="Cores under a changing load", ylabel="cores"
+    )
+
+
+_CLAIMS = (
+    ("rows that wait", "Median", -0.30, "rows lost"),
+    ("rows that wait", "Static", -0.90, "rows lost"),
+    ("use", "Median", 0.09, "use of resources"),
+    ("use", "Static", 0.22, "use of resources"),
+)
+
+
+def claims(runs: Sequence[Run], curve: Curve) -> Table:
+    """What the OERA paper says against Median and Static, beside what is seen here."""
+    by_name = {one.scaler: one for one in runs}
+    rows: list[dict[str, Cell]] = []
+    for measure, other, paper, what in _CLAIMS:
+        ours: list[float] = []
+        if "OERA" in by_name and other in by_name:
+            pair = [
+                by_name[name].use if measure == "use" else float(by_name[name].waits(curve).mean())
+                for name in ("OERA", other)
+            ]
+            ours = [pair[0] / pair[1] - 1] if pair[1] else []
+        rows.append(
+            {
+                "claim": f"OERA against {other}: {what}",
+                "paper": percent([paper]),
+                "here": percent(ours),
+                "verdict": verdict(paper, ours) if ours else None,
+                "where": "OERA, 4.2",
+            }
+        )
+    note = (
+        "Spark loses no row, they wait at the source: where the paper counts lost rows, the mean "
+        "wait is compared. The paper's Static is fully used while rows are lost."
+    )
+    return Table.of("OERA's claims, and what a live Spark shows", rows, note)
+
+
+def figures(runs: Sequence[Run], given: Load, curve: Curve) -> Iterator[Figure]:
+    """Whether a rise to four times the load is followed, and its backlog drained.
+
+    Rows that were not answered before the end have waited from the end of the high load at least.
+    """
+    high = given.low_s + given.ramp_s
+    for one in runs:
+        if one.scaler not in ("OERA", "DS2"):
+            continue
+        enough = one.enough(given)
+        yield Figure(
+            f"{one.scaler}: requests until four times the load has its cores; {_MOST + 1}: never",
+            _MOST + 1 if enough is None else enough[0], _MOST, at_most=True, unit="requests",
+        )  # fmt: skip
+        late = one.waits(curve, high + 0.75 * given.high_s, high + given.high_s)
+        yield Figure(
+            f"{one.scaler}: median wait of rows at the end of the high load",
+            float(np.median(late)) if len(late) else given.seconds - high - given.high_s,
+            3 * TRIGGER_S, at_most=True, unit="s",
+        )  # fmt: skip
+
+
+def _seconds(waits: np.ndarray, how: Callable[[np.ndarray], Any]) -> float | None:
+    return round(float(how(waits)), 1) if len(waits) else None
+
+
+def _cores(one: Run, first_s: float, last_s: float) -> str | None:
+    seen = [there for at, there, *_ in one.steps if first_s <= at < last_s]
+    return f"{min(seen)} to {max(seen)}" if seen else None

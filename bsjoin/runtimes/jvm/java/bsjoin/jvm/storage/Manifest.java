@@ -1,0 +1,361 @@
+package bsjoin.jvm.storage;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.StringJoiner;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DayTimeIntervalType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import scala.Option;
+
+/**
+ * The metadata of one version of a table; see {@code bsjoin/storage/format.md}.
+ *
+ * <p>It is not trusted: a name leads nowhere but into the table's data folder, and sizes, counts and
+ * types are checked here or when a file is opened.
+ */
+public final class Manifest {
+  /** The folder of the manifests in that of the table. */
+  static final String FOLDER = "versions";
+
+  private static final int FORMAT = 1; // the only one that is read
+  private static final int LARGEST_NUMBER = 999_999_999; // of a version
+  private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  public final int version;
+  final long activatesAtUs;
+  public final long createdAtUs;
+  final long readAtUs; // when its build began to read the source
+  public final int longestRun;
+  public final StructType columns;
+  public final boolean unique; // declared
+  public final String condition; // that the table was built with, as a text; empty without one
+  public final List<String> keyNames = new ArrayList<>();
+  public final List<DataType> keyTypes = new ArrayList<>();
+  public final String keys; // their names and types, as JSON
+  public final DataType[] compared; // of the keys that are stored for comparison
+  public final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
+  public final List<String> rangeNames = new ArrayList<>();
+  public final List<DataType> rangeTypes = new ArrayList<>(); // in which they are searched
+  public final String ranged; // their names and types and which ends belong to them, as JSON
+  public final String closed; // the last of these; empty for points
+  final int pointColumn; // the place of the column that the range index has as it is; -1 for none
+  public final Rows[] segments;
+
+  /**
+   * The segments of the rows that match nothing, as a key is null, or in a table for range joins the
+   * point or the start; null if such rows were left out. No look-up reads them; a scan does.
+   */
+  public final Rows[] unindexed;
+
+  private static final Set<String> CLOSED = Set.of("both", "left", "right", "neither");
+
+  private final String where; // what an error calls its file
+  private final Object stamp; // what tells that from another of the same name: Storage.stamp
+  private final long[] firstHashes; // of the segments
+
+  /** Rows in files. */
+  public final class Rows {
+    final String name; // what those of the files begin with
+    public final int rows;
+    final long firstHash;
+    final Long firstKey; // if the rows are in the order of an integer key; else null
+    public final int longestRun;
+    private final boolean isIndexed; // a segment, whose first file is its index
+    private final long[] sizes;
+    private final String[] checksums;
+
+    private Rows(JsonNode node, boolean isIndexed) {
+      this.isIndexed = isIndexed;
+      name = node.path("name").asText();
+      sizes = new long[node.path("sizes").size()];
+      checksums = new String[sizes.length];
+      Arrays.setAll(sizes, i -> node.path("sizes").path(i).asLong());
+      Arrays.setAll(checksums, i -> node.path("checksums").path(i).asText());
+      long count = whole(node, "rows");
+      long longest = isIndexed ? whole(node, "longest_run") : 1;
+      firstHash = isIndexed ? whole(node, "first_hash") : 0;
+      firstKey = node.hasNonNull("first_key") ? (Long) whole(node, "first_key") : null;
+      check(
+          name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}"),
+          "the segment name '" + name + "' is not in a folder below 'data/'");
+      check(
+          sizes.length == columns.length() + (isIndexed ? 1 + compared.length : 0)
+              && node.path("checksums").size() == sizes.length
+              && Arrays.stream(sizes).allMatch(size -> size > 0)
+              && count >= 1 && count <= MOST_ROWS && longest >= 1 && longest <= count,
+          "the segment '" + name + "' has other sizes or rows than bsjoin writes");
+      check(
+          firstKey == null || isByInteger() && rangeColumns == 0,
+          "the segment '" + name + "' has a first_key of no integer");
+      rows = (int) count;
+      longestRun = (int) longest;
+    }
+
+    /** The file of a stored column, see {@link Manifest#place}; -1: of the index. */
+    public StoredFile file(int place) {
+      int number = isIndexed ? place : place - compared.length;
+      int at = isIndexed ? place + 1 : number;
+      String file = name + "." + (place < 0 ? "index" : String.valueOf(number)) + ".arrow";
+      return new StoredFile(file, sizes[at], checksums[at]);
+    }
+
+    private Stream<String> files() {
+      int first = isIndexed ? -1 : compared.length;
+      return IntStream.range(first, first + sizes.length).mapToObj(place -> file(place).name());
+    }
+  }
+
+  private Manifest(JsonNode node, String where, Object stamp) throws IOException {
+    this.where = where;
+    this.stamp = stamp;
+    checkFormat(node, where);
+    long number = whole(node, "version");
+    check(number >= 1 && number <= LARGEST_NUMBER, "its version is " + number);
+    version = (int) number;
+    activatesAtUs = whole(node, "activates_at_us");
+    createdAtUs = whole(node, "created_at_us");
+    readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
+    JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
+    // Written again: another reader may read the text in another way than was checked. A type of a
+    // user names a class, which Spark would load to run its constructor.
+    String written = schema.toString();
+    check(
+        schema.path("type").asText().equals("struct") && !written.contains("\"type\":\"udt\""),
+        "its schema has other types than bsjoin writes");
+    columns = (StructType) DataType.fromJson(written);
+    check(
+        node.path("unique").isBoolean() && node.path("build_s").isNumber()
+            && node.path("build_s").asDouble() >= 0 && node.path("keys").isArray(),
+        "its fields 'unique', 'build_s' and 'keys' are not all there");
+    unique = node.path("unique").asBoolean();
+    condition = condition(node.path("condition"));
+    for (JsonNode key : node.path("keys")) {
+      keyNames.add(key.path(0).asText());
+      keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
+    }
+    keys = node.path("keys").toString();
+    long count = whole(node, "compared");
+    boolean isExact = keyTypes.size() == 1 && ColumnType.fits8Bytes(keyTypes.get(0));
+    check(
+        count == (isExact ? 0 : keyTypes.size()), "its keys are not those that are compared");
+    compared = new DataType[(int) count];
+    Arrays.setAll(
+        compared,
+        i -> ColumnType.fits8Bytes(keyTypes.get(i)) ? DataTypes.LongType : keyTypes.get(i));
+    JsonNode range = node.path("ranged");
+    JsonNode ends = range.path("closed");
+    rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;
+    check(
+        range.path("names").size() == rangeColumns && (rangeColumns < 2 || CLOSED.contains(ends.asText())),
+        "its field 'ranged' is neither of points nor of intervals");
+    for (int i = 0; i < rangeColumns; i++) {
+      rangeNames.add(range.path("names").path(i).asText());
+      JsonNode type = range.path("types").path(i);
+      check(type.isTextual(), "its field 'ranged' has other types than bsjoin writes"); // as above
+      rangeTypes.add(DataType.fromJson(type.toString()));
+    }
+    check(
+        new HashSet<>(rangeTypes).size() <= 1, "its field 'ranged' has types that are not the same");
+    closed = ends.asText("");
+    ranged =
+        rangeColumns == 0
+            ? ""
+            : "[" + range.path("names") + "," + range.path("types") + "," + ends + "]";
+    pointColumn = pointColumn();
+    segments = rows(node, "segments", true);
+    unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;
+    firstHashes = Arrays.stream(segments).mapToLong(segment -> segment.firstHash).toArray();
+    for (int i = 1; i < segments.length; i++) {
+      check(firstHashes[i - 1] < firstHashes[i], "its segments are not in order");
+    }
+    Set<String> names = new HashSet<>();
+    parts().forEach(
+        part -> check(names.add(part.name), "it lists the segment '" + part.name + "' twice"));
+    longestRun = Arrays.stream(segments).mapToInt(segment -> segment.longestRun).max().orElse(0);
+  }
+
+  private Rows[] rows(JsonNode node, String field, boolean isIndexed) {
+    JsonNode listed = node.path(field);
+    check(listed.isArray(), "its field '" + field + "' is not a list");
+    Rows[] found = new Rows[listed.size()];
+    Arrays.setAll(found, i -> new Rows(listed.get(i), isIndexed));
+    return found;
+  }
+
+  /** A condition in the form in which Python shows it. */
+  private static String condition(JsonNode node) {
+    if (!node.isObject() || node.isEmpty()) {
+      return "";
+    }
+    String name = node.fieldNames().next();
+    StringJoiner arguments = new StringJoiner(", ", name + "(", ")");
+    node.path(name).fields().forEachRemaining(one -> arguments.add(one.getKey() + "=" + one.getValue()));
+    return arguments.toString();
+  }
+
+  /** The place of the first range column, if its values are their own codes; -1 if not. */
+  private int pointColumn() {
+    int found = rangeColumns == 0 ? -1 : place(rangeNames.get(0));
+    DataType type = found < 0 ? null : storedType(found);
+    boolean isPlain =
+        type instanceof LongType || type instanceof TimestampType
+            || type instanceof TimestampNTZType || type instanceof DayTimeIntervalType;
+    return isPlain && type.equals(rangeTypes.get(0)) ? found : -1;
+  }
+
+  /** Refuse another format by its number, before anything else is looked at. */
+  private static void checkFormat(JsonNode node, String where) {
+    long found = whole(node, "format");
+    if (found != FORMAT) {
+      String writer = node.path("written_by").asText();
+      boolean isNamed = writer.matches("bsjoin [0-9A-Za-z.+-]{1,40}");
+      throw TableError.of(
+          "TableNotFoundError",
+          where + " has format " + found + ", this bsjoin reads format " + FORMAT + ": use "
+              + (isNamed ? writer + ", which wrote it," : "the version of bsjoin that wrote it")
+              + " or a later one wherever the table is read, or build the table again");
+    }
+  }
+
+  private static long whole(JsonNode node, String field) {
+    JsonNode value = node.path(field);
+    if (!value.isIntegralNumber() || !value.canConvertToLong()) {
+      throw new IllegalArgumentException("its field '" + field + "' is not a whole number");
+    }
+    return value.asLong();
+  }
+
+  /** Refuse it as damaged if what a reader relies on does not hold. */
+  void check(boolean holds, String otherwise) {
+    if (!holds) {
+      throw TableError.damaged(where, otherwise);
+    }
+  }
+
+  /** Whether its file is known to be the one that was read. */
+  boolean isStill(Storage storage) {
+    return stamp != null && stamp.equals(storage.stamp(version));
+  }
+
+  /**
+   * The same manifest as it is there now; null if it is not there (any more).
+   *
+   * @throws IllegalStateException the table was built again at its path: this is another version
+   */
+  Manifest again(Storage storage) {
+    if (stamp == null || isStill(storage)) {
+      return this;
+    }
+    Manifest there = read(storage, version);
+    if (there != null && there.createdAtUs != createdAtUs) {
+      throw TableError.builtAgain(
+          version, storage.name, "analysed", "Make the DataFrame or view anew");
+    }
+    return there;
+  }
+
+  /** The manifest of a version; null if it is not there (any more). */
+  static Manifest read(Storage storage, int version) {
+    String where = storage.nameOf(name(version));
+    Object stamp = storage.stamp(version); // first: a later file has another
+    String content = storage.manifest(version);
+    if (content == null) {
+      return null;
+    }
+    try {
+      Manifest found = new Manifest(JSON.readTree(content), where, stamp);
+      found.check(found.version == version, "it is that of version " + found.version);
+      return found;
+    } catch (Exception e) { // Spark's reader of types throws checked ones that it does not declare
+      if (TableError.is(e)) {
+        throw (RuntimeException) e;
+      }
+      throw TableError.damaged(where, "it is not valid: " + e.getMessage());
+    } catch (StackOverflowError e) {
+      throw TableError.damaged(where, "it is nested too deep");
+    }
+  }
+
+  /** The number of the segment that has the rows with a hash, if there are any; -1 if none can. */
+  public int segmentOf(long hash) {
+    int found = Arrays.binarySearch(firstHashes, hash);
+    return found < 0 ? -found - 2 : found;
+  }
+
+  /** All that has rows. */
+  Stream<Rows> parts() {
+    return Stream.concat(Stream.of(segments), isWhole() ? Stream.of(unindexed) : Stream.empty());
+  }
+
+  /** The number of all rows that are stored. */
+  public long rows() {
+    return parts().mapToLong(part -> part.rows).sum();
+  }
+
+  /** Whether the range columns have codes of 64 bits; others are stored by their ranks. */
+  public boolean hasRangeCodes() {
+    return rangeColumns > 0 && rangeTypes.stream().allMatch(ColumnType::fits8Bytes);
+  }
+
+  /** The names of all files. */
+  Stream<String> files() {
+    return parts().flatMap(Rows::files);
+  }
+
+  /**
+   * Whether all rows of the source are stored. If not, those that match nothing were left out, as
+   * earlier versions of bsjoin have done.
+   */
+  public boolean isWhole() {
+    return unindexed != null;
+  }
+
+  /** Whether a row may have a null key: then {@code NOT IN} has no answer but null for it. */
+  public boolean mayHaveNullKeys() {
+    return !isWhole() || unindexed.length > 0;
+  }
+
+  /** Whether the key is one integer. */
+  boolean isByInteger() {
+    return keyTypes.size() == 1 && keyTypes.get(0) instanceof IntegralType;
+  }
+
+  /** The place of a column among the stored ones, after the compared keys; -1 for none. */
+  public int place(String column) {
+    Option<Object> found = columns.getFieldIndex(column);
+    return found.isEmpty() ? -1 : compared.length + (Integer) found.get();
+  }
+
+  /** Whether a stored column may have nulls. */
+  public boolean isNullable(int place) {
+    return place >= compared.length && columns.fields()[place - compared.length].nullable();
+  }
+
+  /** The type of a stored column: first the compared keys, then the columns. */
+  DataType storedType(int place) {
+    return place < compared.length
+        ? compared[place]
+        : columns.fields()[place - compared.length].dataType();
+  }
+
+  /** The name of a version's file in the table's folder. */
+  static String name(int version) {
+    String digits = String.valueOf(version); // a format takes longer than the look at the file
+    return FOLDER + "/" + "00000000".substring(Math.min(8, digits.length())) + digits + ".json";
+  }
+}

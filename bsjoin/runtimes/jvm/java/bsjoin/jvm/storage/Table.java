@@ -1,0 +1,229 @@
+package bsjoin.jvm.storage;
+
+import java.lang.ref.WeakReference;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+
+/**
+ * A table as this process knows it: the manifests that it has read, and the versions that are open.
+ *
+ * <p>Which version a micro-batch uses is a function of its timestamp alone, as in {@code
+ * bsjoin/storage/versions.py}. The two versions used last stay open; another one stays open as long as
+ * the functions of a running task refer to it, and is unmapped by the garbage collector. Plans made
+ * at other times have tables of their own, of which the last few of each path are kept.
+ */
+public final class Table {
+  private static final int KEPT = 2; // versions of a table
+  private static final int KEPT_TABLES = 4; // of a path
+  private static final int TIMES = 64; // of micro-batches, whose versions are known
+  private static final Map<String, Recent<TableIdentity, Table>> TABLES = new HashMap<>();
+
+  public final TableIdentity identity;
+  private final Storage storage;
+  private final TreeMap<Integer, Manifest> known = new TreeMap<>();
+  private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
+  private final AtomicReferenceArray<WeakReference<Version>> open =
+      new AtomicReferenceArray<>(Version.SLOTS);
+  private final Map<Long, Manifest> times = new Recent<>(TIMES);
+  private WeakReference<VersionPoller> follower = new WeakReference<>(null);
+
+  private Table(TableIdentity identity) {
+    this.identity = identity;
+    storage = Storage.of(identity.path(), identity.python());
+  }
+
+  /** The table of an identity. */
+  public static Table of(TableIdentity identity) {
+    synchronized (TABLES) {
+      if (!TABLES.containsKey(identity.path())) {
+        // The files of removed tables occupy the disk until they are let go.
+        TABLES.values().removeIf(
+            tables -> tables.values().stream().allMatch(table -> table.storage.isRemoved()));
+      }
+      return TABLES.computeIfAbsent(identity.path(), path -> new Recent<>(KEPT_TABLES))
+          .computeIfAbsent(identity, Table::new);
+    }
+  }
+
+  /** The manifest of the newest version at a path; one that is known is not read again. */
+  public static Manifest newest(String path, List<String> python) {
+    Storage storage = Storage.of(path, python);
+    Table last = null;
+    synchronized (TABLES) {
+      Recent<TableIdentity, Table> there = TABLES.get(path);
+      for (Table table : there == null ? List.<Table>of() : there.values()) {
+        last = table;
+      }
+    }
+    int[] numbers = storage.numbers();
+    for (int i = numbers.length - 1; i >= 0; i--) {
+      Manifest found = last == null ? null : last.ifKnown(numbers[i]);
+      found = found != null && found.isStill(storage) ? found : Manifest.read(storage, numbers[i]);
+      if (found != null) { // else it is removed at this moment
+        return found;
+      }
+    }
+    throw TableError.of(
+        "TableNotFoundError",
+        "'" + path + "' holds no table of bsjoin: there is no version in its folder '"
+            + Manifest.FOLDER + "'. Build one with BatchTable.build(df, on=..., path=...)");
+  }
+
+  private synchronized Manifest ifKnown(int number) {
+    return known.get(number);
+  }
+
+  /** Add a manifest that was read. */
+  public synchronized void know(Manifest manifest) {
+    known.put(manifest.version, manifest);
+  }
+
+  /**
+   * The version for a micro-batch; the folder is read once per micro-batch.
+   *
+   * @param timeUs the micro-batch's timestamp in microseconds since the epoch
+   */
+  synchronized Version at(long timeUs) {
+    return opened(manifestAt(timeUs));
+  }
+
+  /** The same metadata, unless the table was built again at its path since they were read. */
+  public synchronized Manifest current(Manifest manifest) {
+    Manifest there = manifest.again(storage);
+    return there == null ? manifest : there; // of a version that is gone: its files are missed
+  }
+
+  /** The metadata of the version for a query that is planned; see {@link #at}. */
+  public synchronized Manifest manifestAt(long timeUs) {
+    Manifest chosen = times.get(timeUs);
+    if (chosen != null) {
+      return current(chosen);
+    }
+    // First: a version that is published in between takes nothing from them.
+    long maxStalenessUs = identity.maxStalenessUs();
+    List<String> marks = maxStalenessUs == 0 ? List.of() : storage.freshMarks();
+    read(); // whatever the time: clocks are set back, too
+    for (Manifest manifest : known.values()) {
+      if (manifest.activatesAtUs <= timeUs) {
+        chosen = manifest;
+      }
+    }
+    if (chosen == null) {
+      // The first version is active for all earlier times, too.
+      Map.Entry<Integer, Manifest> oldest = known.firstEntry();
+      if (oldest == null) {
+        throw TableError.of(
+            "VersionNotFoundError",
+            "the table in '" + storage.name + "' has no version any more: it was removed after the "
+                + "query was analysed. Build it again, and make the DataFrame or view anew");
+      }
+      if (oldest.getKey() != 1) {
+        throw TableError.of(
+            "VersionNotFoundError",
+            "a micro-batch of time " + timeUs + " µs needs a version of the table in '"
+                + storage.name + "' older than those that are left; it was vacuumed. Another "
+                + "version could give another answer, so none is taken: restart the query from a "
+                + "new checkpoint, and keep versions longer when you vacuum");
+      }
+      chosen = oldest.getValue();
+    }
+    if (maxStalenessUs > 0) {
+      Iterable<Manifest> later = known.tailMap(chosen.version).values();
+      chosen = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
+    }
+    times.put(timeUs, chosen);
+    return chosen;
+  }
+
+  /** What looks for new versions, shared by all functions of running tasks. */
+  synchronized VersionPoller follower() {
+    VersionPoller found = follower.get();
+    if (found == null) {
+      found = VersionPoller.of(this, storage.isRemote());
+      follower = new WeakReference<>(found);
+    }
+    return found;
+  }
+
+  /** A version by its number. */
+  synchronized Version numbered(int number) {
+    return opened(manifest(number));
+  }
+
+  /** The metadata of a version by its number. */
+  public synchronized Manifest manifest(int number) {
+    Manifest manifest = known.get(number);
+    if (manifest != null) {
+      return current(manifest);
+    }
+    manifest = Manifest.read(storage, number);
+    if (manifest == null) {
+      throw TableError.of(
+          "VersionNotFoundError",
+          "version " + number + " of the table in '" + storage.name + "' is not there (any more); "
+              + "there are " + Arrays.toString(storage.numbers()) + ". A result is bound to the "
+              + "version it was planned with: plan it again, and keep versions longer when you "
+              + "vacuum");
+    }
+    known.put(number, manifest);
+    return manifest;
+  }
+
+  /** The version that a reference belongs to: it was opened when the row was found. */
+  public Version of(long reference) {
+    int slot = Version.slot(reference);
+    Version version = openIn(slot);
+    return version == null ? again(slot) : version;
+  }
+
+  /** Open a version that another process has found a row in, or that this one has closed. */
+  private synchronized Version again(int slot) {
+    int number = slot;
+    for (int there : storage.numbers()) {
+      number = there % Version.SLOTS == slot ? there : number;
+    }
+    return numbered(number);
+  }
+
+  private Version openIn(int slot) {
+    WeakReference<Version> weak = open.get(slot);
+    return weak == null ? null : weak.get();
+  }
+
+  private Version opened(Manifest manifest) {
+    int slot = manifest.version % Version.SLOTS;
+    Version version = openIn(slot);
+    boolean isNew = version == null || version.manifest.version != manifest.version;
+    if (isNew) {
+      version = new Version(storage, manifest);
+      open.set(slot, new WeakReference<>(version));
+    }
+    kept.remove(version);
+    kept.addLast(version);
+    if (kept.size() > KEPT) {
+      kept.removeFirst();
+    }
+    if (isNew) {
+      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files()).iterator());
+    }
+    return version;
+  }
+
+  private void read() {
+    TreeMap<Integer, Manifest> found = new TreeMap<>();
+    for (int number : storage.numbers()) {
+      Manifest manifest = known.get(number);
+      manifest = manifest == null ? Manifest.read(storage, number) : manifest.again(storage);
+      if (manifest != null) {
+        found.put(number, manifest);
+      }
+    }
+    known.clear();
+    known.putAll(found);
+  }
+}

@@ -1,0 +1,83 @@
+package bsjoin.jvm.storage;
+
+import java.lang.ref.WeakReference;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Looks for new versions of a table ten times a second (of a remote one, once a second), in a thread
+ * of its own, and opens them before any row needs them. It ends when no running task has it any
+ * more.
+ */
+public final class VersionPoller {
+  private static final int FAILURES = 3; // in a row: one may be a folder that is being written
+  // A download keeps no table in a folder of this host waiting.
+  private static final ScheduledExecutorService LOCAL = thread();
+  private static final ScheduledExecutorService REMOTE = thread();
+
+  final Table table;
+  private volatile RuntimeException failure;
+  private volatile Version current;
+  private int failures;
+
+  private VersionPoller(Table table) {
+    this.table = table;
+  }
+
+  /** Follow a table. */
+  static VersionPoller of(Table table, boolean isRemote) {
+    VersionPoller created = new VersionPoller(table);
+    created.look();
+    if (created.failure != null) {
+      throw created.failure;
+    }
+    WeakReference<VersionPoller> follower = new WeakReference<>(created);
+    Runnable look =
+        () -> {
+          VersionPoller found = follower.get();
+          if (found == null) {
+            throw new CancellationException("no task has it any more"); // no more looks
+          }
+          found.look();
+        };
+    long periodMs = isRemote ? 1000 : 100;
+    (isRemote ? REMOTE : LOCAL)
+        .scheduleWithFixedDelay(look, periodMs, periodMs, TimeUnit.MILLISECONDS);
+    return created;
+  }
+
+  /** The version that is active. */
+  Version version() {
+    if (failure != null && failures >= FAILURES) {
+      throw failure;
+    }
+    return current;
+  }
+
+  private void look() {
+    long now = System.currentTimeMillis() * 1000;
+    try {
+      Version found = table.at(now); // which fails if the table was built again
+      if (current != null && found != current) {
+        found.openColumnsOf(current);
+      }
+      current = found;
+      failures = 0;
+      failure = null;
+    } catch (RuntimeException | Error e) { // which would end the looks without a word
+      failures++;
+      failure = e instanceof RuntimeException known ? known : new IllegalStateException(e);
+    }
+  }
+
+  private static ScheduledExecutorService thread() {
+    return Executors.newSingleThreadScheduledExecutor(
+        work -> {
+          Thread thread = new Thread(work, "bsjoin-versions");
+          thread.setDaemon(true);
+          return thread;
+        });
+  }
+}
