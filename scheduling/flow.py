@@ -224,5 +224,4 @@ class Meter:
         late = quiet_s >= _OVERDUE * self._window_s and status.get("isTriggerActive") is True
         if not late or last.arrival is None:
             return None
-        waits = last.arrival * quiet_s
-        return Load(quiet_s, last.arrival, last.per_core, 1.0, waits, cores)
+        return Load(quiet_s, last.arrival, last.per_core, 1.0, last.arrival * quiet_s, cores)

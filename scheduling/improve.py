@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from scheduling.objective import LEAST_CORES, Indices, Numbers, Pricing
-from scheduling.search_state import BETTER, CPU, Best, SearchState, less
+from scheduling.search_state import BETTER, CPU, Best, Cost, SearchState, less
 
+_ANY: Cost = (0, np.inf)
 _EVEN = 1e-3  # a load so little above the mean is level, as a share
 _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
 _PATIENCE = 5  # steps that gain less than that together end the levelling of many workers
@@ -75,20 +76,21 @@ class _Search(SearchState):
             self.level()
             if not self.release:  # few workers can be closed once all are level
                 self.empty(failures)
-            if self.total() > before - _LITTLE * abs(before):
+            if not less(self.total(), before, _LITTLE):
                 return
 
-    def anew(self, tasks: Sequence[int], *, ordered: bool = True, below: float = np.inf) -> None:
+    def anew(self, tasks: Sequence[int], *, ordered: bool = True, below: Cost = _ANY) -> None:
         """Place tasks where they cost least, the largest first; others may have to make room.
 
-        It ends where the rent alone is not ``below`` a cost.
+        It ends where the rent alone is not ``below`` the cost of all tasks.
         """
         for t in tasks:
             self.put(t, -1)
         for t in sorted(tasks, key=self.rank.__getitem__) if ordered else tasks:
             if not self.place(t):
                 self._eject(t)
-            if self.objective.horizon_s * self.objective.rent * self.rent_s >= below:
+            rent = self.objective.horizon_s * self.objective.rent * self.rent_s
+            if not below[0] and rent >= below[1]:
                 return
 
     def _eject(self, t: int) -> None:
@@ -152,7 +154,7 @@ class _Search(SearchState):
             if not self._relieve(highest[load[highest] > limit], load):
                 break
             best = self.better(best)
-            totals.append(self.total())
+            totals.append(self.total()[1])
             if self.workers > _ALONE and abs(totals[0] - totals[-1]) < _LITTLE * abs(totals[-1]):
                 break
         self.restore(best[1])
@@ -245,27 +247,31 @@ class _Search(SearchState):
         best, per_set = self.better(), max(1, _EFFORT * times // self.tasks)
         self.restore(np.full(self.tasks, -1))
         needed = np.maximum(self.need.sum(axis=0), BETTER)
+        one, table = np.arange(self.workers), np.column_stack([self.price, self.free])
         if self.workers <= _FEW:  # all sets; of many workers those cheapest for their size, and one
-            sets = (np.arange(1, 2**self.workers)[:, None] >> np.arange(self.workers)) & 1 == 1
+            first, every = (np.arange(1, 2**self.workers)[:, None] >> one) & 1 == 1, 1
+            sums = first.astype(float) @ table
         else:
             size = np.maximum((self.free / needed).min(axis=1), BETTER)
-            place = np.argsort(np.argsort(self.price / size, kind="stable"))
-            first = place < np.arange(self.workers)[:, None, None]
-            sets = (first | np.eye(self.workers, dtype=bool)).reshape(-1, self.workers)
-        rent, room = np.split(sets.astype(float) @ np.column_stack([self.price, self.free]), [1], 1)
-        rents = self.objective.horizon_s * self.objective.rent * rent.ravel()
-        enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best[0]))
-        alike = np.column_stack([rents, room])[enough].round(6)  # workers of the same kinds
+            first = np.argsort(np.argsort(self.price / size, kind="stable")) < one[:, None]
+            every, more = self.workers, np.where(first[:, :, None], 0.0, table)
+            sums = ((first.astype(float) @ table)[:, None] + more).reshape(-1, table.shape[1])
+        sums[:, 0] *= self.objective.horizon_s * self.objective.rent
+        rents, most = sums[:, 0], np.inf if best[0][0] else best[0][1]
+        enough = np.flatnonzero((sums[:, 1:] >= self.need.sum(axis=0)).all(axis=1) & (rents < most))
+        # Workers of the same kinds, whatever the units of their prices and sizes are.
+        alike = (sums[enough] / np.abs(sums).max(axis=0, initial=1e-300)).round(9)
         order = enough[np.unique(alike, axis=0, return_index=True)[1]][: max(_SETS, per_set // 5)]
         by_size = sorted(range(self.tasks), key=self.rank.__getitem__)
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         taste = -BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
-            if not less(rents[s], best[0]):
+            if not less((0, rents[s]), best[0]):
                 break
             drawn = range(per_set // len(order) - 1)
+            shut = ~(first[s // every] | (one == s % every) & (every > 1))
             for tasks in (by_size, *(draw.sample(by_size, self.tasks) for _ in drawn)):
-                self.enter(0.0, taste, shut=~sets[s])
+                self.enter(0.0, taste, shut=shut)
                 self.anew(tasks, ordered=False)
                 self.enter(0.0, taste)
                 self.nearer()

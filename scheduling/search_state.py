@@ -10,9 +10,9 @@ from scheduling.room import have_room, room_of
 
 BETTER = 1e-9  # less is no gain, as a share
 CPU = 1  # the column of what may be exceeded; 0, 2 and 3 are slots, memory and disk
-_LEFT_OUT = 1e12  # what a task without a worker costs
 
-Best = tuple[float, Indices]  # the cost of a placement, and the placement
+Cost = tuple[int, float]  # tasks without a worker, which are worse than any price; $
+Best = tuple[Cost, Indices]  # the cost of a placement, and the placement
 
 
 class SearchState(Pricing):
@@ -126,12 +126,11 @@ class SearchState(Pricing):
         highest = float(self.load.max())
         return float(self.objective.waiting(highest, squares, self.placed, cores, paid))
 
-    def total(self) -> float:
+    def total(self) -> Cost:
         """The cost of the placement."""
-        left_out = self.tasks - int(self.count.sum())
         per_s = self.objective.rent * self.rent_s
         per_s += self.uneven() if self.objective.imbalance else 0.0
-        return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
+        return self.tasks - int(self.count.sum()), self.objective.horizon_s * per_s + self.own_sum
 
     def place(self, t: int, stays: int = -1) -> bool:
         """Place a task, now nowhere, where it has room and costs least; whether it has any.
@@ -151,12 +150,12 @@ class SearchState(Pricing):
             cost += self.objective.horizon_s * uneven
         cost[~fits] = np.inf
         i = int(cost.argmin())
-        i = i if stays < 0 or less(cost[i], cost[stays]) else stays
+        i = i if stays < 0 or less((0, cost[i]), (0, cost[stays])) else stays
         if cost[i] < np.inf:
             self.put(t, i)
         return bool(cost[i] < np.inf)
 
 
-def less(one: float, other: float) -> bool:
-    """Whether one cost is less than another by more than rounding."""
-    return one < other - BETTER * abs(other)
+def less(one: Cost, other: Cost, by: float = BETTER) -> bool:
+    """Whether one cost is less than another, of as many tasks left out by more than a share."""
+    return one[0] < other[0] or (one[0] == other[0] and one[1] < other[1] - by * abs(other[1]))

@@ -192,7 +192,7 @@ def test_without_members_nothing_is_known_of_a_source(
     assert is_fixed(spark.range(2))
     for name in CLASSIC:
         monkeypatch.setattr(compat, name, smoke_compat.missing)
-    renew(table)
+    assert not renew(table)
     assert fingerprint(table) is None
     assert not is_fixed(spark.range(2))
     assert read_anew(table) == []
@@ -206,4 +206,21 @@ def test_metrics_that_may_never_come_are_not_waited_for(
 ) -> None:
     observation: Any = Observation("name")
     monkeypatch.setattr(compat, "is_observed", smoke_compat.missing)
-    assert not compat.is_complete(observation)
+    assert compat.is_complete(observation) is None
+
+
+def test_a_table_that_may_be_read_from_an_old_list_of_files_is_not_called_fresh(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_parquet(tmp_path / "source", id=pa.array([1], pa.int64()))
+    df = spark.read.parquet(str(tmp_path / "source"))
+    table = bsjoin.BatchTable.build(df, on="id", path=tmp_path / "table")
+    confirmed: list[object] = []
+    monkeypatch.setattr("bsjoin.build.storing.freshness.confirm", lambda *_: confirmed.append(_))
+    table.refresh(df)
+    assert len(confirmed) == 1
+    for name in CLASSIC:
+        monkeypatch.setattr(compat, name, smoke_compat.missing)
+    table.refresh(df)
+    assert len(confirmed) == 1
+    assert table.version == 1

@@ -245,7 +245,7 @@ class _Source:
     """
 
     def __init__(self, df: DataFrame, fingerprint: str | None = None):
-        renew(df)
+        self.is_renewed = renew(df)
         self._df = df
         self._given = fingerprint
         self._fingerprint = fingerprint or fingerprint_of(df)
@@ -324,7 +324,8 @@ def _build(
             known = _found_out(before, draft)
             if before is not None and known.same_as(draft) and _is_intact(location, before):
                 begun.abandon()
-                freshness.confirm(location, before, began)
+                if source.is_renewed:  # else nobody knows how old the rows are that were read
+                    freshness.confirm(location, before, began)
                 return _remember(location, before, known, source)
             if before is not None:
                 check_columns(location, schema_of(before), schema)  # of queries begun since

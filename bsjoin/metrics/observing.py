@@ -65,8 +65,11 @@ class ObservedCycle:
         # never come.
         until = time.monotonic() + _WAIT_S
         while missing:
-            for name in [name for name, one in missing.items() if compat.is_complete(one)]:
-                found[name] = missing.pop(name).get
+            complete = {name: compat.is_complete(one) for name, one in missing.items()}
+            for name in [name for name, known in complete.items() if known is not False]:
+                one = missing.pop(name)
+                if complete[name]:
+                    found[name] = one.get
             if time.monotonic() > until:
                 break
             time.sleep(_TICK_S if missing else 0)

@@ -15,6 +15,7 @@ runs every entry, with each of them in ``scripts/matrix.py`` and ``scripts/minim
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ __all__ = [
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark that have all of these members."""
 
+_log = logging.getLogger("bsjoin")
 _MISSING = (AttributeError, ImportError, KeyError, TypeError)
 
 P = ParamSpec("P")
@@ -109,9 +111,9 @@ def _entry(
             except Exception as error:
                 if not isinstance(error, (*_MISSING, *_of_gateway())):
                     raise
-                raise MissingMemberError(
-                    f"{name}: Spark has no {touches} as in {', '.join(VERIFIED)}: {error}"
-                ) from error
+                missing = f"{name}: Spark has no {touches} as in {', '.join(VERIFIED)}: {error}"
+                _log.debug("bsjoin: %s; without it %s", missing, without)
+                raise MissingMemberError(missing) from error
 
         return guarded
 
@@ -287,17 +289,17 @@ def _first_session() -> SparkSession | None:
     return found
 
 
-def is_complete(observation: Observation) -> bool:
+def is_complete(observation: Observation) -> bool | None:
     """Whether what an observation has observed can be read without waiting for an action.
 
-    Without the members it never can, and its metrics are missing: to read them might wait for ever.
+    None without the members: its metrics are missing then, for to read them might wait for ever.
     """
     if type(observation).__module__.startswith("pyspark.sql.connect"):
         return True  # its metrics come with the result of the action
     try:
         return is_observed(observation)
     except MissingMemberError:
-        return False
+        return None
 
 
 @_entry("Observation._jo", "the metrics of a cycle are missing")

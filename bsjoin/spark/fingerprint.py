@@ -35,21 +35,25 @@ _SETTINGS = (
 )
 
 
-def renew(df: DataFrame) -> None:
+def renew(df: DataFrame) -> bool:
     """Let the next read of a DataFrame see what was written since it was made, by anyone.
 
     Lists of files are made anew, and catalogues forget the tables. What the user has cached stays.
+
+    Returns:
+        Whether it will: not where Spark lacks the private members that this needs.
     """
     try:
         if is_connect(df.sparkSession):
             connect_plan.renew(df)
-            return
+            return True
         leaves = leaves_of(df)
     except compat.MissingMemberError as error:
         _log.debug("bsjoin: what a DataFrame reads is not listed anew: %s", error)
-        return
+        return False
     for leaf in leaves:
         leaf.renew()
+    return True
 
 
 def fingerprint(df: DataFrame) -> str | None:

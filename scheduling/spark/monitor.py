@@ -96,8 +96,7 @@ class SparkMonitor:
     def tasks(self, count: int, preferred: Sequence[tuple[str, ...]] = ()) -> tuple[Task, ...]:
         """The partitions as tasks (Eq. 20); ``preferred``: the hosts that store each one's data."""
         workers = self.seen.workers if self.seen else ()
-        cached = self._caches.of(count)
-        return self._demand.tasks(self.operator, count, workers, cached, preferred)
+        return self._demand.tasks(self.operator, count, workers, self._caches.of(count), preferred)
 
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""

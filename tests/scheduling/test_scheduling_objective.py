@@ -24,7 +24,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.improve import improve
+from scheduling.improve import _Search, improve
 from scheduling.objective import Pricing
 
 HOUR = Objective(horizon_s=3600.0)
@@ -226,3 +226,25 @@ def test_rent_imbalance_and_moves_of_a_placement() -> None:
     graph, at = tasks(1, 1, 1, 1), {"t0": "w0", "t1": "w0", "t2": "w0", "t3": "w1"}
     cost = cost_of(Objective(), at, graph, Snapshot(0.0, workers(0.01, 0.01)), {"t3": "w0"})
     assert (cost.rent, round(cost.imbalance, 9), cost.movement) == (12.0, 6.6, 0.01)
+
+
+def test_a_task_without_room_does_not_end_the_search() -> None:
+    """Two workers are half empty, and a third task fits nowhere."""
+    graph, snapshot = tasks(1, 1, 64), Snapshot(0.0, workers(0.1, 0.1))
+    start = {"t0": "w0", "t1": "w1"}
+    found = improve(start, Pricing(HOUR, graph, snapshot, start, release=True))
+    assert found.keys() == start.keys()
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize("count", [6, 20])
+def test_the_unit_of_prices_changes_no_set_of_workers(count: int) -> None:
+    """Workers cost some $/s, or a millionth of that: the cheapest are chosen in both."""
+    graph, found = tasks(*[1.0] * 6), []
+    for unit in (1.0, 1e-6):
+        prices = [unit * (3.0 + 0.11 * (7 * i % count)) for i in reversed(range(count))]
+        snapshot, objective = Snapshot(0.0, workers(*prices)), Objective(horizon_s=1.0)
+        search = _Search(Pricing(objective, graph, snapshot, {}, release=True), {}, (), 0.1)
+        search.choose(random.Random(5), 1)
+        found.append(search.at.tolist())
+    assert found[0] == found[1]
