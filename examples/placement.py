@@ -1,4 +1,4 @@
-"""A stream of orders joined on three executors of different prices, placed cycle by cycle.
+"""A stream of orders joined on three executors, one of them dear, placed cycle by cycle.
 
 The executors are processes of this machine (Spark's `local-cluster`); the price table says that one
 of them is dear. CETSA takes all three in turns in the first cycle, for nothing is known yet. In the
