@@ -59,6 +59,7 @@ class Ran:
         patch.setattr(loop, "Prober", lambda *_: None)
         patch.setattr(loop, "executors_of", lambda _: (WORKERS, {}))
         patch.setattr(loop, "tasks_of", self._tasks)
+        patch.setattr(pins, "pin", partial(self._pin, pins.pin))
         patch.setattr(placing, "Loop", partial(Loop, clock=lambda: self.now))
         placement = Placement(
             policy=LBACE(), rebalancer=StStream(), cooldown_s=0.0, locality_wait_s=0.0
@@ -82,12 +83,16 @@ class Ran:
         self.hot.append(Counter(row["at"] for row in found if row["k"] == HOT))
         self.cold.append(Counter(row["at"] for row in found if row["k"] != HOT))
 
-    def _tasks(self, _: Any, pinned: pins.Pinned, __: str) -> tuple[TaskSeen, ...]:
+    def _pin(self, pin: Any, *arguments: Any) -> pins.Pinned:
+        self.pinned: pins.Pinned = pin(*arguments)
+        return self.pinned
+
+    def _tasks(self, *_: Any) -> tuple[TaskSeen, ...]:
         """The tasks ran where they were requested, and took long where the hot key was."""
         cold, hot = COST_S
         return tuple(
             TaskSeen(i, at.id, cold * self.cold[-1][i] + hot * self.hot[-1][i], 1_000)
-            for i, at in enumerate(pinned.requested)
+            for i, at in enumerate(self.pinned.requested)
             if at is not None
         )
 

@@ -23,6 +23,7 @@ from bsjoin import AsOf, BatchTable, Incremental
 from bsjoin.errors import ColumnError
 from bsjoin.planner import projections
 from bsjoin.planner.chain import joins_of
+from bsjoin.spark import compat
 
 CACHE = Incremental(max_rows=1_000)
 CHAINS = "spark__bsjoin__python__chains"
@@ -336,7 +337,7 @@ def test_a_result_is_forgotten_with_its_plan(
     spark: SparkSession, tables: dict[str, BatchTable]
 ) -> None:
     jvm: Any = spark._jvm
-    known = projections._catalyst_of(jvm).results
+    known = projections._results_of(compat.catalyst(stream(spark)))
 
     def make(_: int = 0) -> DataFrame:
         df = tables["id"].join(stream(spark), {"k": "id"})

@@ -291,7 +291,7 @@ def test_a_server_whose_python_is_not_known_answers_in_python_workers(
     keys: DataFrame,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(jvm, "workers_python", lambda _: None)
+    monkeypatch.setattr(joins, "workers_python", lambda _: None)
     joined = table.join(keys)
     assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
     assert joined.count() == 4
