@@ -1,8 +1,8 @@
 """Clicks as a stream, a few users making most of them: the load of the partitions, evened out.
 
-At any time almost three of ten clicks are one user's, and in the middle of the day it becomes another.
-The stream is joined with the table of users under `partition=HotSpot(...)`; the picture shows the
-rows of each partition in every micro-batch, and the skew measure DS.
+At any time almost three of ten clicks are one user's, and in the middle of the day it becomes
+another. The stream is joined with the table of users under `partition=HotSpot(...)`; the picture
+shows the rows of each partition in every micro-batch, and the skew measure DS.
 
     python examples/skew.py [--out FOLDER] [--clicks ROWS]
 
