@@ -69,10 +69,11 @@ def parser() -> argparse.ArgumentParser:
     for name, (_, options, help_, more) in _COMMANDS.items():
         about = f"{help_.capitalize()}. {more}"
         one = commands.add_parser(name, help=help_, description=about, **shape)
-        size = one.add_mutually_exclusive_group()
+        sizes = [option for option in options.split() if option in ("--quick", "--full")]
+        # argparse cannot print the help of a command with a group of nothing.
+        size = one.add_mutually_exclusive_group() if sizes else one
         for option in options.split():
-            group = size if option in ("--quick", "--full") else one
-            group.add_argument(option, **_OPTIONS[option])
+            (size if option in sizes else one).add_argument(option, **_OPTIONS[option])
     return found
 
 

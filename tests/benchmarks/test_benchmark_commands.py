@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmarks.harness.commands import UsageError, main, selected
+from benchmarks.harness.commands import _COMMANDS, UsageError, main, selected
 from benchmarks.harness.outcome import Benchmark
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,6 +94,13 @@ def carry_out(out: Path) -> Callable[..., int]:
 def record(out: Path, name: str, size: str = "quick") -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "results" / size / f"{name}.json").read_text())
     return found
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main((), [command, "--help"])
+    assert f"benchmarks {command}" in capsys.readouterr().out
 
 
 def test_words_name_benchmarks_groups_and_globs() -> None:
