@@ -90,7 +90,14 @@ _HOMES = {
     "progress": "bsjoin.metrics.progress",
     "reporting": "bsjoin._reporting",
 }
-_WITHOUT_SPARK = {"bsjoin.conditions", "bsjoin.options", "bsjoin.partitioning", "bsjoin.storage"}
+_WITHOUT_SPARK = {
+    "bsjoin.conditions",
+    "bsjoin.metrics.records",
+    "bsjoin.metrics.refreshes",
+    "bsjoin.options",
+    "bsjoin.partitioning",
+    "bsjoin.storage",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -65,10 +65,11 @@ class ObservedCycle:
         # never come.
         until = time.monotonic() + _WAIT_S
         while missing:
-            complete = {name: compat.is_complete(one) for name, one in missing.items()}
-            for name in [name for name, known in complete.items() if known is not False]:
-                one = missing.pop(name)
-                if complete[name]:
+            for name, one in [*missing.items()]:
+                complete = compat.is_complete(one)
+                if complete is not False:
+                    del missing[name]
+                if complete:
                     found[name] = one.get
             if time.monotonic() > until:
                 break

@@ -58,8 +58,7 @@ class Runtime(Protocol):
         Args:
             stream: the rows.
             key: the 64-bit hash of their keys, in SQL; null for a null key.
-            number: of the row, in SQL; see
-                :func:`bsjoin.runtimes.python.driver.routing.number_of`.
+            number: of the row, in SQL; see :func:`bsjoin.runtimes.partitioning.number_of`.
             names: the key columns.
             plan: the rule, or where rules come from; :meth:`why_not_by_rule` has no objection.
             cycle: the cycle of ``bsjoin.cycles`` that the rows are of; None for any other.

@@ -1,23 +1,37 @@
-"""``partition=``: the rows of a stream are sent to partitions before they are joined."""
+"""``partition=``: the rows of a stream are sent to partitions before they are joined.
+
+Rows of a hot key, and those without a key, are spread by a number of the row. A task that is run
+again after a failure must send each row where it went before. So rows are numbered in their order
+only where that is the same again: where a task reads them from the source. Behind a shuffle the
+number is a hash of the whole row.
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.plan import JoinPlan, RoutePlan
-from bsjoin.planner.keys import stream_key
+from bsjoin.planner.keys import hashable, stream_key
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.runtimes.choosing import choose
-from bsjoin.runtimes.python.driver.routing import by_hash, number_of
 from bsjoin.runtimes.steering import rule_to_begin_with, steered
-from bsjoin.spark import sql
-from bsjoin.spark.session import default_parallelism
+from bsjoin.spark import compat, sql
+from bsjoin.spark.session import default_parallelism, is_connect
 
-__all__ = ["send_to_partitions"]
+__all__ = ["number_of", "send_to_partitions"]
+
+_log = logging.getLogger("bsjoin")
+
+# What a task does with its rows in their order, and where they come from.
+_ORDER_STAYS = ("Project", "Filter", "Generate", "SubqueryAlias", "EventTimeWatermark", "View")
+_READS = ("StreamingRelation", "StreamingRelationV2")
+_BY_ORDER = "xxhash64(rand(0))"  # the same numbers in every attempt of a task, one a row
 
 
 def send_to_partitions(planned: PlannedJoin) -> DataFrame:
@@ -46,7 +60,7 @@ def _sent(
         stream = stream.where(f"({key}) IS NOT NULL")  # they match nothing
     number = number_of(stream, key, join.how, counted=counted)
     if isinstance(partition, Hash):
-        return by_hash(stream, key, number, partition.partitions)
+        return _by_hash(stream, key, number, partition.partitions)
     spark = stream.sparkSession
 
     def sent(route: RoutePlan) -> DataFrame:
@@ -61,3 +75,56 @@ def _sent(
     tasks = default_parallelism(spark)
     rule = rule_to_begin_with(partition, partition.partitions or tasks)
     return sent(RoutePlan(label=label, location=None, rule=rule, capacity=1, seed=partition.seed))
+
+
+def _by_hash(stream: DataFrame, key: str, number: str, partitions: int) -> DataFrame:
+    """Send rows to partitions by the hash of their key.
+
+    Args:
+        stream: the rows.
+        key: the 64-bit hash of their keys, in SQL; null for a null key.
+        number: of the row, see :func:`number_of`.
+        partitions: how many.
+    """
+    spread = f"coalesce({key}, {number})"
+    return stream.repartitionById(partitions, F.expr(f"cast(pmod({spread}, {partitions}) AS int)"))
+
+
+def number_of(stream: DataFrame, key: str, how: str, *, counted: bool) -> str:
+    """The number of a row, in SQL, by which it is spread if its key is hot or null.
+
+    It is the same when a task is run again, but for null keys in joins that drop them. Where tasks
+    must be the same in any order, equal rows have equal numbers; equal rows with null keys only in
+    one task.
+
+    Args:
+        stream: the rows.
+        key: the hash of their keys, in SQL; null for a null key.
+        how: the join.
+        counted: whether the rows are counted on the way. If not, the number depends on nothing
+            but the row, so that filters above the join still move below.
+    """
+    content = f"xxhash64({', '.join(map(sql.column, hashable(stream.schema)))})"
+    if not counted:
+        return content
+    if _is_read_in_order(stream):
+        return _BY_ORDER
+    apart = _BY_ORDER if how in ("inner", "semi") else f"xxhash64({content}, spark_partition_id())"
+    return sql.case((f"({key}) IS NULL", apart), otherwise=content)
+
+
+def _is_read_in_order(stream: DataFrame) -> bool:
+    """Whether each task of a stream reads its rows from the source, so in the same order again.
+
+    Spark assumes that of its sources, too. Connect shows no plan that would tell.
+    """
+    if not stream.isStreaming or is_connect(stream.sparkSession):
+        return False
+    try:
+        node = compat.analyzed(stream)
+        while (name := node.nodeName()) in _ORDER_STAYS:
+            node = node.children().apply(0)
+        return name in _READS
+    except compat.failures() as error:
+        _log.debug("bsjoin: what a stream reads is not known: %s", error)
+        return False

@@ -2,17 +2,11 @@
 
 This is the way of the Python workers, to which only hashes and the key cross; that of generated
 code is :mod:`bsjoin.runtimes.jvm.routing`.
-
-Rows of a hot key, and those without a key, are spread by a number of the row. A task that is run
-again after a failure must send each row where it went before. So rows are numbered in their order
-only where that is the same again: where a task reads them from the source. Behind a shuffle the
-number is a hash of the whole row.
 """
 
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -31,38 +25,17 @@ from bsjoin.partitioning.worker import Task, routed
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
 from bsjoin.planner.cycle import Cycle
-from bsjoin.planner.keys import hashable
-from bsjoin.spark import compat, sql
-from bsjoin.spark.session import is_connect
+from bsjoin.spark import sql
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
-__all__ = ["by_hash", "by_rule", "number_of", "why_not_by_rule"]
-
-_log = logging.getLogger("bsjoin")
+__all__ = ["by_rule", "why_not_by_rule"]
 
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
 )
-# What a task does with its rows in their order, and where they come from.
-_ORDER_STAYS = ("Project", "Filter", "Generate", "SubqueryAlias", "EventTimeWatermark", "View")
-_READS = ("StreamingRelation", "StreamingRelationV2")
-_BY_ORDER = "xxhash64(rand(0))"  # the same numbers in every attempt of a task, one a row
 
 _ARROW_ANSWER = pa.struct([("partition", pa.int32()), ("note", pa.string())])
-
-
-def by_hash(stream: DataFrame, key: str, number: str, partitions: int) -> DataFrame:
-    """Send rows to partitions by the hash of their key.
-
-    Args:
-        stream: the rows.
-        key: the 64-bit hash of their keys, in SQL; null for a null key.
-        number: of the row, see :func:`number_of`.
-        partitions: how many.
-    """
-    spread = f"coalesce({key}, {number})"
-    return stream.repartitionById(partitions, F.expr(f"cast(pmod({spread}, {partitions}) AS int)"))
 
 
 def why_not_by_rule(plan: RoutePlan) -> str | None:
@@ -104,46 +77,6 @@ def by_rule(
     routed_rows = observed_route(routed_rows, cycle, plan.label, F.col(note))
     sent = routed_rows.repartitionById(plan.rule.partitions, F.col(partition))
     return sent.drop(*ours)
-
-
-def number_of(stream: DataFrame, key: str, how: str, *, counted: bool) -> str:
-    """The number of a row, in SQL, by which it is spread if its key is hot or null.
-
-    It is the same when a task is run again, but for null keys in joins that drop them. Where tasks
-    must be the same in any order, equal rows have equal numbers; equal rows with null keys only in
-    one task.
-
-    Args:
-        stream: the rows.
-        key: the hash of their keys, in SQL; null for a null key.
-        how: the join.
-        counted: whether the rows are counted on the way. If not, the number depends on nothing
-            but the row, so that filters above the join still move below.
-    """
-    content = f"xxhash64({', '.join(map(sql.column, hashable(stream.schema)))})"
-    if not counted:
-        return content
-    if _is_read_in_order(stream):
-        return _BY_ORDER
-    apart = _BY_ORDER if how in ("inner", "semi") else f"xxhash64({content}, spark_partition_id())"
-    return sql.case((f"({key}) IS NULL", apart), otherwise=content)
-
-
-def _is_read_in_order(stream: DataFrame) -> bool:
-    """Whether each task of a stream reads its rows from the source, so in the same order again.
-
-    Spark assumes that of its sources, too. Connect shows no plan that would tell.
-    """
-    if not stream.isStreaming or is_connect(stream.sparkSession):
-        return False
-    try:
-        node = compat.analyzed(stream)
-        while (name := node.nodeName()) in _ORDER_STAYS:
-            node = node.children().apply(0)
-        return name in _READS
-    except compat.failures() as error:
-        _log.debug("bsjoin: what a stream reads is not known: %s", error)
-        return False
 
 
 def _task(plan: RoutePlan, time_us: int) -> Task:

@@ -46,13 +46,8 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    try {
-      SparkPlan found = plan(plan);
-      return found == null ? Scala.seq() : Scala.seq(found);
-    } catch (LinkageError e) {
-      Linkage.failed(String.valueOf(e));
-      return Scala.seq();
-    }
+    SparkPlan found = plan(plan);
+    return found == null ? Scala.seq() : Scala.seq(found);
   }
 
   /** A join, with the filters and the selection above it: columns that nobody uses are not read. */
@@ -77,8 +72,13 @@ public final class JoinStrategy extends SparkStrategy {
     if (!(plan instanceof Join || AsOfOfSpark.is(plan)) || !Planner.isOn()) {
       return null;
     }
-    IndexJoin join = plan instanceof Join its ? IndexJoin.of(its) : AsOfOfSpark.of(plan);
-    return join == null ? null : new Planned(join, used).plan();
+    try {
+      IndexJoin join = plan instanceof Join its ? IndexJoin.of(its) : AsOfOfSpark.of(plan);
+      return join == null ? null : new Planned(join, used).plan();
+    } catch (LinkageError e) {
+      Linkage.failed(String.valueOf(e)); // Spark's own strategies plan it
+      return null;
+    }
   }
 
   /** One join. */
