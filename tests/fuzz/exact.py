@@ -13,7 +13,16 @@ from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.case import Case, Columns, Join, Row, Table, brought, result_columns
 from tests.fuzz.values import KINDS, equality, order, place, shown
 
-__all__ = ["TooManyRowsError", "difference", "expected", "width_of"]
+__all__ = [
+    "TooManyRowsError",
+    "difference",
+    "expected",
+    "is_between",
+    "is_within",
+    "nearest_rows",
+    "overlaps",
+    "width_of",
+]
 
 _MOST_ROWS = 3000
 
@@ -168,18 +177,18 @@ def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _
         return []
     if isinstance(when, AsOf):
         values = {n: v[0] for n, v in side.known(key).items()}
-        nearest = _nearest(when, probe[0], kind, values)
+        nearest = nearest_rows(when, probe[0], kind, values)
         return [side.first(nearest)] if nearest else []
     found, closed = side.orders(key), when.closed
     if isinstance(when, Band):
         low = _order(_moved(probe[0], when.before, kind, -1))
         high = _order(_moved(probe[0], when.after, kind, 1))
-        return [n for n, (v,) in found.items() if _between(v, low, high, closed)]
+        return [n for n, (v,) in found.items() if is_between(v, low, high, closed)]
     orders = [*map(_order, probe)]
     if isinstance(when, Within):
-        return [n for n, ends in found.items() if _within(orders, ends, closed)]
+        return [n for n, ends in found.items() if is_within(orders, ends, closed)]
     assert isinstance(when, Overlaps)
-    return [n for n, ends in found.items() if _overlaps(orders, ends, closed)]
+    return [n for n, ends in found.items() if overlaps(orders, ends, closed)]
 
 
 def _order(value: Any) -> Any:
@@ -187,7 +196,7 @@ def _order(value: Any) -> Any:
     return None if value is None else order(value)
 
 
-def _between(value: Any, low: Any, high: Any, closed: str) -> bool:
+def is_between(value: Any, low: Any, high: Any, closed: str) -> bool:
     """Whether a value is between two, of which None is without limit; what orders them is given."""
     if low is not None and not (low < value or (low == value and closed in ("both", "left"))):
         return False
@@ -198,12 +207,12 @@ def _is_empty(start: Any, end: Any, closed: str) -> bool:
     return end is not None and bool(start > end if closed == "both" else start >= end)
 
 
-def _within(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
+def is_within(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
     start, end = ends
-    return not _is_empty(start, end, closed) and _between(probe[0], start, end, closed)
+    return not _is_empty(start, end, closed) and is_between(probe[0], start, end, closed)
 
 
-def _overlaps(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
+def overlaps(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
     """Whether two intervals, as intervals of real numbers, share a point."""
     if _is_empty(*probe, closed) or _is_empty(*ends, closed):
         return False
@@ -240,7 +249,7 @@ def _moved(value: Any, width: Any, kind: str, sign: int) -> Any:
     return Fraction(value) + sign * by
 
 
-def _nearest(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
+def nearest_rows(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
     """All rows with the nearest value."""
     distances = when.tolerance is not None or when.direction == "nearest"
     floating = KINDS[kind].family == "floating"

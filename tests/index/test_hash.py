@@ -1,4 +1,4 @@
-"""The hash index against a dictionary."""
+"""The hash index against a dictionary; hashes of integers against the library for xxHash."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, are_dense, with_sentinel
+from bsjoin.index import (
+    HashIndex,
+    are_dense,
+    hashes_of_integers,
+    integers_of_hashes,
+    with_sentinel,
+)
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 SPECIAL = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]
-
-anything = st.integers(LOW, HIGH)
-special = st.sampled_from(SPECIAL)
 
 
 @st.composite
@@ -26,7 +30,9 @@ def clustered(draw: st.DrawFn) -> int:
     return draw(st.sampled_from([LOW, -(1 << 40), 1 << 62])) + draw(st.integers(0, 50))
 
 
-one_hash = st.one_of(anything, special, clustered(), st.integers(-5, 5))
+one_hash = st.one_of(
+    st.integers(LOW, HIGH), st.sampled_from(SPECIAL), clustered(), st.integers(-5, 5)
+)
 hash_lists = st.lists(one_hash, min_size=1, max_size=200)
 
 
@@ -55,13 +61,10 @@ def check_probes(index: HashIndex, model: dict[int, tuple[int, int]], probes: li
 @given(hash_lists, st.lists(one_hash, max_size=100))
 def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int]) -> None:
     hashes = ascending(stored)
-    for index in (
-        HashIndex.build(hashes),
-        HashIndex.build(
-            with_sentinel(hashes[::-1], np.arange(len(hashes))[::-1]), has_sentinel=True
-        ),
-    ):
+    turned = with_sentinel(hashes[::-1], np.arange(len(hashes))[::-1])
+    for index in (HashIndex.build(hashes), HashIndex.build(turned, has_sentinel=True)):
         index.validate()
+        assert len(index.directory) <= 2 * index.rows + 2
         check_probes(index, runs_of(hashes), [*stored, *others])
 
 
@@ -80,38 +83,12 @@ def test_dense_keys_are_found_as_in_a_dictionary(
     check_probes(index, runs_of(keys), [*keys.tolist(), *others, LOW, HIGH])
 
 
-@pytest.mark.parametrize(
-    ("keys", "dense"),
-    [([7], True), ([0, 7], True), ([0, 8], False), ([LOW, HIGH], False), ([5, 1, 5, 16], True)],
-)
-def test_keys_are_dense_with_less_than_four_numbers_a_row(keys: list[int], dense: bool) -> None:
-    assert are_dense(np.array(keys)) == dense
+def test_keys_are_dense_with_less_than_four_numbers_a_row() -> None:
+    several: list[list[int]] = [[7], [0, 7], [0, 8], [LOW, HIGH], [5, 1, 5, 16]]
+    assert [are_dense(np.array(keys)) for keys in several] == [True, True, False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("broken", "says"),
-    [
-        ({"hashes": np.array([3, 5, 5, HIGH])}, "does not lead to row 1"),
-        ({"shift": 1}, "shift is 1"),
-        ({"runs": np.array([1, 2, 1], np.int32)}, "another hash behind row 1"),
-    ],
-)
-def test_broken_invariants_of_dense_keys_are_named(broken: dict[str, Any], says: str) -> None:
-    good = HashIndex.of_dense(np.array([3, 4, 5]))
-    good.validate()
-    with pytest.raises(ValueError, match=says):
-        replace(good, **broken).validate()
-
-
-def test_equal_dense_keys_are_one_run() -> None:
-    good = HashIndex.of_dense(np.array([3, 5, 5]))
-    good.validate()
-    for runs in (None, np.ones(3, np.int32)):
-        with pytest.raises(ValueError, match="ends too early at row 1"):
-            replace(good, runs=runs).validate()
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), hash_lists)
 def test_equal_hashes_of_different_keys_are_separate_runs(
     data: st.DataObject, stored: list[int]
@@ -149,40 +126,52 @@ def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
     check_probes(index, runs_of(hashes), probes.tolist())
 
 
-@settings(max_examples=50, deadline=None)
-@given(hash_lists)
-def test_the_directory_is_at_most_twice_as_long_as_the_table(stored: list[int]) -> None:
-    index = HashIndex.build(ascending(stored))
-    assert len(index.directory) <= 2 * index.rows + 2
+def int32s(*numbers: int) -> NDArray[np.int32]:
+    return np.array(numbers, np.int32)
 
 
-@pytest.mark.parametrize(
-    ("broken", "says"),
-    [
-        ({"hashes": np.array([HIGH], np.int64)}, "0 rows"),
-        ({"hashes": np.array([5, 1, HIGH], np.int64)}, "fall at row 1"),
-        ({"hashes": np.array([1, 5, 7], np.int64)}, "sentinel"),
-        ({"base": 1}, "base"),
-        ({"base": -1}, "base"),
-        ({"shift": -1}, "shift"),
-        ({"shift": 64}, "shift"),
-        ({"shift": 0}, "4 entries instead of 6"),
-        ({"directory": np.array([0, 1, 1, 1], np.int32)}, "0 to 1 instead of 0 to 2"),
-        ({"directory": np.array([1, 1, 1, 2], np.int32)}, "1 to 2 instead of 0 to 2"),
-        ({"directory": np.array([0, -1, 1, 2], np.int32)}, "falls at entry 1"),
-        ({"directory": np.array([0, 0, 0, 2], np.int32)}, "does not lead to row 0"),
-        ({"directory": np.array([0, 2, 2, 2], np.int32)}, "does not lead to row 1"),
-        ({"directory": np.array([0, 2], np.int32)}, "2 entries instead of 4"),
-        ({"runs": np.array([1], np.int32)}, "1 lengths of runs for 2 rows"),
-        ({"runs": np.array([3, 1], np.int32)}, "wrong length at row 0"),
-        ({"runs": np.array([2, 1], np.int32)}, "another hash behind row 0"),
-        ({"runs": np.array([0, 1], np.int32)}, "no rows at row 0"),
-        ({"runs": np.array([1, 2], np.int32)}, "last row has 2 rows"),
-    ],
-)
-def test_broken_invariants_are_named(broken: dict[str, Any], says: str) -> None:
-    good = HashIndex.build(np.array([1, 5], np.int64))
-    good.validate()
-    index = replace(good, **broken)
-    with pytest.raises(ValueError, match=says):
-        index.validate()
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"hashes": np.array([HIGH])}, "0 rows"),
+    ({"hashes": np.array([5, 1, HIGH])}, "fall at row 1"),
+    ({"hashes": np.array([1, 5, 7])}, "sentinel"),
+    ({"base": 1}, "base"),
+    ({"base": -1}, "base"),
+    ({"shift": -1}, "shift"),
+    ({"shift": 64}, "shift"),
+    ({"shift": 0}, "4 entries instead of 6"),
+    ({"directory": int32s(0, 1, 1, 1)}, "0 to 1 instead of 0 to 2"),
+    ({"directory": int32s(1, 1, 1, 2)}, "1 to 2 instead of 0 to 2"),
+    ({"directory": int32s(0, -1, 1, 2)}, "falls at entry 1"),
+    ({"directory": int32s(0, 0, 0, 2)}, "does not lead to row 0"),
+    ({"directory": int32s(0, 2, 2, 2)}, "does not lead to row 1"),
+    ({"directory": int32s(0, 2)}, "2 entries instead of 4"),
+    ({"runs": int32s(1)}, "1 lengths of runs for 2 rows"),
+    ({"runs": int32s(3, 1)}, "wrong length at row 0"),
+    ({"runs": int32s(2, 1)}, "another hash behind row 0"),
+    ({"runs": int32s(0, 1)}, "no rows at row 0"),
+    ({"runs": int32s(1, 2)}, "last row has 2 rows"),
+]
+BROKEN_DENSE: list[tuple[list[int], dict[str, Any], str]] = [
+    ([3, 4, 5], {"hashes": np.array([3, 5, 5, HIGH])}, "does not lead to row 1"),
+    ([3, 4, 5], {"shift": 1}, "shift is 1"),
+    ([3, 4, 5], {"runs": int32s(1, 2, 1)}, "another hash behind row 1"),
+    ([3, 5, 5], {"runs": None}, "ends too early at row 1"),  # equal dense keys are one run
+    ([3, 5, 5], {"runs": int32s(1, 1, 1)}, "ends too early at row 1"),
+]
+
+
+def test_broken_invariants_are_named() -> None:
+    scattered = HashIndex.build(np.array([1, 5], np.int64))
+    dense = [(HashIndex.of_dense(np.array(keys)), *rest) for keys, *rest in BROKEN_DENSE]
+    for good, broken, says in [*((scattered, *one) for one in BROKEN), *dense]:
+        good.validate()
+        with pytest.raises(ValueError, match=says):
+            replace(good, **broken).validate()
+
+
+@given(st.lists(st.integers(LOW, HIGH) | st.integers(-9, 9), max_size=50))
+def test_hashes_are_those_of_xxh64_and_lead_back(numbers: list[int]) -> None:
+    hashes = hashes_of_integers(np.array(numbers, np.int64))
+    expected = [xxhash.xxh64_intdigest(n.to_bytes(8, "little", signed=True), 42) for n in numbers]
+    assert hashes.view(np.uint64).tolist() == expected
+    assert integers_of_hashes(hashes).tolist() == numbers

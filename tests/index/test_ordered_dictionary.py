@@ -7,7 +7,6 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -80,30 +79,16 @@ def test_texts_that_differ_after_many_bytes_or_by_their_length_only() -> None:
     )
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_the_buffers_of_an_arrow_array_serve_as_they_are(large: bool) -> None:
+def test_the_buffers_of_an_arrow_array_serve_as_they_are() -> None:
     names = ["Zürich", "Zurich", "", "zz", "Ω", "😀", "Zürich", "a" * 20]
-    array = pa.array(names, pa.large_string() if large else pa.string()).slice(1)
-    _, offsets, data = array.buffers()
-    view = np.frombuffer(offsets, np.int64 if large else np.int32)
-    column = ByteStrings(view[array.offset :][: len(array) + 1], np.frombuffer(data, np.uint8))
-    _, encoded = OrderedDictionary.build(column)
     distinct = sorted({name.encode() for name in names[1:]})
-    assert encoded.tolist() == [2 * distinct.index(name.encode()) + 1 for name in names[1:]]
-
-
-@settings(deadline=None)
-@given(st.lists(numbers, max_size=30), st.lists(numbers, max_size=20))
-def test_long_decimals_have_the_order_of_their_numbers(
-    stored: list[int], probes: list[int]
-) -> None:
-    ranks, encoded = OrderedDictionary.build(wide_texts(words(stored)))
-    ranks.validate()
-    distinct = sorted(set(stored))
-    assert encoded.tolist() == [2 * distinct.index(value) + 1 for value in stored]
-    assert ranks.codes(wide_texts(words(probes))).tolist() == [
-        2 * bisect_left(distinct, probe) + (probe in distinct) for probe in probes
-    ]
+    for kind, ends in ((pa.string(), np.int32), (pa.large_string(), np.int64)):
+        array = pa.array(names, kind).slice(1)
+        _, offsets, data = array.buffers()
+        view = np.frombuffer(offsets, ends)
+        column = ByteStrings(view[array.offset :][: len(array) + 1], np.frombuffer(data, np.uint8))
+        _, encoded = OrderedDictionary.build(column)
+        assert encoded.tolist() == [2 * distinct.index(name.encode()) + 1 for name in names[1:]]
 
 
 def test_the_words_are_those_of_an_arrow_decimal() -> None:
@@ -134,12 +119,21 @@ def test_sums_stop_at_the_ends(values: list[int], delta: int) -> None:
 
 @settings(deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=30), st.lists(numbers, max_size=20))
-def test_the_nearest_long_decimal(stored: list[int], probes: list[int]) -> None:
+def test_long_decimals_have_the_order_of_their_numbers_and_the_nearest_is_found(
+    stored: list[int], probes: list[int]
+) -> None:
     stored = sorted(stored)
+    distinct = sorted(set(stored))
     ranks, encoded = OrderedDictionary.build(wide_texts(words(stored)))
+    ranks.validate()
+    assert encoded.tolist() == [2 * distinct.index(value) + 1 for value in stored]
+    asked = ranks.codes(wide_texts(words(probes)))
+    assert asked.tolist() == [
+        2 * bisect_left(distinct, probe) + (probe in distinct) for probe in probes
+    ]
     found = nearest(
         SortedRows.build(encoded),
-        ranks.codes(wide_texts(words(probes))),
+        asked,
         direction="nearest",
         later=later_wide(lambda rows: words(stored).take(rows, axis=0), words(probes)),
     )

@@ -1,0 +1,285 @@
+"""Points of ranges: codes keep the order of values, searches find what bisect and loops find."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_slices import run_lengths
+from numpy.typing import NDArray
+
+from bsjoin import AsOf
+from bsjoin.index import (
+    GREATEST,
+    LEAST,
+    SkipList,
+    SortedRows,
+    add_saturated,
+    codes,
+    floats,
+    later_float,
+    levels,
+    nearest,
+    reach,
+    row_order,
+)
+from tests.fuzz.exact import nearest_rows
+
+Int64s = NDArray[np.int64]
+DIRECTIONS: list[Any] = ["backward", "forward", "nearest"]
+LARGEST = float(np.finfo(np.float64).max)
+SPECIAL = [LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST]
+SPECIAL_FLOATS = [
+    math.inf, -math.inf, math.nan, -math.nan, -0.0, 0.0, LARGEST, -LARGEST, 5e-324, 1.5,
+]  # fmt: skip
+
+any_int = st.one_of(st.integers(-9, 9), st.sampled_from(SPECIAL), st.integers(LEAST, GREATEST))
+any_float = st.one_of(
+    st.integers(-18, 18).map(lambda n: n / 2), st.sampled_from(SPECIAL_FLOATS), st.floats()
+)
+groups = st.lists(st.lists(any_int, max_size=60), min_size=1, max_size=5)
+
+
+def rank(value: float) -> tuple[bool, float]:
+    """Spark's order: NaN above all."""
+    return (True, 0) if math.isnan(value) else (False, value)
+
+
+def same_order(encoded: list[int], values: list[Any]) -> bool:
+    return all(
+        (a < b) == (rank(x) < rank(y)) and (a == b) == (rank(x) == rank(y))
+        for (a, x), (b, y) in product(zip(encoded, values, strict=True), repeat=2)
+    )
+
+
+def test_codes_of_integers_times_and_booleans() -> None:
+    kinds = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+    for dtype in kinds:
+        ends = np.iinfo(dtype)
+        values = [ends.min, ends.min + 1, ends.max // 2, ends.max - 1, ends.max]
+        encoded = codes(np.array(values, dtype))
+        assert encoded.dtype == np.int64
+        assert same_order(encoded.tolist(), values)
+        assert codes(np.array(values, dtype)[::-1]).tolist() == encoded.tolist()[::-1]
+    times = np.array(["1969-01-01", "1970-01-01", "2026-11-21"], "datetime64[us]")
+    assert codes(times).tolist() == times.astype(np.int64).tolist()
+    assert codes(times.astype("datetime64[D]"))[2] == 20778
+    assert codes(np.array([True, False])).tolist() == [1, 0]
+    with pytest.raises(TypeError, match="have no code of 64 bits"):
+        codes(np.array(["a"]))
+
+
+@given(st.lists(any_float, max_size=20))
+def test_doubles_in_the_order_of_spark(values: list[float]) -> None:
+    bits = np.array([0x7FF8 << 48, (0xFFF8 << 48) - 2**64, (0x7FF0 << 48) + 1], np.int64)
+    values = [*values, *bits.view(np.float64).tolist()]  # NaN of every kind is one value
+    encoded = codes(np.array(values, np.float64))
+    assert same_order(encoded.tolist(), values)
+    assert [rank(value) for value in floats(encoded).tolist()] == [rank(value) for value in values]
+
+
+@given(st.lists(any_int, max_size=20), st.one_of(any_int, st.integers(-(2**70), 2**70)))
+def test_integers_stop_at_the_ends(values: list[int], delta: int) -> None:
+    sums = add_saturated(np.array(values, np.int64), delta)
+    assert sums.dtype == np.int64
+    assert sums.tolist() == [max(LEAST, min(GREATEST, value + delta)) for value in values]
+
+
+@given(st.lists(any_float, max_size=20), any_float)
+def test_floats_are_added_as_doubles(values: list[float], delta: float) -> None:
+    sums = add_saturated(np.array(values, np.float64), delta).tolist()
+    assert [rank(x) for x in sums] == [rank(value + delta) for value in values]
+
+
+def test_what_is_in_reach() -> None:
+    least, greatest = reach(np.array([0, LEAST, GREATEST]), 5)
+    assert least.tolist() == [-5, LEAST, GREATEST - 5]
+    assert greatest.tolist() == [5, LEAST + 5, GREATEST]
+    assert [ends.tolist() for ends in reach(np.array([7]))] == [[LEAST], [GREATEST]]
+    inf = math.inf
+    least, greatest = reach(np.array([1.5, inf, -inf, LARGEST, math.nan]), 2)
+    assert floats(least).tolist()[:4] == [-0.5, inf, -inf, LARGEST]
+    assert floats(greatest).tolist()[:4] == [3.5, inf, -inf, LARGEST]
+    assert (least[4], greatest[4]) == (GREATEST, LEAST)
+    least, greatest = reach(np.array([1.5, math.nan]))
+    assert (floats(least)[0], floats(greatest)[0]) == (-inf, inf)
+    assert least[1] > greatest[1]
+    with pytest.raises(ValueError, match="a tolerance is 0 or more, not -1"):
+        reach(np.arange(3), -1)
+
+
+def test_the_levels_are_those_of_formula_4_as_printed() -> None:
+    def printed(i: int) -> int:
+        power = (i + 1).bit_length() - 1
+        return power if i + 1 == 2**power else printed((i + 1) % 2**power - 1)
+
+    assert (levels(12) + 1).tolist() == [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3]
+    assert levels(3000).tolist() == [printed(i) for i in range(3000)]
+    assert levels(0).tolist() == []
+
+
+def laid_out(parts: list[list[int]]) -> tuple[Int64s, Int64s, Int64s | None]:
+    """The rows of all groups, the groups' edges, and where those with rows begin."""
+    edges = np.cumsum([0, *map(len, parts)])
+    rows = np.array([value for part in parts for value in sorted(part)], np.int64)
+    return rows, edges, edges[:-1][np.diff(edges) > 0] if len(rows) else None
+
+
+@settings(deadline=None)
+@given(groups, st.lists(any_int, max_size=20), st.sampled_from(["left", "right"]))
+def test_every_search_finds_the_bounds_of_its_slice(
+    parts: list[list[int]], others: list[int], side: Any
+) -> None:
+    stored, edges, starts = laid_out(parts)
+    asked = [
+        (number, probe)
+        for number in range(len(parts))
+        for probe in [*sorted({v for part in parts for v in part})[:40], *others]
+    ]
+    probes = np.array([probe for _, probe in asked], np.int64)
+    chosen = np.array([number for number, _ in asked], np.int64)
+    bound = bisect_left if side == "left" else bisect_right
+    expected = [int(edges[n]) + bound(sorted(parts[n]), probe) for n, probe in asked]
+    rows = SortedRows.build(stored, starts)
+    rows.validate(run_lengths(len(stored), starts))
+    for structure in (rows, SkipList(stored), rows.skip_list):
+        found = structure.search(probes, side, edges[chosen], edges[chosen + 1])
+        assert found.tolist() == expected
+
+
+@settings(deadline=None)
+@given(groups, any_int, any_int, st.sampled_from(["both", "left", "right", "neither"]))
+def test_a_band_is_the_rows_between(
+    parts: list[list[int]], lower: int, upper: int, closed: str
+) -> None:
+    stored, edges, starts = laid_out(parts)
+    many = len(parts)
+    ends = np.full(many, lower), np.full(many, upper)
+    found = SortedRows.build(stored, starts).band(*ends, closed, edges[:-1], edges[1:])
+    for part, low, first, stop in zip(parts, edges[:-1], *found, strict=True):
+        inside = [
+            value
+            for value in sorted(part)
+            if (lower <= value if closed in ("both", "left") else lower < value)
+            and (value <= upper if closed in ("both", "right") else value < upper)
+        ]
+        assert low <= first <= stop <= low + len(part)
+        assert stored[first:stop].tolist() == inside
+
+
+@pytest.mark.parametrize("crowd", [lambda x: 100 * x**9, lambda x: np.floor(x * 20), np.exp2])
+def test_values_that_crowd_into_few_buckets(crowd: Any) -> None:
+    random = np.random.default_rng(7)
+    stored = np.sort(crowd(random.random(30_000) * 50).astype(np.int64))
+    stored[0] = LEAST
+    probes = np.concatenate([random.choice(stored, 5000), random.choice(stored, 5000) + 1])
+    rows = SortedRows.build(stored)
+    rows.validate(run_lengths(len(stored)))
+    sides: list[Any] = ["left", "right"]
+    for side in sides:
+        assert (rows.search(probes, side) == np.searchsorted(stored, probes, side)).all()
+
+
+def test_too_many_rows_are_refused() -> None:
+    zeros = np.broadcast_to(np.zeros(1, np.int64), 2**31)
+    with pytest.raises(ValueError, match="holds up to 2147483646 rows, not 2147483648"):
+        SortedRows.build(zeros)
+
+
+def check_nearest(data: st.DataObject, values: Any, dtype: type, tolerances: Any) -> None:
+    """Of each group's rows the first of those that the contract names."""
+    cases = st.lists(st.tuples(st.integers(0, 2), values), max_size=50)
+    when = AsOf(
+        "p",
+        "q",
+        data.draw(st.sampled_from(DIRECTIONS)),
+        data.draw(tolerances),
+        data.draw(st.booleans()),
+    )
+    ordered = sorted(data.draw(cases), key=lambda row: (row[0], rank(row[1])))
+    edges = np.searchsorted([group for group, _ in ordered], np.arange(4))
+    rows = SortedRows.build(
+        codes(np.array([value for _, value in ordered], dtype)),
+        edges[:-1][np.diff(edges) > 0] if ordered else None,
+    )
+    probes = data.draw(cases)
+    groups = np.array([group for group, _ in probes], np.int64)
+    points = np.array([value for _, value in probes], dtype)
+    encoded = codes(points)
+    needs_distance = when.tolerance is not None or when.direction == "nearest"
+    found = nearest(
+        rows,
+        encoded,
+        edges[groups],
+        edges[groups + 1],
+        direction=when.direction,
+        exact=when.exact,
+        reach=reach(points, when.tolerance) if needs_distance else None,
+        later=later_float(rows.values, encoded) if dtype is np.float64 else None,
+    )
+    assert found.dtype == np.int64
+    kind = "double" if dtype is np.float64 else "long"
+    for (group, probe), row in zip(probes, found.tolist(), strict=True):
+        there = {n: value for n, (number, value) in enumerate(ordered) if number == group}
+        assert row == min(nearest_rows(when, probe, kind, there), default=-1)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_integers_find_the_row_that_the_contract_names(data: st.DataObject) -> None:
+    tolerances = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([2**63 - 1, 2**64, 2**70]))
+    check_nearest(data, any_int, np.int64, tolerances)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_floats_find_the_row_that_the_contract_names(data: st.DataObject) -> None:
+    tolerances = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([0.5, LARGEST, math.inf]))
+    halves = st.one_of(
+        st.integers(-18, 18).map(lambda n: n / 2), st.sampled_from(SPECIAL_FLOATS[:7])
+    )
+    check_nearest(data, halves, np.float64, tolerances)
+
+
+def find(stored: list[float], probe: float, **options: Any) -> float | None:
+    points = np.array([probe])
+    rows = SortedRows.build(codes(np.array(stored)))
+    later = later_float(rows.values, codes(points))
+    options.setdefault("reach", reach(points))
+    (row,) = nearest(rows, codes(points), direction="nearest", later=later, **options).tolist()
+    return None if row < 0 else row
+
+
+def test_nearest_with_infinities_and_nan() -> None:
+    inf, nan = math.inf, math.nan
+    assert find([-inf, 7, inf, nan], 5.0) == 1
+    assert find([-inf, inf, nan], 5.0) == 0  # Both infinitely far: the earlier.
+    assert find([3, inf], inf) == 1
+    assert find([3, nan], inf) == 0
+    assert find([-inf, 3, 4], inf) == 2  # Infinitely far as well, but between the two.
+    assert find([3, nan], nan) is None
+    assert find([nan], 5.0) is None
+    # Distances beyond the doubles are still compared.
+    assert find([-LARGEST, LARGEST], LARGEST / 2 + 1e300) == 1
+    assert find([-LARGEST, inf], LARGEST) == 0
+    assert find([-inf, LARGEST], -LARGEST) == 1
+    assert find([inf], LARGEST, reach=reach(np.array([LARGEST]), LARGEST)) is None
+
+
+def test_another_direction_is_refused() -> None:
+    rows = SortedRows.build(np.arange(3))
+    up: Any = "up"
+    with pytest.raises(ValueError, match="one of backward, forward, nearest, not 'up'"):
+        nearest(rows, np.arange(3), direction=up)
+
+
+@given(st.lists(st.tuples(any_int, any_int), max_size=30))
+def test_rows_are_ordered_as_by_lexsort(rows: list[tuple[int, int]]) -> None:
+    groups, values = np.array(rows, np.int64).reshape(-1, 2).T
+    assert row_order(groups, values).tolist() == np.lexsort((values, groups)).tolist()
