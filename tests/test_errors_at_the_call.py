@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from messages import says
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 import bsjoin
-from bsjoin import BatchTable, Full
-from bsjoin.errors import (
-    ArgumentError,
-    ColumnError,
-    KeyTypeError,
-)
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, Overlaps, Within
+from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, TableMismatchError
 
 Frames = Callable[..., DataFrame]
 
 
-@pytest.fixture(autouse=True)
-def _no_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything here is found before the table is built, let alone the result."""
+@pytest.fixture
+def no_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is found before the table is built, let alone the result."""
 
     def build(*_: object) -> None:
         raise AssertionError("the table was built before the call was checked")
@@ -32,7 +32,7 @@ def _no_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bsjoin.build.storing.build", build)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> Frames:
     """Make a DataFrame of one row from column names and SQL expressions."""
 
@@ -42,85 +42,68 @@ def frame(spark: SparkSession) -> Frames:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flights(frame: Frames) -> DataFrame:
     return frame(carrier="'AA'", origin="'JFK'", delay="5")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def airlines(frame: Frames) -> DataFrame:
     return frame(carrier="'AA'", name="'American'", founded="1930")
 
 
-def test_a_key_that_is_not_there_is_named_with_those_near_it(
-    flights: DataFrame, airlines: DataFrame
-) -> None:
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(flights, airlines, on="carier")
-    says(error, "on:", "the stream", "'carier'", "Did you mean 'carrier'?")
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(flights, airlines, on={"carrier": "nam"})
-    says(error, "on:", "the table", "'nam'", "'name'")
-    with pytest.raises(ColumnError) as error:
-        BatchTable.build(airlines, on=["carrier", "foundet"])
-    says(error, "'foundet'", "'founded'")
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(flights, airlines, on="carrier", select=["nmae"])
-    says(error, "select:", "'nmae'", "'name'")
+JOINS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
+    ({"on": "carier"}, ColumnError, ["on:", "the stream", "'carier'", "Did you mean 'carrier'?"]),
+    ({"on": "zzz"}, ColumnError, ["There are: 'carrier', 'origin', 'delay'."]),
+    ({"on": {"carrier": "nam"}}, ColumnError, ["on:", "the table", "'nam'", "'name'"]),
+    *(({"on": on}, ArgumentError, ["on"]) for on in ([], {}, 5, {"carrier"}, [5], [["carrier"]])),
+    ({"on": {"carrier": None}}, ArgumentError, ["on"]),
+    ({"on": F}, ArgumentError, ["on"]),
+    ({"on": ["carrier", "Carrier"]}, ArgumentError, ["'carrier' twice"]),
+    ({"on": {"carrier": "carrier", "origin": "carrier"}}, ArgumentError, ["'carrier' twice"]),
+    ({"select": ["nmae"]}, ColumnError, ["select:", "'nmae'", "'name'"]),
+    *(
+        ({"select": select, "how": how}, ArgumentError, ["select"])
+        for select in ("name", ["name", "NAME"], [5], 5)
+        for how in ("inner", "semi")
+    ),
+    ({"select": [], "how": "semi"}, ArgumentError, ["select=[]", "semi", "leave select out"]),
+    ({"select": ["name"], "how": "anti"}, ArgumentError, ["anti", "leave select out"]),
+    *(({"cache": c}, ArgumentError, ["cache=", "'auto'", "Full"]) for c in ("full", None, Full)),
+    ({"suffix": None}, ArgumentError, ["suffix=None"]),
+    ({"when": "p = q"}, ArgumentError, ["give bsjoin.Band"]),
+]
 
 
-def test_names_that_resemble_nothing_are_answered_with_all(
-    flights: DataFrame, airlines: DataFrame
-) -> None:
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(flights, airlines, on="zzz")
-    says(error, "There are: 'carrier', 'origin', 'delay'.")
-
-
-def test_no_shared_column_is_said_with_the_columns_of_both(
-    flights: DataFrame, frame: Frames
-) -> None:
+@pytest.mark.usefixtures("no_build")
+def test_arguments(flights: DataFrame, airlines: DataFrame, frame: Frames) -> None:
+    for options, kind, parts in JOINS:
+        with pytest.raises(kind) as error:
+            bsjoin.join(flights, airlines, **{"on": "carrier", **options})
+        says(error, *parts)
     with pytest.raises(ArgumentError) as error:
         bsjoin.join(flights, frame(code="'AA'"))
     says(error, "on=None", "'origin'", "'code'", 'on={"stream column": "table column"}')
-
-
-@pytest.mark.parametrize("on", [[], {}, 5, {"carrier"}, [5], {"carrier": None}, [["carrier"]]])
-def test_keys_of_the_wrong_kind_are_refused(
-    flights: DataFrame, airlines: DataFrame, on: Any
-) -> None:
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.join(flights, airlines, on=on)
-    says(error, "on")
-
-
-def test_keys_are_names_and_no_expressions(flights: DataFrame, airlines: DataFrame) -> None:
-    when = bsjoin.Band("delay", "founded", 1, 1)
     for on in (F.col("carrier"), flights.carrier == airlines.carrier):
         with pytest.raises(ArgumentError, match="give a column name"):
-            bsjoin.join(flights, airlines, on=on, when=when)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "on", [[], "", 5, None, ["carrier", "carrier"], ["carrier", "CARRIER"], [["carrier"]], [5], {}]
-)
-def test_keys_of_the_wrong_kind_are_refused_when_a_table_is_built(
-    airlines: DataFrame, on: Any
-) -> None:
-    with pytest.raises(ArgumentError) as error:
-        BatchTable.build(airlines, on=on)
-    says(error, "on")
-
-
-@pytest.mark.parametrize(
-    "on",
-    [["carrier", "carrier"], {"carrier": "carrier", "origin": "carrier"}, ["carrier", "Carrier"]],
-)
-def test_a_key_that_is_given_twice_is_refused(
-    flights: DataFrame, airlines: DataFrame, on: Any
-) -> None:
-    with pytest.raises(ArgumentError, match="'carrier' twice"):
-        bsjoin.join(flights, airlines, on=on)
+            bsjoin.join(flights, airlines, on=on)  # type: ignore[arg-type]
+    wrong: list[Any] = [[], "", 5, None, ["carrier", "CARRIER"], [["carrier"]], [5], {}]
+    for keys in wrong:
+        with pytest.raises(ArgumentError) as error:
+            BatchTable.build(airlines, on=keys)
+        says(error, "on")
+    with pytest.raises(ColumnError) as error:
+        BatchTable.build(airlines, on=["carrier", "foundet"])
+    says(error, "'foundet'", "'founded'")
+    things: list[Any] = [None, "table", [1], 5]
+    for thing in things:
+        for call in (
+            lambda thing=thing: bsjoin.join(thing, flights),
+            lambda thing=thing: bsjoin.join(flights, thing),
+            lambda thing=thing: BatchTable.build(thing, on="k"),
+        ):
+            with pytest.raises(ArgumentError, match=type(thing).__name__):
+                call()
 
 
 UNSUPPORTED = {
@@ -135,22 +118,9 @@ UNSUPPORTED = {
     "variant": "parse_json('1')",
     "void": "null",
 }
-
-
-@pytest.mark.parametrize("kind", UNSUPPORTED)
-def test_an_unsupported_key_type_is_refused_and_the_columns_named(frame: Frames, kind: str) -> None:
-    stream, table = frame(s=UNSUPPORTED[kind]), frame(t=UNSUPPORTED[kind], v="1")
-    dtype = stream.schema["s"].dataType.simpleString()
-    with pytest.raises(KeyTypeError) as error:
-        bsjoin.join(stream, table, on={"s": "t"})
-    says(error, "'s'", "'t'", dtype, "not supported as a key", "Cast it")
-    with pytest.raises(KeyTypeError) as error:
-        BatchTable.build(table, on="t")
-    says(error, "'t'", "not supported as a key")
-
-
 FAMILIES = {
     "integer": "1",
+    "decimal": "1BD",
     "floating": "1.0D",
     "string": "'1'",
     "binary": "X'31'",
@@ -161,40 +131,55 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FAMILIES, 2)))
-def test_key_types_that_would_be_coerced_are_refused_and_the_columns_named(
-    frame: Frames, one: str, other: str
-) -> None:
-    stream, table = frame(s=FAMILIES[one]), frame(t=FAMILIES[other], v="1")
+@pytest.mark.usefixtures("no_build")
+def test_types_of_keys(frame: Frames) -> None:
+    for sql in UNSUPPORTED.values():
+        stream, table = frame(s=sql), frame(t=sql, v="1")
+        dtype = stream.schema["s"].dataType.simpleString()
+        with pytest.raises(KeyTypeError) as error:
+            bsjoin.join(stream, table, on={"s": "t"})
+        says(error, "'s'", "'t'", dtype, "not supported as a key", "Cast it")
+        with pytest.raises(KeyTypeError) as error:
+            BatchTable.build(table, on="t")
+        says(error, "'t'", "not supported as a key")
+    # What Spark would coerce is refused, and the columns are named.
+    streams = {name: frame(a="1", s=sql) for name, sql in FAMILIES.items()}
+    tables = {name: frame(a="1", t=sql, v="1") for name, sql in FAMILIES.items()}
+    for one, other in itertools.permutations(FAMILIES, 2):
+        if {one, other} == {"integer", "decimal"}:
+            continue
+        with pytest.raises(KeyTypeError) as error:
+            bsjoin.join(streams[one], tables[other], on={"a": "a", "s": "t"})
+        types = [
+            df.schema.fields[1].dataType.simpleString() for df in (streams[one], tables[other])
+        ]
+        says(error, f"'s' ({types[0]}) = 't' ({types[1]})", "Cast one side")
     with pytest.raises(KeyTypeError) as error:
-        bsjoin.join(stream, table, on={"s": "t"})
-    types = [f.dataType.simpleString() for df in (stream, table) for f in df.schema.fields[:1]]
-    says(error, f"'s' ({types[0]}) = 't' ({types[1]})", "Cast one side")
-
-
-@pytest.mark.parametrize(("one", "other"), list(itertools.product(["1BD", "2"], ["1.0D", "'1'"])))
-def test_decimals_do_not_meet_floats_or_text(frame: Frames, one: str, other: str) -> None:
-    with pytest.raises(KeyTypeError, match="not of one family"):
-        bsjoin.join(frame(k=one), frame(k=other, v="1"))
-
-
-def test_decimals_that_have_no_common_type_are_refused(frame: Frames) -> None:
-    stream, table = (
-        frame(k="cast(1 AS decimal(38, 0))"),
-        frame(k="cast(1 AS decimal(38, 10))", v="1"),
-    )
-    with pytest.raises(KeyTypeError) as error:
-        bsjoin.join(stream, table)
+        bsjoin.join(
+            frame(k="cast(1 AS decimal(38, 0))"), frame(k="cast(1 AS decimal(38, 10))", v="1")
+        )
     says(error, "decimal(38,0)", "decimal(38,10)", "48 digits", "38", "Cast one side")
 
 
-def test_the_offending_pair_of_a_composite_key_is_named(frame: Frames) -> None:
-    stream, table = frame(a="1", b="'1'"), frame(a="1", b="1", v="1")
-    with pytest.raises(KeyTypeError) as error:
-        bsjoin.join(stream, table, on=["a", "b"])
-    says(error, "'b' (string) = 'b' (int)")
+@pytest.mark.usefixtures("no_build")
+def test_types_that_cannot_be_cached_are_named(spark: SparkSession, frame: Frames) -> None:
+    from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
+
+    assert ExamplePointUDT
+    tables = [
+        frame(k="1L", note=payload)
+        for payload in ("parse_json('1')", "map('a', parse_json('1'))", "make_interval(1, 2)")
+    ]
+    tables.append(spark.createDataFrame([(1, ExamplePoint(1.0, 2.0))], ["k", "note"]))
+    for table in tables:
+        with pytest.raises(ColumnError) as error:
+            bsjoin.join(frame(k="1L"), table)
+        says(error, "'note'", "select=", "cast")
+        with pytest.raises(ColumnError, match="'note'"):
+            BatchTable.build(table, on="k")
 
 
+@pytest.mark.usefixtures("no_build")
 def test_a_streaming_table_side_points_to_sparks_own_join(
     spark: SparkSession, flights: DataFrame
 ) -> None:
@@ -209,195 +194,178 @@ def test_a_streaming_table_side_points_to_sparks_own_join(
         says(error, "streaming", "stream-stream join", "stream.join(other")
 
 
-@pytest.mark.parametrize(
-    ("how", "hint"),
-    [
+# Every spelling that Spark takes of a join type that bsjoin does not have.
+OTHERS = ["outer", "full", "fullouter", "full_outer", "right", "rightouter", "Right_Outer", "cross"]
+
+
+@pytest.mark.usefixtures("no_build")
+def test_join_types(spark: SparkSession, flights: DataFrame, airlines: DataFrame) -> None:
+    unknown: list[tuple[Any, str]] = [
         ("iner", "Did you mean 'inner'?"),
         ("left semi", "Did you mean 'left_semi'"),
         ("LEFT-ANTI", "Did you mean 'left_anti'"),
         ("asof", "Give when=bsjoin.AsOf(...)"),
         ("natural", "They are"),
-        ("", "They are"),
-        (None, "They are"),
-        (["left"], "They are"),
-        (1, "They are"),
-    ],
-)
-def test_an_unknown_join_type_is_answered_with_the_known_ones(
-    flights: DataFrame, airlines: DataFrame, how: Any, hint: str
-) -> None:
-    for call in (
-        lambda: bsjoin.join(flights, airlines, on="carrier", how=how),
-        lambda: bsjoin.cycles(airlines, "carrier", sink=print, how=how),
-    ):
-        with pytest.raises(ArgumentError) as error:
-            call()
-        says(error, f"how={how!r}", hint, "'inner', 'left', 'semi', 'anti'")
-
-
-# Every spelling that Spark takes of a join type that bsjoin does not have.
-OTHERS = ["outer", "full", "fullouter", "full_outer", "right", "rightouter", "Right_Outer", "cross"]
-
-
-@pytest.mark.parametrize("how", OTHERS)
-def test_a_join_type_that_only_spark_has_says_what_there_is_instead(
-    spark: SparkSession, flights: DataFrame, airlines: DataFrame, how: Any
-) -> None:
-    """Of two batch DataFrames, and of a stream, whose rows have no end."""
+        *((how, "They are") for how in ("", None, ["left"], 1)),
+    ]
+    for how, hint in unknown:
+        for call in (
+            lambda how=how: bsjoin.join(flights, airlines, on="carrier", how=how),
+            lambda how=how: bsjoin.cycles(airlines, "carrier", sink=print, how=how),
+        ):
+            with pytest.raises(ArgumentError) as error:
+                call()
+            says(error, f"how={how!r}", hint, "'inner', 'left', 'semi', 'anti'")
+    # Of two batch DataFrames, and of a stream, whose rows have no end.
     stream = spark.readStream.format("rate").load()
     batch, endless = "The first side is a batch DataFrame", "a stream has no end"
-    for call, true, false in (
-        (lambda: bsjoin.join(flights, airlines, on="carrier", how=how), batch, endless),
-        (lambda: bsjoin.join(stream, airlines, how=how), endless, batch),
-        (lambda: bsjoin.cycles(airlines, "carrier", sink=print, how=how), endless, batch),
-    ):
-        with pytest.raises(ArgumentError) as error:
-            call()
-        way_out = {"r": "swap the sides", "c": "crossJoin"}.get(how[0].lower(), "Spark's own join")
-        if true == endless and way_out == "swap the sides":  # the table may not be a stream
-            way_out = "write the stream to a table"
-        says(error, f"how={how!r} is not supported", way_out)
-        if how != "cross":
-            says(error, true)
-        assert false not in str(error.value)
+    different: Any
+    for different in OTHERS:
+        for call, true, false in (
+            (lambda h=different: bsjoin.join(flights, airlines, "carrier", h), batch, endless),
+            (lambda h=different: bsjoin.join(stream, airlines, how=h), endless, batch),
+        ):
+            with pytest.raises(ArgumentError) as error:
+                call()
+            says(error, f"how={different!r} is not supported")
+            assert true in str(error.value) or different == "cross"
+            assert false not in str(error.value)
 
 
-@pytest.mark.parametrize("thing", [None, "table", [1], 5])
-def test_sides_that_are_no_dataframes_are_refused(flights: DataFrame, thing: Any) -> None:
-    with pytest.raises(ArgumentError, match=type(thing).__name__):
-        bsjoin.join(thing, flights)
-    with pytest.raises(ArgumentError, match=type(thing).__name__):
-        bsjoin.join(flights, thing)
-    with pytest.raises(ArgumentError, match=type(thing).__name__):
-        BatchTable.build(thing, on="k")
-
-
-@pytest.mark.parametrize("cache", ["full", None, Full])
-def test_an_unknown_cache_is_refused(flights: DataFrame, airlines: DataFrame, cache: Any) -> None:
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.join(flights, airlines, on="carrier", cache=cache)
-    says(error, "cache=", "'auto'", "Full")
-
-
-def test_a_column_that_the_table_has_twice_is_refused(
-    flights: DataFrame, airlines: DataFrame
+@pytest.mark.usefixtures("no_build")
+def test_names_that_are_there_twice(
+    spark: SparkSession, flights: DataFrame, airlines: DataFrame, frame: Frames
 ) -> None:
     doubled = airlines.select("*", F.lit("x").alias("name"))
-    for call in (
-        lambda: bsjoin.join(flights, doubled, on="carrier"),
-        lambda: BatchTable.build(doubled, on="carrier"),
+    other_case = airlines.toDF("carrier", "v", "V")  # which is the same to Spark
+    for call, parts in (
+        (
+            lambda: bsjoin.join(flights, doubled, on="carrier"),
+            ["2 columns called 'name'", "rename"],
+        ),
+        (lambda: BatchTable.build(doubled, on="carrier"), ["2 columns called 'name'"]),
+        (lambda: bsjoin.join(flights, other_case), ["the table", "2 columns"]),
     ):
         with pytest.raises(ColumnError) as error:
             call()
-        says(error, "the table", "2 columns called 'name'", "rename")
-
-
-def test_a_key_that_the_stream_has_twice_is_refused(
-    flights: DataFrame, airlines: DataFrame
-) -> None:
-    doubled = flights.select("*", F.lit("x").alias("carrier"))
+        says(error, *parts)
+    doubled_key = flights.select("*", F.lit("x").alias("carrier"))
     for on in (None, "carrier"):
         with pytest.raises(ColumnError) as error:
-            bsjoin.join(doubled, airlines, on=on)
+            bsjoin.join(doubled_key, airlines, on=on)
         says(error, "the stream", "2 columns called 'carrier'")
-
-
-def test_names_that_differ_in_case_only_are_the_same_unless_spark_says_otherwise(
-    spark: SparkSession, flights: DataFrame, frame: Frames
-) -> None:
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(
-            flights,
-            frame(carrier="'AA'", name="1").withColumn("x", F.lit(1)).toDF("carrier", "v", "V"),
-        )
-    says(error, "the table", "2 columns")
-    # The stream's own spelling and the table's clash too.
+    # The stream's own spelling and the table's clash too, even with a suffix.
     with pytest.raises(ColumnError) as error:
         bsjoin.join(flights, frame(carrier="'AA'", DELAY="1"), on="carrier", suffix="")
     says(error, "'DELAY'", "suffix")
-
-
-@pytest.mark.parametrize("setting", ["true", "TRUE"])
-def test_names_that_differ_in_case_only_differ_where_spark_is_case_sensitive(
-    spark: SparkSession, flights: DataFrame, frame: Frames, setting: str
-) -> None:
-    spark.conf.set("spark.sql.caseSensitive", setting)
-    try:
-        with pytest.raises(ColumnError) as error:
-            bsjoin.join(flights, frame(CARRIER="'AA'", v="1"), on="carrier")
-        says(error, "the table has no column 'carrier'", "'CARRIER'")
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
-
-
-def test_a_name_that_clashes_even_with_the_suffix_is_refused(
-    flights: DataFrame, frame: Frames
-) -> None:
     table = frame(carrier="'AA'", delay="1", delay_batch="2")
     stream = flights.withColumn("delay_x", F.lit(1))
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(stream, table, on="carrier", suffix="_x")
-    says(error, "'delay'", "'delay_x'", "another suffix", "select=")
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(stream, table, on="carrier")
-    says(error, "'delay_batch'")
-    with pytest.raises(ColumnError):
-        bsjoin.join(stream, table, on="carrier", suffix="")
-    with pytest.raises(ArgumentError, match="suffix=None"):
-        bsjoin.join(stream, table, on="carrier", suffix=None)  # type: ignore[arg-type]
+    for suffix, parts in (
+        ("_x", ["'delay'", "'delay_x'", "another suffix", "select="]),
+        ("_batch", ["'delay_batch'"]),
+        ("", ["'delay'"]),
+    ):
+        with pytest.raises(ColumnError) as error:
+            bsjoin.join(stream, table, on="carrier", suffix=suffix)
+        says(error, *parts)
+    for setting in ("true", "TRUE"):
+        with (
+            configured(spark, {"spark.sql.caseSensitive": setting}),
+            pytest.raises(ColumnError) as error,
+        ):
+            bsjoin.join(flights, frame(CARRIER="'AA'", v="1"), on="carrier")
+        says(error, "the table has no column 'carrier'", "'CARRIER'")
 
 
-@pytest.mark.parametrize("how", ["semi", "anti"])
-@pytest.mark.parametrize("select", [["name"], []])
-def test_select_has_no_meaning_without_columns_of_the_table(
-    flights: DataFrame, airlines: DataFrame, how: Any, select: list[str]
+CONDITIONS: list[tuple[Any, type[Exception], str]] = [
+    (Band("nothing", "q", 1, 1), ColumnError, "the stream has no column 'nothing'"),
+    (Band("p", "nothing", 1, 1), ColumnError, "the table has no column 'nothing'"),
+    (Within("p", "q", "rr"), ColumnError, "'rr'"),
+    (Overlaps(("p", "x"), ("q", "r")), ColumnError, "'x'"),
+    (Band("s", "s2", 1, 1), KeyTypeError, "an order but no distances"),
+    (AsOf("s", "s2", "nearest"), KeyTypeError, "an order but no distances"),
+    (AsOf("s", "s2", tolerance=1), KeyTypeError, "an order but no distances"),
+    (AsOf("p", "s2"), KeyTypeError, "not of one family"),
+    (AsOf("s", "loose"), KeyTypeError, "'loose' has the type string collate UTF8_LCASE"),
+    (AsOf("yes", "q"), KeyTypeError, "'yes' has the type boolean"),
+    (Band("t", "n2", 1, 1), KeyTypeError, "not of one family"),
+    (Band("day", "t2", 1, 1), KeyTypeError, "not of one family"),
+    (Within("big", "q", "r", "both"), KeyTypeError, "more digits than fit into a bigint"),
+    (Overlaps(("big", "finer"), ("q", "r")), KeyTypeError, "more than 38 digits"),
+    (Overlaps(("p", "s"), ("q", "r")), KeyTypeError, "not of one family"),
+    (Band("p", "finest", 1, 1), KeyTypeError, "more than 38 digits"),
+    (Within("d", "q", "finest"), KeyTypeError, "more than 38 digits together"),
+    (Within("p", "q", "e"), KeyTypeError, "different families"),
+    (Band("p", "q", "1 hour", 1), ArgumentError, "a duration and the columns are numbers"),
+    (Band("d", "e", timedelta(1), 1), ArgumentError, "give a number"),
+    (Band("day", "day2", "1 day", "36 hours"), ArgumentError, "give whole days"),
+    (AsOf("p", "q", tolerance="1 hour"), ArgumentError, "tolerance='1 hour'"),
+]
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return spark.range(1).selectExpr(
+        "id AS k", "id AS p", "double(id) AS d", "date'2026-01-01' AS day", "string(id) AS s",
+        "timestamp'2026-01-01' AS t", "timestamp_ntz'2026-01-01' AS n",
+        "cast(id AS decimal(30,0)) AS big", "cast(id AS decimal(18,9)) AS finer", "true AS yes",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ranges(stream: DataFrame) -> DataFrame:
+    return stream.selectExpr(
+        "k", "p AS q", "p AS r", "d AS e", "day AS day2", "s AS s2", "t AS t2", "n AS n2",
+        "cast(k AS decimal(38,30)) AS finest", "s COLLATE UTF8_LCASE AS loose",
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_build")
+def test_conditions_that_do_not_suit_the_columns(stream: DataFrame, ranges: DataFrame) -> None:
+    for when, kind, text in CONDITIONS:
+        with pytest.raises(kind, match=text):
+            bsjoin.join(stream, ranges, on="k", when=when)
+    cache = Incremental(max_rows=9)
+    with pytest.raises(ArgumentError, match="needs a source"):
+        bsjoin.join(stream, ranges, on="k", when=Band("p", "q", 1, 1), cache=cache)
+    # The columns of the condition are no keys; upper case makes no difference, as to Spark.
+    when, only = AsOf("P", "P"), stream.select("p")
+    with pytest.raises(ArgumentError, match=r"on=\[\] for a pure range join"):
+        bsjoin.join(only, only, when=when)
+    with pytest.raises(ArgumentError, match="names no column"):
+        bsjoin.join(stream, stream, on=[])
+
+
+def test_a_table_answers_what_it_was_built_for(
+    stream: DataFrame, ranges: DataFrame, tmp_path: Path
 ) -> None:
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.join(flights, airlines, on="carrier", how=how, select=select)
-    says(error, f"select={select!r}", how, "leave select out")
+    path = tmp_path / "t"
+    built = BatchTable.build(ranges, on="k", when=Band("p", "q", 1, 1), path=path)
+    assert built.join(stream, when=Band("p", "q", 0, 5)).count() == 1  # other widths
+    assert built.join(stream, when=AsOf("p", "q")).count() == 1  # the same column
+    plain = BatchTable.build(ranges, on="k")
+    intervals = BatchTable.build(ranges, on="k", when=Within("p", "q", "r"))
+    for call, text in (
+        (lambda: built.join(stream, when=Band("p", "r", 1, 1)), "built for ranges of q"),
+        (lambda: built.join(stream, when=Within("p", "q", "r")), "built for ranges of q"),
+        (lambda: BatchTable.build(ranges, on="k", path=path), "ranges of q, not without"),
+        (lambda: plain.join(stream, when=AsOf("p", "q")), "built without a range condition"),
+        (
+            lambda: intervals.join(stream, when=Within("p", "q", "r", closed="both")),
+            "closed='both'",
+        ),
+        (lambda: built.refresh(ranges.drop("q")), "lacks the columns"),
+    ):
+        with pytest.raises(TableMismatchError, match=re.escape(text)):
+            call()
+    # It is found again.
+    options = Full(store=path, fingerprint="1")
+    for _ in range(2):
+        bsjoin.join(stream, ranges, on="k", when=Band("p", "q", 1, 1), cache=options)
+    assert [version.number for version in BatchTable.open(path).versions()] == [1]
 
 
-@pytest.mark.parametrize("select", ["name", ["name", "name"], ["name", "NAME"], [5], 5])
-def test_a_selection_of_the_wrong_kind_is_refused(
-    flights: DataFrame, airlines: DataFrame, select: Any
-) -> None:
-    for how in ("inner", "semi"):
-        with pytest.raises(ArgumentError, match="select"):
-            bsjoin.join(flights, airlines, on="carrier", how=how, select=select)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "payload",
-    ["parse_json('1')", "array(parse_json('1'))", "map('a', parse_json('1'))"],
-)
-def test_a_variant_cannot_be_cached_and_is_named(frame: Frames, payload: str) -> None:
-    table = frame(k="1", note=payload)
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(frame(k="1"), table)
-    says(error, "'note'", "variant", "select=", "cast")
-    with pytest.raises(ColumnError, match="'note'"):
-        BatchTable.build(table, on="k")
-
-
-def test_a_user_defined_type_cannot_be_cached_and_is_named(
-    spark: SparkSession, frame: Frames
-) -> None:
-    from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
-
-    assert ExamplePointUDT
-    table = spark.createDataFrame([(1, ExamplePoint(1.0, 2.0))], ["k", "place"])
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(frame(k="1L"), table)
-    says(error, "'place'", "select=", "cast")
-
-
-def test_a_calendar_interval_cannot_be_cached_and_is_named(frame: Frames) -> None:
-    with pytest.raises(ColumnError) as error:
-        bsjoin.join(frame(k="1"), frame(k="1", note="make_interval(1, 2)"))
-    says(error, "'note'", "interval", "select=")
-
-
-@pytest.mark.parametrize("old", sorted(bsjoin.errors._RENAMED))
-def test_an_error_is_still_found_under_its_old_name(old: str) -> None:
-    with pytest.warns(DeprecationWarning, match=bsjoin.errors._RENAMED[old]):
-        assert getattr(bsjoin.errors, old) is getattr(bsjoin.errors, bsjoin.errors._RENAMED[old])
+def test_an_error_is_still_found_under_its_old_name() -> None:
+    for old, new in bsjoin.errors._RENAMED.items():
+        with pytest.warns(DeprecationWarning, match=new):
+            assert getattr(bsjoin.errors, old) is getattr(bsjoin.errors, new)

@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from golden_tables import FOLDER, GOLDEN, unpacked
@@ -17,9 +16,7 @@ from page_checks import check_by_the_page
 from page_reader import PAGE, rows_of, tables_of
 
 import bsjoin
-from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
-from bsjoin.index import codes
 from bsjoin.storage import (
     KeyColumn,
     Manifest,
@@ -62,26 +59,15 @@ def test_all_tables_of_the_page_are_compared() -> None:
     assert f"in **format {FORMAT}**" in PAGE.read_text("utf-8")
 
 
-def test_constants_and_folders_are_those_of_python() -> None:
-    found = {row["constant"]: row for row in rows_of("constants")}
-    for row in found.values():
+def test_constants_folders_and_names_are_those_of_python() -> None:
+    for row in rows_of("constants"):
         if code(row["Python"]):
             assert named(code(row["Python"])) == int(row["value"]), row
     for row in rows_of("folders"):
         assert named(code(row["Python"])) == code(row["folder"])
-
-
-def test_names_of_files_have_the_form_of_the_page() -> None:
     for row in rows_of("names"):
         forms = re.findall(r"`([^`]+)`", row["form of its name"])
         assert named(code(row["Python"])).pattern in forms, row
-
-
-@pytest.mark.parametrize("name", OBJECTS)
-def test_the_fields_of_an_object_are_those_of_python(name: str) -> None:
-    page = [code(row["field"]) for row in rows_of(name)]
-    fields = {field.name for field in dataclasses.fields(OBJECTS[name])} - NOT_FIELDS
-    assert {*page} - NOT_ATTRIBUTES == fields
 
 
 def written() -> dict[str, Any]:
@@ -108,49 +94,43 @@ def written() -> dict[str, Any]:
     return found
 
 
-def test_a_manifest_has_the_fields_of_the_page_with_their_types() -> None:
-    data = written()
-    kinds: dict[str, Any] = {
-        "integer": int, "number": (int, float), "text": str, "boolean": bool, "list": list,
-        "object": dict,
-    }  # fmt: skip
-    parts = {
+def parts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The objects of a manifest, by the names that the page gives them."""
+    return {
         "manifest": data,
         "segment": data["segments"][0],
         "unindexed": data["unindexed"][0],
         "ranged": data["ranged"],
     }
-    for name, part in parts.items():
-        assert {code(row["field"]) for row in rows_of(name)} == part.keys()
-        for row in rows_of(name):
-            value = part[code(row["field"])]
-            assert value is None or isinstance(value, kinds[row["type"]]), row
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_required_fields_are_required_and_others_are_not(name: str) -> None:
-    for row in rows_of(name):
+def test_an_object_of_a_manifest_has_the_fields_of_the_page(name: str) -> None:
+    kinds: dict[str, Any] = {
+        "integer": int, "number": (int, float), "text": str, "boolean": bool, "list": list,
+        "object": dict,
+    }  # fmt: skip
+    page = {code(row["field"]): row for row in rows_of(name)}
+    fields = {field.name for field in dataclasses.fields(OBJECTS[name])} - NOT_FIELDS
+    assert page.keys() - NOT_ATTRIBUTES == fields
+    part = parts_of(written())[name]
+    assert part.keys() == page.keys()
+    source = (JAVA / "storage" / "Manifest.java").read_text("utf-8")
+    for field, row in page.items():
+        assert part[field] is None or isinstance(part[field], kinds[row["type"]]), row
+        # The keys of a table are called as the number of keys of a segment.
+        if (name, field) != ("segment", "keys"):
+            assert (f'"{field}"' in source) == (row["read by the JVM"] == "yes"), row
         data = written()
-        part = data if name == "manifest" else data[{"segment": "segments"}.get(name, name)]
-        part = part[0] if isinstance(part, list) else part
-        del part[code(row["field"])]
-        part["a field of a later release"] = 1
+        changed = parts_of(data)[name]
+        del changed[field]
+        changed["a field of a later release"] = 1
         content = json.dumps(data).encode()
         if row["required"] == "yes":
-            with pytest.raises(TableNotFoundError, match=code(row["field"])):
+            with pytest.raises(TableNotFoundError, match=field):
                 Manifest.from_bytes(content, "it")
         else:
             Manifest.from_bytes(content, "it")
-
-
-@pytest.mark.parametrize("name", OBJECTS)
-def test_the_jvm_reads_the_fields_that_the_page_says(name: str) -> None:
-    source = (JAVA / "storage" / "Manifest.java").read_text("utf-8")
-    for row in rows_of(name):
-        is_there = f'"{code(row["field"])}"' in source
-        # The keys of a table are called as the number of keys of a segment.
-        if (name, code(row["field"])) != ("segment", "keys"):
-            assert is_there == (row["read by the JVM"] == "yes"), row
 
 
 def test_types_are_stored_as_the_page_says() -> None:
@@ -190,53 +170,14 @@ def test_the_layouts_of_an_index_are_those_of_the_page() -> None:
         )
 
 
-def test_doubles_are_encoded_as_the_page_says() -> None:
-    values = np.array([-np.inf, -1.5, -5e-324, -0.0, 0.0, 1.0, np.inf, np.nan])
-    bits = (values + 0.0).view(np.int64)
-    assert codes(values).tolist() == [b if b >= 0 else b ^ ((1 << 63) - 1) for b in bits.tolist()]
-
-
-# -- golden files ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", params=GOLDEN)
-def golden(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, list[str]]]:
-    """The tables that a release has written, and what is expected of them."""
-    folder = tmp_path_factory.mktemp("golden")
-    return folder, unpacked(request.param, folder)
-
-
 def test_this_release_has_golden_files_that_are_small() -> None:
     assert bsjoin.__version__ in GOLDEN
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 200 << 10
 
 
-def test_a_reader_of_the_page_finds_what_spark_finds(
-    golden: tuple[Path, dict[str, list[str]]],
-) -> None:
-    folder, expected = golden
-    for name, lines in expected.items():
-        check_by_the_page(folder / name, lines)
-
-
-def test_golden_tables_are_intact(golden: tuple[Path, dict[str, list[str]]]) -> None:
-    folder, expected = golden
-    for name in expected:
-        location = StorageLocation.of(folder / name)
+@pytest.mark.parametrize("release", GOLDEN)
+def test_a_reader_of_the_page_finds_what_spark_finds(release: str, tmp_path: Path) -> None:
+    for name, lines in unpacked(release, tmp_path).items():
+        check_by_the_page(tmp_path / name, lines)
+        location = StorageLocation.of(tmp_path / name)
         versions.verify(location, versions.latest(location))
-
-
-def test_a_newer_format_is_refused_by_its_number(
-    golden: tuple[Path, dict[str, list[str]]], tmp_path: Path
-) -> None:
-    folder, _ = golden
-    (manifest,) = (folder / "hash" / "versions").iterdir()
-    data = {"format": FORMAT + 1, "written_by": "bsjoin 9.0.0", "a new layout": {}}
-    (tmp_path / "versions").mkdir()
-    (tmp_path / "versions" / manifest.name).write_text(json.dumps(data))
-    with pytest.raises(
-        TableNotFoundError, match=r"format 2.*reads format 1: use bsjoin 9\.0\.0, which"
-    ):
-        BatchTable.open(tmp_path)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_tables import numbered, put
 
-from bsjoin.errors import BSJoinError, StaleTableError
+from bsjoin.errors import StaleTableError
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.freshness import Mark
 
@@ -49,6 +49,8 @@ def test_which_version_is_fresh_enough() -> None:
     one, two = version(1, 90, 100), version(2, 190, 200)
     assert chosen([one], [], 150, 60) == 1
     assert chosen([one], [], 151, 60) is None
+    with pytest.raises(StaleTableError, match=r"1970-01-01 00:01:30 UTC, 61.0 s before .* is 60 s"):
+        freshness.fresh_version(_LOCATION, one, [one], [], 151 * _S, 60 * _S)
     # Its source was read again at 120, and was the same.
     assert chosen([one], [(1, 120, 125)], 180, 60) == 1
     assert chosen([one], [(1, 120, 125)], 181, 60) is None
@@ -103,10 +105,3 @@ def test_marks_are_kept_small_and_go_with_their_versions(tmp_path: Path) -> None
     (left,) = freshness.marks_in(freshness.mark_names(location))
     assert (left.version, left.read_us) == (2, 9)
     assert freshness.marks_in(["x", "00000001-1", "00000001-1-2", "1-2-3"]) == [Mark(1, 1, 2)]
-
-
-def test_the_error_says_when_and_what_to_do() -> None:
-    with pytest.raises(BSJoinError, match=r"1970-01-01 00:01:30 UTC, 91.0 s before .* is 60 s"):
-        freshness.fresh_version(
-            _LOCATION, version(1, 90, 100), [version(1, 90, 100)], [], 181 * _S, 60 * _S
-        )

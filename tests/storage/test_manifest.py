@@ -17,7 +17,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from stored_tables import store
 
 from bsjoin.errors import StoreError, TableNotFoundError
-from bsjoin.storage import KeyColumn, Manifest, SegmentInfo, StorageLocation, versions
+from bsjoin.storage import (
+    KeyColumn,
+    Manifest,
+    SegmentInfo,
+    StorageLocation,
+    UnindexedInfo,
+    versions,
+)
 from bsjoin.storage.manifest import LARGEST, compared_fields
 
 KEYS = (KeyColumn("größe", "decimal(10,2)"), KeyColumn("a`b", "string"))
@@ -54,56 +61,49 @@ def full_manifest() -> Manifest:
         schema=pa.schema([*compared_fields(KEYS), *COLUMNS]),
         spark_schema=from_arrow_schema(COLUMNS).json(),
         segments=segments,
+        unindexed=(UnindexedInfo("data/abc/u0000", 2, (9, 8), ("a" * 32, "b" * 32)),),
     )
 
 
 def test_a_manifest_comes_back_from_json() -> None:
     manifest = full_manifest()
-    again = Manifest.from_bytes(manifest.to_bytes(), "there")
+    again = Manifest.from_bytes(manifest.to_bytes(), "there", 12)
     assert again == manifest
     assert again.schema.equals(manifest.schema, check_metadata=True)
     assert [field.nullable for field in again.schema] == [False, False, True, True]
-    empty = replace(manifest, segments=())
+    stats = manifest.stats
+    assert (stats.rows, stats.keys, stats.bytes, stats.segments) == (21, 14, 978, 2)
+    assert (stats.version, stats.longest_run, stats.build_s, stats.unindexed) == (12, 3, 1.25, 2)
+    empty = replace(manifest, segments=(), unindexed=())
     assert Manifest.from_bytes(empty.to_bytes(), "there") == empty
+    stats = empty.stats
+    assert (stats.rows, stats.keys, stats.bytes, stats.segments, stats.longest_run) == (0,) * 5
+    assert (empty.is_whole, stats.unindexed) == (True, 0)
+    # One of before says that rows may lack; fields of a later release are passed over.
+    before = replace(manifest, unindexed=None)
+    assert "unindexed" not in json.loads(before.to_bytes())
+    again = Manifest.from_bytes(before.to_bytes(), "there")
+    assert (again.is_whole, again.unindexed, again.stats.unindexed) == (False, None, None)
+    assert Manifest.from_bytes(altered({"unindexed.0.later": 1}), "there") == manifest
 
 
-def test_stats_add_the_segments_up() -> None:
-    stats = full_manifest().stats
-    assert (stats.rows, stats.keys, stats.bytes, stats.segments) == (21, 14, 961, 2)
-    assert (stats.version, stats.longest_run, stats.build_s) == (12, 3, 1.25)
-    empty = replace(full_manifest(), segments=()).stats
-    assert (empty.rows, empty.keys, empty.bytes, empty.segments, empty.longest_run) == (0,) * 5
+def test_garbage_is_not_a_manifest() -> None:
+    for garbage in (b"", b"\xff\xfe\x00", b"{", b"null", b"[]", b"{}", b'"text"', b"\0" * 1000):
+        with pytest.raises(TableNotFoundError, match=r"versions/00000001\.json"):
+            Manifest.from_bytes(garbage, "'versions/00000001.json'")
+    with pytest.raises(TableNotFoundError, match="12, and the file is that of version 3"):
+        Manifest.from_bytes(full_manifest().to_bytes(), "it", 3)
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"",
-        b"\xff\xfe\x00",
-        b"{",
-        b"null",
-        b"[]",
-        b"{}",
-        b'"text"',
-        b"17",
-        b'{"format": 1}',
-        b"\0" * 1000,
-    ],
-)
-def test_garbage_is_not_a_manifest(garbage: bytes) -> None:
-    with pytest.raises(TableNotFoundError, match=r"versions/00000001\.json"):
-        Manifest.from_bytes(garbage, "'versions/00000001.json'")
-
-
-@pytest.mark.parametrize("format_", [0, 2, "1", None])
-def test_another_format_is_refused_and_named(format_: Any) -> None:
-    data = {**json.loads(full_manifest().to_bytes()), "format": format_}
-    with pytest.raises(TableNotFoundError, match=f"format {format_}.*reads format 1: use bsjoin 0"):
-        Manifest.from_bytes(json.dumps(data).encode(), "it")
-    with pytest.raises(
-        TableNotFoundError, match=f"format {format_}.*the version of bsjoin that wrote"
-    ):
-        Manifest.from_bytes(json.dumps({**data, "written_by": "bsjoin 2; rm"}).encode(), "it")
+def test_another_format_is_refused_and_named() -> None:
+    for format_ in (0, 2, "1", None):
+        data = {**json.loads(full_manifest().to_bytes()), "format": format_}
+        says = f"format {format_}.*reads format 1: use bsjoin 0"
+        with pytest.raises(TableNotFoundError, match=says):
+            Manifest.from_bytes(json.dumps(data).encode(), "it")
+        data["written_by"] = "bsjoin 2; rm"
+        with pytest.raises(TableNotFoundError, match="the version of bsjoin that wrote"):
+            Manifest.from_bytes(json.dumps(data).encode(), "it")
 
 
 def altered(changes: dict[str, Any]) -> bytes:
@@ -122,98 +122,73 @@ def points(**changes: Any) -> dict[str, Any]:
     return {"names": ["p"], "types": ["long"], "closed": None, **changes}
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "says"),
-    [
-        *((name, value, f"{name} is ") for name in ("version", "activates_at_us")
-          for value in (-1, True, 1.0, "1", None, 1 << 63)),
-        ("created_at_us", 253_402_300_800_000_000, "created_at_us is"),
-        ("build_s", -0.5, "build_s is -0.5"),
-        ("build_s", float("nan"), "build_s is nan"),
-        ("build_s", "1", "build_s is '1'"),
-        ("unique", "yes", "unique is 'yes', not true or false"),
-        ("unique", 1, "unique is 1"),
-        ("compared", 0, "compared is 0, and its keys need 2"),
-        ("compared", 10**9, "its keys need 2"),
-        ("keys", 5, "keys is 5, not a list"),
-        ("keys", [], "keys is empty"),
-        ("keys", [["a"]], "not a name and a type"),
-        ("keys", [["a", "b", "c"]], "not a name and a type"),
-        ("keys", [[1, "long"]], "not a name and a type"),
-        ("keys", [["a", "long"], ["a", "string"]], "keys names a column twice"),
-        ("keys.0.1", "geometry", "the key 'größe' has the type geometry"),
-        ("keys.0.1", "void", "has the type void"),
-        ("keys.0", ["d", "string"], "the key 'd' has another type in spark_schema"),
-        ("spark_schema", 5, "spark_schema is 5, not a text"),
-        ("spark_schema", "{}", "spark_schema: "),
-        ("segments", None, "segments is None, not a list"),
-        ("segments", [{}], "it lacks 'name'"),
-        ("segments", ["x"], "'x' is not a JSON object"),
-        ("segments", [[]], "a list is not a JSON object"),
-        ("segments.1.rows", 0, "rows is 0, not a whole number from 1"),
-        ("segments.1.rows", 1 << 31, "rows is"),
-        ("segments.1.keys", 12, "keys is 12, not a whole number from 1 to 11"),
-        ("segments.1.longest_run", 6, "longest_run is 6, not a whole number from 1 to 5"),
-        ("segments.1.longest_run", -1, "longest_run is -1"),
-        ("segments.1.first_hash", 1 << 63, "first_hash is"),
-        ("segments.1.first_hash", -(1 << 63), "begins before the one that it follows"),
-        ("segments.1.name", "data/abc/0000-000", "segments names one twice"),
-        ("segments.1.sizes", [1], "1 sizes and 5 checksums"),
-        ("segments.1.sizes", [1] * 10**5, "100000 sizes"),
-        ("segments.1.sizes", None, "sizes is None"),
-        ("segments.1.sizes.0", -1, "not a number of bytes"),
-        ("segments.1.sizes.0", True, "not a number of bytes"),
-        ("segments.1.sizes.0", 1 << 63, "not a number of bytes"),
-        ("segments.1.checksums.0", 5, "checksums has 5"),
-        ("segments.1.checksums.0", "xyz", "not one of xxh3-128"),
-        ("ranged", 7, "7 is not a JSON object"),
-        ("ranged", points(names=[]), "neither one column of points nor two"),
-        ("ranged", points(names=["p", "q"]), "neither one column of points nor two"),
-        ("ranged", points(closed="both"), "neither one column of points nor two"),
-        ("ranged", points(closed="all"), "closed is 'all', none of both"),
-        ("ranged", points(closed=[]), "closed is a list"),
-        ("ranged", points(types=["time(6)"]), "has the type time(6)"),
-        ("ranged", points(names=["p", "q"], types=["long", "date"], closed="left"), "neither"),
-    ],
-)  # fmt: skip
-def test_a_field_that_is_not_what_it_should_be_is_named(place: str, value: Any, says: str) -> None:
-    with pytest.raises(TableNotFoundError, match=re.escape(says)) as caught:
-        Manifest.from_bytes(altered({place: value}), "'versions/00000012.json' in '/t'")
-    assert str(caught.value).startswith("'versions/00000012.json' in '/t' is not a manifest")
-    assert len(str(caught.value)) < 500
+FIELDS: list[tuple[str, Any, str]] = [
+    *(("version", value, "version is ") for value in (-1, True, 1.0, "1", None, 1 << 63)),
+    ("activates_at_us", -1, "activates_at_us is"),
+    ("created_at_us", 253_402_300_800_000_000, "created_at_us is"),
+    ("build_s", -0.5, "build_s is -0.5"),
+    ("build_s", float("nan"), "build_s is nan"),
+    ("unique", "yes", "unique is 'yes', not true or false"),
+    ("compared", 0, "compared is 0, and its keys need 2"),
+    ("compared", 10**9, "its keys need 2"),
+    ("keys", 5, "keys is 5, not a list"),
+    ("keys", [], "keys is empty"),
+    ("keys", [["a"]], "not a name and a type"),
+    ("keys", [[1, "long"]], "not a name and a type"),
+    ("keys", [["a", "long"], ["a", "string"]], "keys names a column twice"),
+    ("keys.0.1", "geometry", "the key 'größe' has the type geometry"),
+    ("keys.0", ["d", "string"], "the key 'd' has another type in spark_schema"),
+    ("spark_schema", 5, "spark_schema is 5, not a text"),
+    ("spark_schema", "{}", "spark_schema: "),
+    ("segments", None, "segments is None, not a list"),
+    ("segments", [{}], "it lacks 'name'"),
+    ("segments", [[]], "a list is not a JSON object"),
+    ("segments.1.rows", 0, "rows is 0, not a whole number from 1"),
+    ("segments.1.rows", 1 << 31, "rows is"),
+    ("segments.1.keys", 12, "keys is 12, not a whole number from 1 to 11"),
+    ("segments.1.longest_run", 6, "longest_run is 6, not a whole number from 1 to 5"),
+    ("segments.1.first_hash", 1 << 63, "first_hash is"),
+    ("segments.1.first_hash", -(1 << 63), "begins before the one that it follows"),
+    ("segments.1.name", "data/abc/0000-000", "segments names one twice"),
+    ("segments.1.sizes", [1], "1 sizes and 5 checksums"),
+    ("segments.1.sizes", None, "sizes is None"),
+    ("segments.1.sizes.0", -1, "not a number of bytes"),
+    ("segments.1.sizes.0", True, "not a number of bytes"),
+    ("segments.1.checksums.0", 5, "checksums has 5"),
+    ("segments.1.checksums.0", "xyz", "not one of xxh3-128"),
+    ("unindexed", 5, "unindexed is 5, not a list"),
+    ("unindexed", ["x"], "'x' is not a JSON object"),
+    ("unindexed", [{}], "it lacks 'name'"),
+    ("unindexed.0.rows", 0, "rows is 0, not a whole number from 1"),
+    ("unindexed.0.sizes", [1], "1 sizes and 2 checksums for its 2 columns"),
+    ("unindexed.0.sizes", [0, 1], "not a number of bytes"),
+    ("unindexed.0.checksums", [5, 5], "checksums has 5"),
+    ("unindexed.0.name", "versions/abc/u0000", "is not in a folder below 'data/'"),
+    ("unindexed.0.name", "data/abc/0000-000", "unindexed names a segment twice, or one that"),
+    ("ranged", 7, "7 is not a JSON object"),
+    ("ranged", points(names=[]), "neither one column of points nor two"),
+    ("ranged", points(names=["p", "q"]), "neither one column of points nor two"),
+    ("ranged", points(closed="both"), "neither one column of points nor two"),
+    ("ranged", points(closed="all"), "closed is 'all', none of both"),
+    ("ranged", points(types=["time(6)"]), "has the type time(6)"),
+    ("ranged", points(names=["p", "q"], types=["long", "date"], closed="left"), "neither"),
+    *(
+        ("segments.1.name", name, "name")
+        for name in (
+            "../../other/data/abc/0000", "data/../../etc/passwd", "data/abc//0000", "data/abc",
+            "versions/abc/0000", "data/abc/C:\\0000", "data/abc/0000\0", "data/abc/0000\n",
+            "~/abc/0000", "data/s3://bucket/0000", "data/abc/٣", "", 5,
+        )
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../other/data/abc/0000",
-        "data/../../etc/passwd",
-        "data/abc//0000",
-        "data/abc",
-        "versions/abc/0000",
-        "data/abc/C:\\0000",
-        "data/abc/0000\0",
-        "data/abc/0000\n",
-        "~/abc/0000",
-        "data/s3://bucket/0000",
-        "data/simplecache::file:/0000",
-        "data/abc/٣",
-        "",
-        5,
-    ],
-)
-def test_a_segment_is_below_the_data_folder_of_its_table(name: Any) -> None:
-    with pytest.raises(TableNotFoundError, match="name"):
-        Manifest.from_bytes(altered({"segments.1.name": name}), "it")
-
-
-def test_the_version_is_that_of_the_files_name() -> None:
-    content = full_manifest().to_bytes()
-    assert Manifest.from_bytes(content, "it", 12).version == 12
-    with pytest.raises(
-        TableNotFoundError, match="version is 12, and the file is that of version 3"
-    ):
-        Manifest.from_bytes(content, "it", 3)
+def test_a_field_that_is_not_what_it_should_be_is_named() -> None:
+    for place, value, says in FIELDS:
+        with pytest.raises(TableNotFoundError, match=re.escape(says)) as caught:
+            Manifest.from_bytes(altered({place: value}), "'versions/00000012.json' in '/t'")
+        assert str(caught.value).startswith("'versions/00000012.json' in '/t' is not a manifest")
+        assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize("bomb", [b"[" * 10**6, b'{"a":' * 10**6, b"9" * 10**6])
@@ -254,15 +229,26 @@ def test_a_cut_or_altered_document_is_refused_or_read_never_a_crash(data: st.Dat
             Manifest.from_bytes(altered, "it")
 
 
-def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
+def test_the_same_rows_in_other_files_are_the_same(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
 
-    def table(values: list[int], hashes: list[int], cuts: tuple[int, ...] = ()) -> Manifest:
-        return store(location, hashes, pa.table({"v": pa.array(values)}), cuts=cuts)
+    def table(values: list[int], hashes: list[int], *texts: str) -> Manifest:
+        others = [pa.table({"v": [text]}) for text in texts]
+        return store(location, hashes, pa.table({"v": pa.array(values)}), unindexed=others)
 
-    first = table([1, 2, 3], [1, 2, 3])
-    assert first.same_as(table([1, 2, 3], [1, 2, 3]).published_as(9, 8, 7))
-    assert not first.same_as(table([1, 2, 4], [1, 2, 3]))
-    assert not first.same_as(table([1, 2, 3], [1, 2, 4]))
-    assert not first.same_as(replace(first, spark_schema="{ }"))
-    assert not first.same_as(replace(first, schema=pa.schema([("w", pa.int64())])))
+    first = table([1, 2, 3], [1, 2, 3], "x", "y")
+    assert first.same_as(table([1, 2, 3], [1, 2, 3], "x", "y").published_as(9, 8, 7))
+    for other in (
+        table([1, 2, 4], [1, 2, 3], "x", "y"),
+        table([1, 2, 3], [1, 2, 4], "x", "y"),
+        replace(first, spark_schema="{ }"),
+        replace(first, schema=pa.schema([("w", pa.int64())])),
+        *(table([1, 2, 3], [1, 2, 3], *texts) for texts in ((), ("x",), ("x", "z"))),
+        replace(first, unindexed=None),
+    ):
+        assert not first.same_as(other)
+        assert not other.same_as(first)
+    # Rows without columns have no checksums.
+    none = UnindexedInfo("data/x/u0000", 3, (), ())
+    three, four = (replace(first, unindexed=(replace(none, rows=n),)) for n in (3, 4))
+    assert not three.same_as(four)

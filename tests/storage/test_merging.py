@@ -1,110 +1,228 @@
-"""Runs become segments of about equal sizes, with every row once."""
+"""Runs become segments, with every row once: those with an index, and those of rows without a key.
+
+Rows that match nothing are stored beside the index; no look-up finds them.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stored_tables import put, store
 
+from bsjoin.errors import DamagedTableError
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.storage import Merge, RunInfo, Segment, StorageLocation, builds, hash_ranges, write_run
+from bsjoin.storage import (
+    RUN,
+    Gathering,
+    Manifest,
+    Merge,
+    RunInfo,
+    RunRows,
+    Segment,
+    StorageLocation,
+    builds,
+    hash_ranges,
+    run_groups,
+    versions,
+    write_run,
+    write_segment,
+)
+from bsjoin.storage import runs as runs_module
+from bsjoin.storage.unindexed import unindexed_column
 
-SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
-
-
-def merge_of(location: StorageLocation) -> Merge:
-    return Merge(builds.begin(location), SCHEMA, 1, 0, None, integers=False)
-
-
-def run_of(location: StorageLocation, number: int, rows: list[tuple[int, str, int]]) -> RunInfo:
-    hashes, keys, values = zip(*rows, strict=True)
-    types = pa.int64(), pa.string(), pa.int64()
-    columns = [pa.array(c, t) for c, t in zip((hashes, keys, values), types, strict=True)]
-    table = pa.Table.from_arrays(columns, ["h", "k", "v"])
-    return write_run(location, f"data/x/{number}.run", table)
-
-
+SCHEMA = pa.schema([("k", pa.string()), ("raw", pa.binary()), ("v", pa.list_(pa.int64()))])
+FIELD = pa.field("v", pa.string())
 HASHES = st.one_of(
     st.integers(-3, 3), st.sampled_from([LEAST, GREATEST]), st.integers(LEAST, GREATEST)
 )
-ROWS = st.lists(st.tuples(HASHES, st.sampled_from("abc")), min_size=1, max_size=30)
+KEYS = st.tuples(HASHES, st.sampled_from(["", "a", "b", "ab"]), st.sampled_from([b"", b"\0"]))
+PARTS = st.lists(st.lists(KEYS, min_size=1, max_size=30), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([1, 100, 1 << 10, 1 << 20]))
+@pytest.fixture
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path / "table")
+
+
+def run_of(location: StorageLocation, name: str, hashes: Sequence[int], rows: pa.Table) -> RunInfo:
+    """A run of some rows, whose metadata have been sent as JSON."""
+    run = write_run(location, name, rows.add_column(0, "hash of the key", [pa.array(hashes)]))
+    return RunInfo.from_json(json.loads(json.dumps(run.to_json())))
+
+
+@settings(max_examples=30, deadline=None)
+@given(PARTS, st.sampled_from([1, 2, 7, 100]), st.sampled_from([1, 100, 1 << 10, 1 << 20]))
 def test_every_row_is_in_one_segment(
     tmp_path_factory: pytest.TempPathFactory,
-    parts: list[list[tuple[int, str]]],
+    parts: list[list[tuple[int, str, bytes]]],
+    block_rows: int,
     segment_bytes: int,
 ) -> None:
     location = StorageLocation.of(tmp_path_factory.mktemp("merge"))
     numbers = itertools.count()
-    stored = [[(hash_, key, next(numbers)) for hash_, key in part] for part in parts]
-    runs = [run_of(location, i, part) for i, part in enumerate(stored)]
+    stored = [[(*key, [n] * (n % 3)) for key, n in zip(p, numbers, strict=False)] for p in parts]
+    merge = Merge(builds.begin(location), SCHEMA, 2, 0, None, integers=False)
+    tables, runs = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs_module, "_BLOCK_ROWS", block_rows)
+        for number, part in enumerate(stored):
+            hashes, *columns = map(list, zip(*part, strict=True))
+            tables.append(pa.table(columns, SCHEMA))
+            runs.append(run_of(location, f"data/x/{number}{RUN}", hashes, tables[-1]))
     ranges = hash_ranges(runs, segment_bytes)
-    merge = merge_of(location)
     infos = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
-    segments = [Segment(location, info, 1) for info in infos if info is not None]
-    found = [
-        row
-        for segment in segments
-        for row in zip(
-            segment.index.hashes[:-1].tolist(),
-            segment.column(0).to_pylist(),
-            segment.column(1).to_pylist(),
-            strict=True,
-        )
-    ]
+    segments = [Segment(location, info, 2) for info in infos if info is not None]
+    found: list[tuple[Any, ...]] = []
+    for segment in segments:
+        columns = [segment.column(number).to_pylist() for number in range(3)]
+        found += zip(segment.index.hashes[:-1].tolist(), *columns, strict=True)
+    every = [*itertools.chain(*stored)]
+    assert sorted(found) == sorted(every)
     assert [row[0] for row in found] == sorted(row[0] for row in found)
-    assert sorted(found) == sorted(itertools.chain(*stored))
-    # Rows with one key stay in the order of the runs, and of the rows in each.
-    for key in {row[:2] for row in found}:
-        values = [value for *other, value in found if tuple(other) == key]
-        assert values == sorted(values)
+    # Rows with one key are neighbours, and stay in the order of the runs and of the rows in each.
+    grouped = [key for key, _ in itertools.groupby(row[:3] for row in found)]
+    assert len(grouped) == len(set(grouped))
+    for key in grouped:
+        same = [row for row in found if row[:3] == key]
+        assert same == [row for row in every if row[:3] == key]
     # No hash is in two segments.
     bounds = [(int(s.index.hashes[0]), s.last_hash) for s in segments]
     assert all(before[1] < after[0] for before, after in itertools.pairwise(bounds))
+    # The runs together make the files that all rows make.
+    hashes = np.array([row[0] for row in every], np.int64)
+    whole = write_segment(location, "data/whole", hashes, pa.concat_tables(tables), 2)
+    merged = RunRows(location, runs, SCHEMA)
+    again = write_segment(location, "data/merged", merged.hashes, merged, 2)
+    assert again == replace(whole, name="data/merged")
 
 
-def test_segments_are_of_about_one_size_and_not_too_large(tmp_path: Path) -> None:
-    location, random = StorageLocation.of(tmp_path), np.random.default_rng(7)
-    runs = []
+def test_segments_are_of_about_one_size_and_not_too_large(location: StorageLocation) -> None:
+    random, runs = np.random.default_rng(7), []
     for number, size in enumerate((200_000, 70_000, 1_000)):
-        hashes = random.integers(LEAST, GREATEST, size)
-        rows = pa.table({"h": hashes, "v": np.arange(size)})
-        runs.append(write_run(location, f"data/x/{number}.run", rows))
-    total = sum(sum(run.block_bytes) for run in runs)
-    limit = total // 7
-    ranges = hash_ranges(runs, limit)
+        rows = pa.table({"v": np.arange(size)})
+        runs.append(
+            run_of(location, f"data/x/{number}.run", random.integers(LEAST, GREATEST, size), rows)
+        )
+    ranges = hash_ranges(runs, sum(sum(run.block_bytes) for run in runs) // 7)
     assert len(ranges) == 8
     merge = Merge(builds.begin(location), pa.schema([("v", pa.int64())]), 0, 0, None, False)
     infos = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
-    rows = [info.rows for info in infos if info is not None]
-    assert sum(rows) == 271_000
-    assert max(rows) <= 271_000 / 7
-    assert min(rows) >= 0.9 * 271_000 / 8
+    counts = [info.rows for info in infos if info is not None]
+    assert sum(counts) == 271_000
+    assert 0.9 * 271_000 / 8 <= min(counts) <= max(counts) <= 271_000 / 7
 
 
-def test_one_hash_is_never_in_two_segments(tmp_path: Path) -> None:
-    location = StorageLocation.of(tmp_path)
-    runs = [run_of(location, number, [(5, "a", number)] * 100) for number in range(3)]
-    merge = merge_of(location)
-    infos = [merge.segment(f"{n}", runs, r) for n, r in enumerate(hash_ranges(runs, 1))]
-    assert [info.rows for info in infos if info is not None] == [300]
-
-
-def test_the_runs_of_failed_tasks_are_removed_too(tmp_path: Path) -> None:
-    location = StorageLocation.of(tmp_path)
-    merge = merge_of(location)
-    folder = merge.build.folder
-    rows = pa.table({"h": [5], "k": ["a"], "v": [1]})
-    run, _ = (write_run(location, f"{folder}/{number}.run", rows) for number in (0, 9))
+def test_the_runs_of_failed_tasks_are_removed_too(location: StorageLocation) -> None:
+    merge = Merge(builds.begin(location), SCHEMA, 2, 0, None, integers=False)
+    folder, rows = merge.build.folder, pa.table([["a"], [b""], [[1]]], SCHEMA)
+    run, _ = (run_of(location, f"{folder}/{number}{RUN}", [5], rows) for number in (0, 9))
     info = merge.segment("0000", [run], (None, None))
     assert info is not None
     merge.clean()
     assert sorted(f"{folder}/{name}" for name in location.names(folder)) == sorted(info.files)
+
+
+def test_a_damaged_run_is_refused(location: StorageLocation) -> None:
+    rows = pa.table({"v": ["one", "two", "three"]})
+    run = run_of(location, "data/x/0.run", [3, 1, 2], rows)
+    for dtype in (pa.int64(), pa.list_(pa.string()), pa.large_string()):
+        with pytest.raises(DamagedTableError):
+            RunRows(location, [run], pa.schema([("v", dtype)])).column(0)
+    path = Path(location.url, run.name)
+    content = path.read_bytes()
+    for damaged in (content[:-8], content[:100] + b"?" + content[101:], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedTableError, match=run.name):
+            RunRows(location, [run], rows.schema).column(0)
+    path.unlink()
+    with pytest.raises(DamagedTableError, match="missing"):
+        RunRows(location, [run], rows.schema)
+
+
+# Rows that match nothing
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.sampled_from([1, 5_000, 1 << 30]))
+def test_every_row_of_the_runs_is_in_one_segment(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int
+) -> None:
+    location = StorageLocation.of(tmp_path_factory.mktemp("gather"))
+    build, numbers = builds.begin(location), itertools.count()
+    wanted = [[f"row {next(numbers)}" for _ in range(size)] for size in sizes]
+    runs = [
+        run_of(location, f"{build.folder}/{n}{RUN}", range(len(part)), pa.table({"v": part}))
+        for n, part in enumerate(wanted)
+    ]
+    groups = run_groups(runs, limit)
+    assert list(itertools.chain(*groups)) == runs
+    taken = [[sum(run.block_bytes) for run in group] for group in groups]
+    assert all(sum(group) <= limit or len(group) == 1 for group in taken)
+    # No two neighbours would have fitted together.
+    assert all(sum(a) + b[0] > limit for a, b in itertools.pairwise(taken))
+    gathering = Gathering(build, pa.schema([FIELD]))
+    infos = [gathering.segment(f"u{n:04d}", group) for n, group in enumerate(groups)]
+    found = [unindexed_column(location, info, 0, FIELD).to_pylist() for info in infos]
+    assert sorted(itertools.chain(*found)) == sorted(itertools.chain(*wanted))
+    assert [info.rows for info in infos] == [len(some) for some in found]
+    # A segment has a gibibyte at most, whatever is asked for.
+    half = RunInfo("data/x/0.run", (1,), (0,), 0, ((1 << 29,),), (("",),))
+    assert [len(group) for group in run_groups([half] * 5, 1 << 40)] == [2, 2, 1]
+
+
+def test_the_same_rows_in_another_order_make_the_same_files(location: StorageLocation) -> None:
+    rows = [(hash_ * 7919 % 101, f"row {hash_}") for hash_ in range(50)]
+    found = []
+    for number, order in enumerate((rows, rows[::-1], rows[20:] + rows[:20])):
+        build, runs = builds.begin(location), []
+        for i, half in enumerate((order[:30], order[30:])):
+            hashes, texts = map(list, zip(*half, strict=True))
+            part = pa.table({"v": texts})
+            runs.append(run_of(location, f"{build.folder}/{i}{RUN}", hashes, part))
+        found.append(Gathering(build, pa.schema([FIELD])).segment(f"u{number:04d}", runs))
+    assert len({info.checksums for info in found}) == 1
+
+
+def whole(location: StorageLocation, *texts: list[str | None]) -> Manifest:
+    """A table of four rows with keys, and segments of rows without; published as version 1."""
+    others = [pa.table({"v": pa.array(some, pa.string())}) for some in texts]
+    rows = pa.table({"v": ["a", "b", "c", "d"]})
+    return put(location, store(location, range(4), rows, cuts=[2], unindexed=others), 1, 100)
+
+
+def values(location: StorageLocation, manifest: Manifest) -> list[list[Any]]:
+    field = manifest.schema.field(manifest.compared)
+    listed = manifest.unindexed or ()
+    return [unindexed_column(location, info, 0, field).to_pylist() for info in listed]
+
+
+def test_vacuum_keeps_the_rows_of_versions_that_stay(location: StorageLocation) -> None:
+    first = whole(location, [None, "x"], ["y"])
+    assert values(location, versions.load(location, 1)) == [[None, "x"], ["y"]]
+    assert versions.latest(location).stats.bytes == sum(
+        path.stat().st_size for path in Path(location.url, "data").rglob("*") if path.is_file()
+    )
+    # No row of the second version has a key.
+    nothing = pa.table({"v": pa.array([], pa.int64())})
+    draft = store(location, [], nothing, unindexed=[pa.table({"v": [1]})])
+    second = put(location, draft, 2, 200)
+    assert versions.data_folders(location) == {
+        name.rsplit("/", 1)[0] for name, _, _ in (*first.files, *second.files)
+    }
+    assert versions.vacuum(location, 0, keep=1) == []
+    assert versions.vacuum(location, 1 << 62, keep=1) == [1]
+    assert {location.size(name) for name, _, _ in first.files} == {None}
+    # So it is elsewhere, where the files are copied.
+    for place in (location, StorageLocation.of(f"local://{location.url}")):
+        versions.verify(place, second)
+        assert values(place, versions.latest(place)) == [[1]]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import ArgumentError
-from bsjoin.storage.ties import Tie, break_ties, ties_of
+from bsjoin.storage.ties import Tie, break_ties
 from bsjoin.values.sort_order import SortOrder, sort_orders
 
 NAN = float("nan")
@@ -81,9 +81,12 @@ def place(value: Any, dtype: pa.DataType, exact: bool) -> Any:
     return (1, value)
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), tie=st.builds(Tie, st.just(0), *[st.booleans()] * 3))
+@settings(max_examples=200)
+@given(
+    dtype=st.sampled_from(TYPES),
+    seed=st.integers(0, 2**32),
+    tie=st.builds(Tie, st.just(0), *[st.booleans()] * 3),
+)
 def test_values_of_any_type_are_in_one_order(dtype: pa.DataType, seed: int, tie: Tie) -> None:
     draw = random.Random(seed)
     many = draw.randrange(1, 20)
@@ -111,27 +114,7 @@ def test_values_of_any_type_are_in_one_order(dtype: pa.DataType, seed: int, tie:
     ]
 
 
-@given(st.integers(0, 2**32))
-def test_the_order_of_rows_does_not_depend_on_the_input(seed: int) -> None:
-    draw = random.Random(seed)
-    some = draw.sample(TYPES, 3)
-    rows = [tuple(drawn(draw, dtype) for dtype in some) for _ in range(12)]
-    names = ["a", "b", "c"]
-    ties = ties_of(["b DESC NULLS FIRST"], names, [*zip(names, some, strict=True)])
-    results = set()
-    for _ in range(3):
-        draw.shuffle(rows)
-        by_column = zip(zip(*rows, strict=True), some, strict=True)
-        columns = [pa.array(values, dtype) for values, dtype in by_column]
-        order, same = np.arange(12), np.arange(12) > 0
-        for tie in ties:
-            break_ties(order, same, columns[tie.number], tie)
-        results.add(repr([rows[row] for row in order.tolist()]))
-        for n in np.flatnonzero(same).tolist():
-            assert repr(rows[order[n]]) == repr(rows[order[n - 1]])
-    assert len(results) == 1
-
-
+@settings(max_examples=40)
 @given(st.text(min_size=1).filter(lambda name: name.strip()), st.booleans(), st.booleans())
 def test_a_sort_order_is_read_as_it_is_written(name: str, descending: bool, last: bool) -> None:
     order = SortOrder(name, descending, last)
@@ -139,9 +122,8 @@ def test_a_sort_order_is_read_as_it_is_written(name: str, descending: bool, last
     assert SortOrder.parse(str(replace(order, descending=False))) != SortOrder(name, True, last)
 
 
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
+def test_sort_orders_have_a_normal_form() -> None:
+    for text, normal in (
         ("x", "x ASC NULLS FIRST"),
         (" x  desc ", "x DESC NULLS LAST"),
         ("x Desc Nulls First", "x DESC NULLS FIRST"),
@@ -150,13 +132,9 @@ def test_a_sort_order_is_read_as_it_is_written(name: str, descending: bool, last
         ("desc", "desc ASC NULLS FIRST"),
         ("`x desc` desc", "`x desc` DESC NULLS LAST"),
         ("`a``b`", "`a``b` ASC NULLS FIRST"),
-    ],
-)
-def test_sort_orders_have_a_normal_form(text: str, normal: str) -> None:
-    assert sort_orders(text, "order_by") == sort_orders([normal], "order_by") == (normal,)
-
-
-@pytest.mark.parametrize("value", [5, [5], "", " ", ["a", "a desc"], ["a", None], {"a": "desc"}])
-def test_what_is_no_sort_order_is_refused(value: Any) -> None:
-    with pytest.raises(ArgumentError, match="order_by="):
-        sort_orders(value, "order_by")
+    ):
+        assert sort_orders(text, "order_by") == sort_orders([normal], "order_by") == (normal,)
+    wrong: list[Any] = [5, [5], "", " ", ["a", "a desc"], ["a", None], {"a": "desc"}]
+    for value in wrong:
+        with pytest.raises(ArgumentError, match="order_by="):
+            sort_orders(value, "order_by")

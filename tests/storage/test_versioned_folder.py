@@ -7,26 +7,23 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from bsjoin.errors import StoreError
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder, active_at
 
 DELAY = Activation(local_us=100_000, remote_us=10_000_000, tries=4)
-FOLDERS = ["", "entries"]
 
 
 def folder_at(path: Path | str, name: str = "") -> VersionedFolder:
     return VersionedFolder(StorageLocation.of(path), name, ".entry", max_bytes=1000)
 
 
-@pytest.fixture(params=FOLDERS, ids=["the location", "below it"])
-def folder(tmp_path: Path, request: pytest.FixtureRequest) -> VersionedFolder:
-    return folder_at(tmp_path, request.param)
+@pytest.fixture
+def folder(tmp_path: Path) -> VersionedFolder:
+    return folder_at(tmp_path, "entries")
 
 
 def described(slot: Publication) -> bytes:
@@ -47,68 +44,30 @@ def test_entries_are_numbered_files_from_one_on(folder: VersionedFolder) -> None
     assert [folder.read(number) for number in (1, 2, 3)] == [b"one", b"", b"three"]
     assert folder.name(3).removeprefix("entries/") == "00000003.entry"
     assert folder.location.size(folder.name(3)) == 5
-
-
-def test_numbers_of_more_digits_stay_in_order(folder: VersionedFolder) -> None:
-    for number in (2, 99_999_999, 100_000_000):
+    # Numbers of more digits stay in order.
+    for number in (99_999_999, 100_000_000):
         folder.location.create(folder.name(number), b"")
     assert folder.append(b"x") == 100_000_001
-    assert folder.numbers() == [2, 99_999_999, 100_000_000, 100_000_001]
-
-
-def test_two_kinds_of_entries_in_one_folder_do_not_mix(tmp_path: Path) -> None:
-    one = folder_at(tmp_path)
-    other = VersionedFolder(one.location, "", ".other", 10)
-    assert (one.append(b"1"), one.append(b"2"), other.append(b"a")) == (1, 2, 1)
-    assert (one.numbers(), other.numbers()) == ([1, 2], [1])
+    assert folder.numbers()[2:] == [3, 99_999_999, 100_000_000, 100_000_001]
+    # Two kinds of entries in one folder do not mix.
+    other = VersionedFolder(folder.location, "entries", ".other", 10)
+    assert (other.append(b"a"), other.numbers()) == (1, [1])
 
 
 # What others put there
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_other_names_are_passed_over(tmp_path: Path) -> None:
+    for name in (
         "1.entry", "0000001.entry", "²0000001.entry", "-0000001.entry", "0000000a.entry",
         "00000001", "00000001.entry.tmp", ".00000001.entry.0f", f"{'9' * 50}.entry",
         "00000001.ENTRY", "00000001.entry\n", " 0000001.entry", "1e000001.entry", "entry",
-    ],
-)  # fmt: skip
-def test_other_names_are_passed_over(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"hostile")
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(b"hostile")
     folder = folder_at(tmp_path)
     assert folder.numbers() == []
     assert folder.append(b"mine") == 1
     assert folder.read(1) == b"mine"
-
-
-@pytest.mark.parametrize(
-    ("size", "fits"), [(0, True), (1000, True), (1001, False), (1 << 33, False)]
-)
-def test_a_file_is_read_up_to_its_limit(tmp_path: Path, size: int, *, fits: bool) -> None:
-    folder = folder_at(tmp_path)
-    with (tmp_path / "00000001.entry").open("wb") as file:
-        file.truncate(size)
-    if fits:
-        assert folder.read(1) == bytes(size)
-    else:
-        with pytest.raises(ValueError, match="more than 1000 bytes"):
-            folder.read(1)
-
-
-def test_a_link_out_of_the_folder_and_a_pipe_are_not_read(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"secret")
-    (tmp_path / "in").mkdir()
-    folder = folder_at(tmp_path / "in")
-    (tmp_path / "in" / "00000001.entry").symlink_to(tmp_path / "secret")
-    os.mkfifo(tmp_path / "in" / "00000002.entry")
-    assert folder.numbers() == [1, 2]
-    for number in (1, 2):
-        with pytest.raises(StoreError, match=f"0000000{number}.entry"):
-            folder.read(number)
-    folder.sweep([1, 2])
-    assert folder.numbers() == []
-    assert (tmp_path / "secret").read_bytes() == b"secret"
 
 
 # Activation
@@ -120,16 +79,12 @@ def test_an_entry_activates_after_the_delay(folder: VersionedFolder) -> None:
     assert folder.read(1) == b"(1, 7001, 108000)"
     # Without an order of activation a clock that was set back has its way.
     assert folder.publish(described, DELAY, clock=lambda: 3_000) == (2, 3_000, 103_000)
-
-
-def test_elsewhere_the_delay_is_another_one() -> None:
-    folder = folder_at("memory://versioned-folder/delay")
-    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (1, 7_000, 10_007_000)
-    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (2, 7_000, 10_007_000)
-    assert folder.numbers() == [1, 2]
-    assert folder.read(2) == b"(2, 7000, 10007000)"
-    folder.sweep(folder.numbers())
-    assert folder.numbers() == []
+    elsewhere = folder_at("memory://versioned-folder/delay")
+    for number in (1, 2):
+        found = elsewhere.publish(described, DELAY, clock=lambda: 7_000)
+        assert found == (number, 7_000, 10_007_000)
+    elsewhere.sweep(elsewhere.numbers())
+    assert elsewhere.numbers() == []
 
 
 def test_in_order_each_activates_after_the_one_before(folder: VersionedFolder) -> None:
@@ -161,9 +116,7 @@ def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
     # Until a file is there it takes 100, then 400, then 1599 ms: the delays are 100, 400 and 1600.
     clock = in_ms(0, 99, 100, 1000, 1399, 1400, 2000, 3598, 3599)
     assert folder.publish(content, DELAY, clock=clock) == (4, 2_000_000, 3_600_000)
-    assert written == [
-        (2, 0, 100_000), (3, 1_000_000, 1_400_000), (4, 2_000_000, 3_600_000)
-    ]  # fmt: skip
+    assert [tuple(slot)[:2] for slot in written] == [(2, 0), (3, 1_000_000), (4, 2_000_000)]
     assert folder.numbers() == [1, 4]
 
 
@@ -202,21 +155,11 @@ def test_a_number_that_another_publisher_takes_first_is_left_to_it(folder: Versi
         return described(slot)
 
     assert folder.publish(content, DELAY, clock=lambda: 0) == (3, 0, 100_000)
-    assert [folder.read(number) for number in folder.numbers()] == [
-        b"rival",
-        b"rival",
-        b"(3, 0, 100000)",
-    ]
+    found = [folder.read(number) for number in folder.numbers()]
+    assert found == [b"rival", b"rival", b"(3, 0, 100000)"]
 
 
 # Several processes
-
-
-def append_some(url: str, who: int, many: int) -> list[tuple[int, bytes]]:
-    folder = folder_at(url)
-    return [
-        (folder.append(content), content) for content in (b"%d-%d" % (who, i) for i in range(many))
-    ]
 
 
 def publish_some(url: str, who: int, many: int) -> list[tuple[Publication, bytes]]:
@@ -239,27 +182,11 @@ def publish_some(url: str, who: int, many: int) -> list[tuple[Publication, bytes
     return done
 
 
-@pytest.fixture(scope="module")
-def pool() -> ProcessPoolExecutor:
-    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as made:
-        yield made
-
-
-def test_processes_that_append_at_once_get_numbers_without_a_gap(
-    tmp_path: Path, pool: ProcessPoolExecutor
-) -> None:
-    jobs = [pool.submit(append_some, str(tmp_path), who, 15) for who in range(3)]
-    given = dict(one for job in jobs for one in job.result())
-    folder = folder_at(tmp_path)
-    assert folder.numbers() == sorted(given) == list(range(1, 46))
-    assert {number: folder.read(number) for number in given} == given
-    assert len(list(tmp_path.iterdir())) == 45  # nothing half written is left
-
-
 def test_processes_that_publish_at_once_keep_the_order_of_activation(
-    tmp_path: Path, pool: ProcessPoolExecutor
+    tmp_path: Path,
 ) -> None:
-    jobs = [pool.submit(publish_some, str(tmp_path), who, 20) for who in range(3)]
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = [pool.submit(publish_some, str(tmp_path), who, 20) for who in range(3)]
     published = sorted(one for job in jobs for one in job.result())
     folder = folder_at(tmp_path)
     # A number may be withdrawn on a busy machine; each one that stays has one publisher.
@@ -294,18 +221,10 @@ def test_an_entry_that_gets_a_withdrawn_number_below_a_newer_entry_is_published_
 # Choosing
 
 
-@dataclass(frozen=True)
-class Timed:
-    number: int
-    activates_at_us: int
-
-
-@pytest.mark.parametrize(
-    ("time_us", "expected"), [(9, None), (10, 1), (19, 1), (20, 3), (25, 3), (30, 4), (99, 4)]
-)
-def test_a_time_has_the_last_entry_that_is_active(time_us: int, expected: int | None) -> None:
+def test_a_time_has_the_last_entry_that_is_active() -> None:
     # The third was published after the clock was set back: it replaces the second.
-    entries = [Timed(1, 10), Timed(2, 25), Timed(3, 20), Timed(4, 30)]
-    found = active_at(time_us, entries)
-    assert (found and found.number) == expected
-    assert active_at(time_us, []) is None
+    entries = [Publication(n, 0, time) for n, time in ((1, 10), (2, 25), (3, 20), (4, 30))]
+    for time_us, expected in ((9, None), (10, 1), (19, 1), (20, 3), (25, 3), (30, 4), (99, 4)):
+        found = active_at(time_us, entries)
+        assert (found and found.number) == expected
+        assert active_at(time_us, []) is None
