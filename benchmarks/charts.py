@@ -1,4 +1,4 @@
-"""The charts of all benchmarks: tables drawn as lines, bars, stacked bars or dots, as SVG."""
+"""The charts of all benchmarks: tables drawn as lines, bars or dots, as SVG."""
 
 from __future__ import annotations
 
@@ -137,7 +137,6 @@ def series(table: Table, chart: Mapping[str, Any]) -> pd.DataFrame:
     entries = numbers.where(numbers.abs() < math.inf).stack(future_stack=True).dropna()
     entries = entries.reset_index().set_axis(["row", "name", "value"], axis=1)
     entries["place"] = entries["row"].map(place)
-    entries = entries[entries["place"] != chart.get("skip")]
     if "by" in chart:
         by = entries["row"].map(cells[chart["by"]]).astype(str)
         entries["name"] = by + ", " + entries["name"] if len(shown) > 1 else by
@@ -192,16 +191,6 @@ def _ranked_bars(axes: Axes, frame: pd.DataFrame) -> None:
     axes.margins(x=0.15)
 
 
-def _stacked_bars(axes: Axes, frame: pd.DataFrame) -> None:
-    """One horizontal bar per series, stacked of its places."""
-    parts, colors = frame.T.clip(lower=0).fillna(0), plt.get_cmap("tab20").colors
-    parts.plot.barh(stacked=True, ax=axes, width=0.66, color=colors, ec="white", lw=0.5)
-    ends = [f"{end:,.4g}" for end in parts.sum(axis=1)]
-    axes.bar_label(axes.containers[-1], ends, padding=5)
-    axes.invert_yaxis()
-    axes.margins(x=0.4)
-
-
 def _dots(axes: Axes, frame: pd.DataFrame) -> None:
     """A row per place, a dot per series; a line stands at 1."""
     for name, style in _styles(list(frame)).items():
@@ -215,6 +204,5 @@ KINDS = {
     "lines": _lines,
     "bars": _bars,
     "ranked bars": _ranked_bars,
-    "stacked bars": _stacked_bars,
     "dots": _dots,
 }

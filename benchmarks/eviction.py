@@ -1,18 +1,15 @@
-"""Hit rates of eviction policies on Zipf traces: simulated, and in the shared cache.
+"""Hit rates of the shared cache's eviction policies on Zipf traces.
 
 The traces come in batches, as the cache gets its keys: what is missing is loaded when the batch was
-looked up, and the cache evicts then. The models keep no more than they need for that; they are also
-what the policies of the shared cache are held against (tests/benchmarks/test_eviction.py).
+looked up, and the cache evicts then.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,167 +29,15 @@ TRACES = {
 _PARTS = 20
 
 
-class Cache(Protocol):
-    """A cache of a number of keys."""
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """Use keys, then store the missing ones; how many were hits."""
-
-
-class LRU:
-    """The least recently used key goes first."""
-
-    def __init__(self, size: int):
-        self.size, self.keys = size, OrderedDict[int, None]()
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """See :meth:`Cache.batch`."""
-        hits = sum(key in self.keys for key in keys)
-        for key in _by_last_use(keys):
-            self.keys[key] = None
-            self.keys.move_to_end(key)
-        while len(self.keys) > self.size:
-            self.keys.popitem(last=False)
-        return hits
-
-
-class S3FIFO:
-    """Two queues and a memory of evicted keys (Yang et al., SOSP 2023)."""
-
-    def __init__(self, size: int):
-        self.size, self.visits = size, dict[int, int]()
-        self.small, self.main, self.ghosts = deque[int](), deque[int](), OrderedDict[int, None]()
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """See :meth:`Cache.batch`."""
-        missing = [key for key in keys if key not in self.visits]
-        for key in dict.fromkeys(keys):
-            if key in self.visits:
-                self.visits[key] = min(3, self.visits[key] + 1)
-        for key in _by_last_use(missing):
-            known = key in self.ghosts
-            self.ghosts.pop(key, None)
-            (self.main if known else self.small).append(key)
-            self.visits[key] = 0
-        while len(self.visits) > self.size:
-            self._evict()
-        return len(keys) - len(missing)
-
-    def _evict(self) -> None:
-        if len(self.small) > self.size // 10:
-            key = self.small.popleft()
-            if self.visits[key]:
-                self.visits[key] = 0
-                self.main.append(key)
-                return
-            self.ghosts[key] = None
-            if len(self.ghosts) > self.size:
-                self.ghosts.popitem(last=False)
-        else:
-            key = self.main.popleft()
-            if self.visits[key]:
-                self.visits[key] -= 1
-                self.main.append(key)
-                return
-        del self.visits[key]
-
-
-class Sieve:
-    """A hand passes over used keys, and evicts the others (Zhang et al., NSDI 2024).
-
-    Room is made before keys are stored: a hand that reached the new ones would evict them first.
-    """
-
-    def __init__(self, size: int):
-        self.size, self.used = size, dict[int, bool]()
-        self.queue, self.hand = list[int](), 0
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """See :meth:`Cache.batch`."""
-        missing = [key for key in keys if key not in self.used]
-        for key in keys:
-            if key in self.used:
-                self.used[key] = True
-        fresh = _by_last_use(missing)[-self.size :]
-        self._evict(len(self.used) + len(fresh) - self.size)
-        self.queue += fresh
-        self.used |= dict.fromkeys(fresh, False)
-        return len(keys) - len(missing)
-
-    def _evict(self, many: int) -> None:
-        hand = self.hand
-        while many > 0:
-            hand %= len(self.queue)
-            key = self.queue[hand]
-            if key in self.used:
-                if self.used[key]:
-                    self.used[key] = False
-                else:
-                    del self.used[key]
-                    many -= 1
-            hand += 1
-        self.hand = sum(key in self.used for key in self.queue[:hand])
-        self.queue = [key for key in self.queue if key in self.used]
-
-
-class TinyLFU:
-    """W-TinyLFU (Einziger et al., ACM ToS 2017): the more frequent of two keys stays.
-
-    With exact counts where it has a sketch, halved after ten uses for each key of the cache.
-    """
-
-    def __init__(self, size: int):
-        self.window_size = max(1, size // 100)
-        self.main_size, self.protected_size = size - self.window_size, size * 8 // 10
-        self.window, self.trial, self.protected = (OrderedDict[int, None]() for _ in range(3))
-        self.counts, self.counted, self.sample = dict[int, int](), 0, 10 * size
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """See :meth:`Cache.batch`."""
-        hits = 0
-        for key in keys:
-            hits += key in self.window or key in self.protected or key in self.trial
-            self.counts[key] = min(15, self.counts.get(key, 0) + 1)
-        self.counted += len(keys)
-        if self.counted >= self.sample:
-            self.counts = {key: count // 2 for key, count in self.counts.items() if count > 1}
-            self.counted = 0
-        for key in _by_last_use(keys):
-            self._use(key)
-        while len(self.window) > self.window_size:
-            self._admit(self.window.popitem(last=False)[0])
-        return hits
-
-    def _use(self, key: int) -> None:
-        if key in self.protected:
-            self.protected.move_to_end(key)
-        elif key in self.trial:
-            del self.trial[key]
-            self.protected[key] = None
-            if len(self.protected) > self.protected_size:
-                self.trial[self.protected.popitem(last=False)[0]] = None
-        else:
-            self.window[key] = None
-            self.window.move_to_end(key)
-
-    def _admit(self, key: int) -> None:
-        if len(self.trial) + len(self.protected) >= self.main_size:
-            among = self.trial or self.protected
-            if self.counts.get(key, 0) <= self.counts.get(next(iter(among)), 0):
-                return
-            among.popitem(last=False)
-        self.trial[key] = None
-
-
 class Shared:
-    """The shared cache of a host, with one of its policies."""
+    """The shared cache of a host, of so many keys, with one of its policies."""
 
     def __init__(self, folder: Path, size: int, eviction: str):
         limits = CacheLimits(max_rows=size, eviction=eviction)
         self.cache = HostCache(folder, [pa.int64()], [], limits, exact=True)
 
     def batch(self, keys: Sequence[int]) -> int:
-        """See :meth:`Cache.batch`."""
+        """Use keys, then store the missing ones; how many were hits."""
         batch = np.array(keys)
         hashes = mixed(batch)
         found, ticks = self.cache.find(hashes, [pa.array(batch)], 0)
@@ -203,14 +48,6 @@ class Shared:
         self.cache.claim(hashes[new], columns, ticks[new], 0)
         self.cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
         return len(keys) - len(missing)
-
-
-MODELS: dict[str, Callable[[int], Cache]] = {
-    "LRU": LRU,
-    "S3-FIFO": S3FIFO,
-    "SIEVE": Sieve,
-    "W-TinyLFU": TinyLFU,
-}
 
 
 def trace(kind: str, z: float, keys: int, uses: int, seed: int) -> Int64s:
@@ -229,7 +66,7 @@ def trace(kind: str, z: float, keys: int, uses: int, seed: int) -> Int64s:
     return np.concatenate(parts)
 
 
-def hit_rate(cache: Cache, uses: Int64s, batch: int) -> float:
+def hit_rate(cache: Shared, uses: Int64s, batch: int) -> float:
     """Percent of the uses that are hits, after the first quarter, which warms the cache up."""
     hits = counted = 0
     for begin in range(0, len(uses), batch):
@@ -248,11 +85,11 @@ def measured(keys: int, uses: int, batch: int, seed: int) -> Iterator[dict[str, 
             for share in (100, 10):
                 size = keys // share
                 line = {"trace": kind, "z": f"{z:g}", "cache": f"{100 // share} %"}
-                rates = {name: hit_rate(made(size), drawn, batch) for name, made in MODELS.items()}
+                rates = {}
                 for option in POLICIES:
                     with tempfile.TemporaryDirectory() as folder:
                         shared = Shared(Path(folder), size, option)
-                        rates[f"cache: {option}"] = hit_rate(shared, drawn, batch)
+                        rates[option] = hit_rate(shared, drawn, batch)
                 yield line | rates
 
 
@@ -269,11 +106,6 @@ def main() -> None:
             print("| " + " | ".join(row) + " |", "| --- " * len(row) + "|", sep="\n")
         cells = (cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row.values())
         print("| " + " | ".join(cells) + " |", flush=True)
-
-
-def _by_last_use(keys: Sequence[int]) -> list[int]:
-    """The different keys in the order of their last uses."""
-    return list(dict.fromkeys(reversed(keys)))[::-1]
 
 
 if __name__ == "__main__":

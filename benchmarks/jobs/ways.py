@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 import bsjoin
 from benchmarks.harness import spark as harness
@@ -20,15 +18,14 @@ from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import AQE, Join, in_runtime
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.database import loaded, per_batch, per_record
-from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema
+from benchmarks.jobs.job import FILES, Batches, Job, Step
 
 FULL, FULL_PYTHON = "bsjoin, full, JVM", "bsjoin, full, Python"
-FULL_HOT = "bsjoin, full, HotSpot"
-INCREMENTAL, INCREMENTAL_HOT = "bsjoin, incremental", "bsjoin, incremental, HotSpot"
+INCREMENTAL = "bsjoin, incremental"
 AQE_ON, AQE_OFF = "Spark, AQE on", "Spark, AQE off"
 BROADCAST, MERGE = "Spark, persisted broadcast", "Spark, sort-merge"
 RECORD, BATCH = "one query per record", "one query per micro-batch"
-OURS = (FULL, FULL_PYTHON, FULL_HOT, INCREMENTAL, INCREMENTAL_HOT)
+OURS = (FULL, FULL_PYTHON, INCREMENTAL)
 
 RECORD_ROUNDS = 3
 """How often one query per record is timed."""
@@ -39,8 +36,8 @@ Run = dict[str, Any]
 """What :meth:`Ready.run` returns."""
 
 
-StepJoin = Callable[["Ready", DataFrame, Step, Any], DataFrame]
-"""One join of a job: the stream with a table, partitioned by something or by nothing."""
+StepJoin = Callable[["Ready", DataFrame, Step], DataFrame]
+"""One join of a job: the stream with a table."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +130,11 @@ class Ready:
     def _reader(self, files: Path) -> DataFrame:
         return harness.file_stream(self.context.spark, self.job.stream, files, FILES)
 
-    def answer_of_stream(self, name: str, files: Path) -> DataFrame:
-        """All result rows of a stream, micro-batch by micro-batch; kept by the driver."""
-        answer = f"answer_{uuid.uuid4().hex}"
-        writer = self.way(name)(self._reader(files)).writeStream.format("memory").queryName(answer)
-        writer.trigger(availableNow=True).start().awaitTermination()
-        return self.context.spark.table(answer)
-
 
 @contextmanager
 def prepared(
-    context: Context, job: Job, size: float, *, max_rows: int = 0, kept: Path | None = None,
-    url: str | None = None,
-) -> Iterator[Ready]:  # fmt: skip
+    context: Context, job: Job, size: float, *, max_rows: int = 0, url: str | None = None
+) -> Iterator[Ready]:
     """The tables of a job of a size, read, built, and loaded into a database.
 
     Args:
@@ -153,7 +142,6 @@ def prepared(
         job: the job.
         size: of its tables.
         max_rows: room in an incremental cache.
-        kept: the folder of bsjoin's tables, if another session has built them.
         url: of a database that has them, or "" if none is needed; None: one is started.
     """
     folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
@@ -164,42 +152,37 @@ def prepared(
 
     def build() -> None:
         for step in job.steps:
-            path = None if kept is None else kept / step.table
-            table = bsjoin.BatchTable.build(
-                frames[step.table], on=step.keys, unique=step.unique, path=path
-            )
-            indexed[step.table] = table
+            df = frames[step.table]
+            indexed[step.table] = bsjoin.BatchTable.build(df, on=step.keys, unique=step.unique)
 
     build_s = seconds_of(build)
     with loaded(job, folder) if url is None else nullcontext(url) as place:
         yield Ready(context, job, size, frames, indexed, build_s, place, max_rows)
 
 
-def _in_sequence(join: StepJoin, ready: Ready, *, hot: bool = False) -> Join:
-    """All joins of a job; ``hot``: the first one is partitioned by a HotSpot."""
+def _in_sequence(join: StepJoin, ready: Ready) -> Join:
+    """All joins of a job."""
 
     def way(stream: DataFrame) -> DataFrame:
-        for number, step in enumerate(ready.job.steps):
-            cores = stream.sparkSession.sparkContext.defaultParallelism
-            by = bsjoin.HotSpot(partitions=cores) if hot and not number else None
-            stream = join(ready, stream, step, by)
+        for step in ready.job.steps:
+            stream = join(ready, stream, step)
         return stream.select(*ready.job.columns)
 
     return way
 
 
-def _full(ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
-    return ready.indexed[step.table].join(stream, step.keys, partition=by)
+def _full(ready: Ready, stream: DataFrame, step: Step) -> DataFrame:
+    return ready.indexed[step.table].join(stream, step.keys)
 
 
-def _incremental(ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
+def _incremental(ready: Ready, stream: DataFrame, step: Step) -> DataFrame:
     # A source of its own, so that each call begins with an empty cache.
     source = bsjoin.sources.sql(ready.url, table=step.table)
     cache = bsjoin.Incremental(max_rows=ready.max_rows, max_connections=_CONNECTIONS)
-    return bsjoin.join(stream, source, step.keys, cache=cache, partition=by)
+    return bsjoin.join(stream, source, step.keys, cache=cache)
 
 
-def _spark(ready: Ready, stream: DataFrame, step: Step, by: Any, hint: str = "") -> DataFrame:
+def _spark(ready: Ready, stream: DataFrame, step: Step, hint: str = "") -> DataFrame:
     table = ready.frames[step.table]
     return stream.join(table.hint(hint) if hint else table, step.keys)
 
@@ -207,9 +190,7 @@ def _spark(ready: Ready, stream: DataFrame, step: Step, by: Any, hint: str = "")
 WAYS: dict[str, Callable[[Ready], Join]] = {
     FULL: lambda ready: in_runtime("jvm", _in_sequence(_full, ready)),
     FULL_PYTHON: lambda ready: in_runtime("python", _in_sequence(_full, ready)),
-    FULL_HOT: partial(_in_sequence, _full, hot=True),
     INCREMENTAL: partial(_in_sequence, _incremental),
-    INCREMENTAL_HOT: partial(_in_sequence, _incremental, hot=True),
     AQE_ON: partial(_in_sequence, _spark),
     AQE_OFF: partial(_in_sequence, _spark),
     MERGE: partial(_in_sequence, partial(_spark, hint="merge")),
@@ -218,12 +199,6 @@ WAYS: dict[str, Callable[[Ready], Join]] = {
     BROADCAST: partial(_in_sequence, partial(_spark, hint="broadcast")),
 }
 """Every alternative on Spark: from the tables to a function of the stream."""
-
-
-def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:
-    """The answer of another engine as a DataFrame."""
-    schema = arrow_schema(job.schema)
-    return spark.createDataFrame(answer.select(job.columns).cast(schema), job.schema)
 
 
 def latency_ms(run: Run) -> float:

@@ -1,70 +1,123 @@
-"""Range joins in Spark against DuckDB and Polars: large sides, sums of all pairs."""
+"""Range joins in Spark against DuckDB and Polars: large sides in memory, sums of all pairs.
+
+Both engines use as many threads as there are cores.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.data.ranges import HOUR_S, Case, stored
+from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, rows_of, stored
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import Join, in_runtime
 from benchmarks.harness.timing import alternate, check_equal, ratio
 from benchmarks.ranges import spark_joins
-from benchmarks.ranges.comparison import Found, compared, timed, warm_ups
-from benchmarks.ranges.engines import ENGINES, Engine
-from benchmarks.ranges.range_joins import in_memory
+from benchmarks.ranges.range_joins import (
+    OURS,
+    PYTHON,
+    Found,
+    compared,
+    in_memory,
+    timed,
+    warm_ups,
+)
 
-OURS, PYTHON = "bsjoin", "bsjoin, Python"
+Engine = Callable[[], tuple[int, ...]]
+"""Answers the number of pairs, and the sums of their columns ``id`` and ``v``."""
+
 _BOUNDS = {
     ("key, band", "DuckDB"): 5.0,
     ("band", "DuckDB"): 1.0,
     ("band", spark_joins.JOIN): 1_000.0,
 }
-_THREADS = 2
 _SAMPLE = 1_000  # rows of the stream of Spark's own join without a key, which tries all pairs
+_CHUNK = 25_000  # Polars holds all pairs with equal keys at once: 1,300 for each row of a chunk
+
+
+def in_duckdb(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
+    """A case as one query of DuckDB over Arrow tables."""
+    database = duckdb.connect()
+    database.register("t", table)
+    database.register("s", stream)
+    columns = ", ".join(["*", *(f"{end} AS {name}" for name, end in case.ends.items())])
+    join = "ASOF JOIN" if case.kind == "asof" else "JOIN"
+    on = " AND ".join([*(f"t.{key} = s.{key}" for key in case.on), *case.matches])
+    query = (
+        f"SELECT count(*), sum(s.id), sum(t.v) FROM (SELECT {columns} FROM s) s {join} t ON {on}"
+    )
+    return lambda: tuple(map(int, database.sql(query).fetchall()[0]))
+
+
+def in_polars(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
+    """A case in Polars, over data frames in memory."""
+    sums = (pl.len().alias("n"), pl.col("id").sum(), pl.col("v").sum())
+    rows, probes = pl.DataFrame(pl.from_arrow(table)), pl.DataFrame(pl.from_arrow(stream))
+    if case.kind == "asof":
+        # It needs sorted sides. The table is sorted in advance, as ours is; the stream is not.
+        rows = rows.sort("a")
+
+        def as_of() -> tuple[int, ...]:
+            found = probes.sort("p").join_asof(rows, left_on="p", right_on="a")
+            return found.select("id", "v").drop_nulls().select(*sums).row(0)
+
+        return as_of
+    width = pl.duration(microseconds=case.width_s * SECOND_US)
+    probes = probes.with_columns(lo=pl.col("p") - width, hi=pl.col("p") + width)
+    conditions = pl.sql_expr([*(f"{key} = {key}_right" for key in case.on), *case.matches])
+
+    def in_chunks() -> tuple[int, ...]:
+        found = [
+            probes.slice(begin, _CHUNK)
+            .lazy()
+            .join_where(rows.lazy(), *conditions)
+            .select(*sums)
+            .collect(engine="streaming")
+            for begin in range(0, len(probes), _CHUNK)
+        ]
+        return pl.concat(found).sum().row(0)
+
+    return in_chunks
+
+
+ENGINES = {"DuckDB": in_duckdb, "Polars": in_polars}
 
 
 def cases(quick: bool, seed: int) -> list[Case]:
     """A band with a key, one without, which has 93 pairs a row (not quick), and a long as-of."""
     less = 10 if quick else 1
     rows = 2_000_000 // less
-    band = {"kind": "band", "rows": rows, "probes": 100_000 // less, "seed": seed}
-    wide = [] if quick else [Case(name="band", width_s=60, **band)]  # type: ignore[arg-type]
+    band: dict[str, Any] = {"kind": "band", "rows": rows, "probes": 100_000 // less, "seed": seed}
     return [
-        Case(name="key, band", keys=1_500, width_s=HOUR_S, **band),  # type: ignore[arg-type]
-        *wide,
+        Case(name="key, band", keys=1_500, width_s=HOUR_S, **band),
+        *([] if quick else [Case(name="band", width_s=60, **band)]),
         Case(name="as-of", kind="asof", rows=rows, probes=5_000_000 // less, seed=seed),
     ]
 
 
 def run(context: Context) -> Outcome:
     """Measure; quick: a tenth of the rows, two cases."""
-    with ExitStack() as processes:
-        engines = {name: processes.enter_context(Engine(name, _THREADS)) for name in ENGINES}
-        listed = cases(context.quick, context.seed)
-        found: Found = {
-            case.name: _measure(context, number, case, engines)
-            for number, case in enumerate(listed)
-        }
+    listed = cases(context.quick, context.seed)
+    found: Found = {case.name: _measure(context, at, case) for at, case in enumerate(listed)}
     return compared(
-        found, OURS, _figures(found, quick=context.quick),
+        found, _figures(found, quick=context.quick),
         "DuckDB and Polars on the same rows: time over that of bsjoin in Spark",
         "Range joins in Spark, DuckDB and Polars: median ms by way",
-        f"Sums over all pairs; {_THREADS} threads each. Spark's own join without a key is "
-        f"extrapolated from {_SAMPLE:,} rows of the stream.",
+        "Sums over all pairs, all cores each. Spark's own join without a key is extrapolated from "
+        f"{_SAMPLE:,} rows of the stream.",
     )  # fmt: skip
 
 
-def _measure(
-    context: Context, number: int, case: Case, engines: dict[str, Engine]
-) -> dict[str, Any]:
+def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
     """Seconds of every way, alternately; all must find the same number of pairs and sums."""
     files = stored(case, context.data)
     table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
@@ -73,22 +126,20 @@ def _measure(
     def ours(some: DataFrame) -> DataFrame:
         return built.join(some, case.on, when=case.when)
 
-    ways: dict[str, Callable[[], tuple[float, tuple[int, ...]]]] = {
-        OURS: partial(_summed, in_runtime("jvm", ours), stream),
-        PYTHON: partial(_summed, in_runtime("python", ours), stream),
+    ways: dict[str, Callable[[], tuple[int, ...]]] = {
+        OURS: partial(_sums, in_runtime("jvm", ours), stream),
+        PYTHON: partial(_sums, in_runtime("python", ours), stream),
+        **{name: make(case, *rows_of(case)) for name, make in ENGINES.items()},
     }
-    for name, engine in engines.items():
-        engine.load(case, summed=True)
-        ways[name] = engine.run
-    pairs = check_equal({name: way()[1] for name, way in ways.items()})[0]
+    pairs = check_equal({name: way() for name, way in ways.items()})[0]
     for _ in range(warm_ups(number, quick=context.quick)):
         ways[OURS]()
     say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
-    runs = {name: lambda way=way: way()[0] for name, way in ways.items()}  # type: ignore[misc]
+    runs = {name: lambda way=way: timed(way)[0] for name, way in ways.items()}  # type: ignore[misc]
     seconds = alternate(runs, context.pick(3, 5), warm=ways, slow_s=3.0, say=say)
     if case.kind == "band" and not case.keys:
         few = stream.limit(_SAMPLE).persist()
-        theirs, _ = _summed(partial(spark_joins.spark_join, case, table), few)
+        theirs, _ = timed(partial(_sums, partial(spark_joins.spark_join, case, table), few))
         seconds[spark_joins.JOIN] = [theirs * case.probes / _SAMPLE]
         few.unpersist()
     for df in (table, stream):
@@ -96,12 +147,10 @@ def _measure(
     return {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
 
 
-def _summed(join: Join, stream: DataFrame) -> tuple[float, tuple[int, ...]]:
-    """Seconds of a join, from its call on; the number of pairs, and sums of their columns."""
-    sums = (F.count(F.lit(1)), F.sum("id"), F.sum("v"))
-    seconds, row = timed(lambda: join(stream).agg(*sums).first())
+def _sums(join: Join, stream: DataFrame) -> tuple[int, ...]:
+    row = join(stream).agg(F.count(F.lit(1)), F.sum("id"), F.sum("v")).first()
     assert row is not None
-    return seconds, tuple(int(value) for value in row)
+    return tuple(int(value) for value in row)
 
 
 def _figures(found: Found, *, quick: bool) -> list[Figure]:

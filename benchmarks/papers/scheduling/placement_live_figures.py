@@ -15,8 +15,9 @@ import numpy as np
 
 from benchmarks.harness.outcome import Cell, Figure, Table
 from benchmarks.papers.scheduling.placement_live_runs import UNCOUNTED, Cycle
+from benchmarks.papers.scheduling.published import CLAIMS
 
-__all__ = ["CLAIMS", "Claim", "Turn", "claims", "figures", "table", "turns", "verdict"]
+__all__ = ["MEASURES", "Turn", "claims", "figures", "table", "turns", "verdict"]
 
 LANDING = 0.99
 _DEFAULT, _ROUND_ROBIN = "Default", "round robin"
@@ -58,58 +59,6 @@ MEASURES: dict[str, Measure] = {
     "S": lambda one: one.deviation,
     "gap": lambda one: one.gap,
 }
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a paper says of a system on a job, against another.
-
-    Args:
-        way: the system.
-        job: its name.
-        measure: a key of :data:`MEASURES`.
-        against: the other system.
-        change: by how much it is less (below 0) or more, as a share.
-        where: the place in the paper.
-    """
-
-    way: str
-    job: str
-    measure: str
-    against: str
-    change: float
-    where: str
-
-
-_COSTS = "cost-efficient scheduling"
-CLAIMS = (
-    Claim("CETSA", "Wordcount", "rent", _DEFAULT, -0.373, f"{_COSTS}, Fig. 11"),
-    Claim("CETSA", "Wordcount", "rent", _ROUND_ROBIN, -0.589, f"{_COSTS}, Fig. 11"),
-    Claim("CETSA", "Wordcount", "rent", "GS-BFD", -0.118, f"{_COSTS}, Fig. 11"),
-    Claim("CETSA", "Fixwindow", "rent", "GS-BFD", -0.147, f"{_COSTS}, Fig. 23"),
-    Claim("LBA-CE", "Wordcount", "rent", _DEFAULT, -0.379, f"{_COSTS}, Fig. 11"),
-    Claim("LBA-CE", "Wordcount", "rent", _ROUND_ROBIN, -0.364, f"{_COSTS}, Fig. 11"),
-    Claim("LBA-CE", "Wordcount", "rent", "GS-BFD", -0.033, f"{_COSTS}, Fig. 11"),
-    Claim("LBA-CE", "Fixwindow", "rent", _DEFAULT, -0.202, f"{_COSTS}, abstract"),
-    Claim("LBA-CE", "Wordcount", "time", _DEFAULT, -0.119, f"{_COSTS}, Table 5"),
-    Claim("LBA-CE", "Wordcount", "time", "GS-BFD", -0.092, f"{_COSTS}, Table 5"),
-    Claim("LBA-CE", "Wordcount", "time", "CETSA", -0.071, f"{_COSTS}, Table 5"),
-    Claim("LBA-CE", "Wordcount", "S", _DEFAULT, -0.231, f"{_COSTS}, Fig. 12"),
-    Claim("LBA-CE", "Wordcount", "S", _ROUND_ROBIN, -0.045, f"{_COSTS}, Fig. 12"),
-    Claim("LBA-CE", "Wordcount", "S", "GS-BFD", -0.125, f"{_COSTS}, Fig. 12"),
-    Claim("LBA-CE", "Wordcount", "S", "CETSA", -0.239, f"{_COSTS}, Fig. 12"),
-    Claim("LBA-CE", "Fixwindow", "S", _DEFAULT, -0.246, f"{_COSTS}, Fig. 20"),
-    Claim("LBA-CE", "Fixwindow", "S", _ROUND_ROBIN, -0.045, f"{_COSTS}, Fig. 20"),
-    Claim("LBA-CE", "Fixwindow", "S", "GS-BFD", -0.25, f"{_COSTS}, Fig. 20"),
-    Claim("LBA-CE", "Fixwindow", "S", "CETSA", -0.243, f"{_COSTS}, Fig. 20"),
-    Claim(f"{_ROUND_ROBIN} + St-Stream", "skewed", "time", _ROUND_ROBIN, -0.176, "St-Stream, 5.3"),
-    Claim(
-        f"{_ROUND_ROBIN} + St-Stream", "skewed", "gap", _ROUND_ROBIN,
-        21.4 / 77.25 - 1, "St-Stream, Fig. 12",
-    ),
-)  # fmt: skip
-"""What the papers say of what is measured here. Their memory, bytes between hosts and throughput
-are not: executors of one machine have one memory bus and no network, and the load is given."""
 
 
 def turns(cycles: Iterable[Cycle]) -> dict[str, dict[str, list[Turn]]]:

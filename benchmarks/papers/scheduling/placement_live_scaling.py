@@ -24,6 +24,7 @@ from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster
 from benchmarks.papers.scheduling.placement_live_figures import percent, verdict
 from benchmarks.papers.scheduling.placement_live_source import KEY_S, Curve, load, look_up
+from benchmarks.papers.scheduling.published import SCALERS as SCALER_CLAIMS
 from scheduling.elastic import Bounds, Step
 from scheduling.scalers import DS2, OERA, Scaler, Static
 from scheduling.spark.executors import Executors
@@ -77,19 +78,18 @@ class Load:
     ramp_s: float = 5.0
 
     @property
-    def high(self) -> float:
-        """Rows a second."""
-        return 4 * self.low
+    def points(self) -> list[tuple[float, float]]:
+        """Of the curve: from low to high and back."""
+        (rise, stand), high = self.high_between, 4 * self.low
+        fall = stand + self.ramp_s
+        at = (0.0, self.low_s, rise, stand, fall, fall + self.low_s)
+        return list(zip(at, (self.low, self.low, high, high, self.low, self.low), strict=True))
 
     @property
-    def points(self) -> list[tuple[float, float]]:
-        """Of the curve."""
-        rise, stand = self.low_s + self.ramp_s, self.low_s + self.ramp_s + self.high_s
-        fall = stand + self.ramp_s
-        return [
-            (0, self.low), (self.low_s, self.low), (rise, self.high), (stand, self.high),
-            (fall, self.low), (fall + self.low_s, self.low),
-        ]  # fmt: skip
+    def high_between(self) -> tuple[float, float]:
+        """The seconds between which it is high."""
+        rise = self.low_s + self.ramp_s
+        return rise, rise + self.high_s
 
     @property
     def seconds(self) -> float:
@@ -99,7 +99,7 @@ class Load:
     @property
     def need(self) -> float:
         """The cores that the high load needs at least."""
-        return self.high * KEY_S
+        return 4 * self.low * KEY_S
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,11 @@ class Run:
         return [
             (at, target) for at, _, target, _ in self.steps if target is not None and at >= first_s
         ]
+
+    def cores(self, first_s: float, last_s: float) -> str | None:
+        """The least and the most cores that were there between two seconds."""
+        seen = [there for at, there, *_ in self.steps if first_s <= at < last_s]
+        return f"{min(seen)} to {max(seen)}" if seen else None
 
     def enough(self, load: Load) -> tuple[int, float] | None:
         """Requests until as many cores are there as the high load needs, and seconds from its rise.
@@ -251,34 +256,41 @@ def _source() -> Any:
     return bsjoin.sources.function(look_up, {"id": pa.int64(), "name": pa.string()}, unique=True)
 
 
+def _late(one: Run, given: Load, curve: Curve) -> np.ndarray:
+    """The waits of rows that arrive in the last quarter of the high load."""
+    _, end = given.high_between
+    return one.waits(curve, end - given.high_s / 4, end)
+
+
 def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
     """The scalers side by side."""
     rows: list[dict[str, Cell]] = []
-    high = given.low_s + given.ramp_s
+    rise, stand = given.high_between
     for one in runs:
-        enough, waits = one.enough(given), one.waits(curve)
-        late = one.waits(curve, high + 0.75 * given.high_s, high + given.high_s)
+        enough, waits, late = one.enough(given), one.waits(curve), _late(one, given, curve)
         rows.append(
             {
                 "scaler": one.scaler,
                 "core seconds": round(one.core_s),
                 "use": f"{one.use:.0%}",
-                "wait of rows, mean, s": _seconds(waits, np.mean),
-                "p95, s": _seconds(waits, lambda found: np.percentile(found, 95)),
-                "most, s": _seconds(waits, np.max),
-                "at the end of the high load, median, s": _seconds(late, np.median),
+                "wait of rows, mean, s": float(waits.mean()) if len(waits) else None,
+                "p95, s": float(np.percentile(waits, 95)) if len(waits) else None,
+                "most, s": float(waits.max()) if len(waits) else None,
+                "at the end of the high load, median, s": (
+                    float(np.median(late)) if len(late) else None
+                ),
                 "requests": len(one.decisions()),
                 "until enough": None if enough is None else f"{enough[0]} in {enough[1]:.0f} s",
-                "cores, low": _cores(one, 0, given.low_s),
-                "cores, high": _cores(one, high, high + given.high_s),
-                "cores, low again": _cores(one, high + given.high_s + given.ramp_s, np.inf),
+                "cores, low": one.cores(0, given.low_s),
+                "cores, high": one.cores(rise, stand),
+                "cores, low again": one.cores(stand + given.ramp_s, np.inf),
                 "rows": f"{one.rows:,} of {one.expected:,}",
             }
         )
     note = (
         f"A plain query, scaled beside it, from {_START} executors of one core: {given.low:g} "
-        f"rows/s for {given.low_s:g} s, {given.high:g} rows/s for {given.high_s:g} s, and again as "
-        f"at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
+        f"rows/s for {given.low_s:g} s, {4 * given.low:g} rows/s for {given.high_s:g} s, and again "
+        f"as at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
         f"high load needs {given.need:g} cores at least. The seconds to wait before a shrink, "
         f"{0.6 * given.low_s:g}, and after a change, {2 * _EVERY_S:g}, are those of a run of "
         "minutes, as the other bounds are; the defaults are longer. Use is the share of the "
@@ -302,32 +314,24 @@ def timeline(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
     )
 
 
-_CLAIMS = (
-    ("rows that wait", "Median", -0.30, "rows lost"),
-    ("rows that wait", "Static", -0.90, "rows lost"),
-    ("use", "Median", 0.09, "use of resources"),
-    ("use", "Static", 0.22, "use of resources"),
-)
-
-
 def claims(runs: Sequence[Run], curve: Curve) -> Table:
     """What the OERA paper says against Median and Static, beside what is seen here."""
-    by_name = {one.scaler: one for one in runs}
+    seen = {
+        one.scaler: {"use": one.use, "rows that wait": float(one.waits(curve).mean())}
+        for one in runs
+    }
     rows: list[dict[str, Cell]] = []
-    for measure, other, paper, what in _CLAIMS:
+    for told in SCALER_CLAIMS:
         ours: list[float] = []
-        if "OERA" in by_name and other in by_name:
-            pair = [
-                by_name[name].use if measure == "use" else float(by_name[name].waits(curve).mean())
-                for name in ("OERA", other)
-            ]
-            ours = [pair[0] / pair[1] - 1] if pair[1] else []
+        if {"OERA", told["against"]} <= seen.keys():
+            one, other = (seen[name][told["measure"]] for name in ("OERA", told["against"]))
+            ours = [one / other - 1] if other else []
         rows.append(
             {
-                "claim": f"OERA against {other}: {what}",
-                "paper": percent([paper]),
+                "claim": f"OERA against {told['against']}: {told['what']}",
+                "paper": percent([told["change"]]),
                 "here": percent(ours),
-                "verdict": verdict(paper, ours) if ours else None,
+                "verdict": verdict(told["change"], ours) if ours else None,
                 "where": "OERA, 4.2",
             }
         )
@@ -343,27 +347,16 @@ def figures(runs: Sequence[Run], given: Load, curve: Curve) -> Iterator[Figure]:
 
     Rows that were not answered before the end have waited from the end of the high load at least.
     """
-    high = given.low_s + given.ramp_s
     for one in runs:
         if one.scaler not in ("OERA", "DS2"):
             continue
-        enough = one.enough(given)
+        enough, late = one.enough(given), _late(one, given, curve)
         yield Figure(
             f"{one.scaler}: requests until four times the load has its cores; {_MOST + 1}: never",
             _MOST + 1 if enough is None else enough[0], _MOST, at_most=True, unit="requests",
         )  # fmt: skip
-        late = one.waits(curve, high + 0.75 * given.high_s, high + given.high_s)
         yield Figure(
             f"{one.scaler}: median wait of rows at the end of the high load",
-            float(np.median(late)) if len(late) else given.seconds - high - given.high_s,
+            float(np.median(late)) if len(late) else given.seconds - given.high_between[1],
             3 * TRIGGER_S, at_most=True, unit="s",
         )  # fmt: skip
-
-
-def _seconds(waits: np.ndarray, how: Callable[[np.ndarray], Any]) -> float | None:
-    return round(float(how(waits)), 1) if len(waits) else None
-
-
-def _cores(one: Run, first_s: float, last_s: float) -> str | None:
-    seen = [there for at, there, *_ in one.steps if first_s <= at < last_s]
-    return f"{min(seen)} to {max(seen)}" if seen else None

@@ -25,14 +25,13 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.full_cache import NO_JOIN
+from benchmarks.engine.chain import CHOSEN, MOST, Chain, Shape
+from benchmarks.engine.full_cache import JVM, NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import in_runtime
 from benchmarks.harness.timing import check_joins
-from benchmarks.planned_joins import joined
-from benchmarks.runtimes import CHOSEN, JVM, Chain
 
-_ROWS, _MOST = 100_000, 6
+_ROWS = 100_000
 _ONE, _SIX = f"{JVM}, one join", f"{JVM}, six joins"
 _PLAIN = "plain joins, six"
 _REFRESHED = f"{_PLAIN}, a refresh"
@@ -71,15 +70,15 @@ def run(context: Context) -> Outcome:
     turns, warm_s, counted_s = context.pick((1, 2.0, 3.0), (3, 15.0, 15.0))
     spark, chain = context.spark, Chain.of(context, _ROWS)
     sample = with_keys(spark.range(5_000).selectExpr("id AS key", "id AS born"))
-    answers = chain.ways(_MOST, dependent=False)
-    columns = ["key", *(f"{x}{i}" for x in "at" for i in range(_MOST))]
-    check_joins({name: partial(answers[name], sample) for name in (JVM, CHOSEN)}, columns)
+    answers = Shape(chain, MOST, dependent=False).ways(JVM, CHOSEN)
+    columns = ["key", *(f"{x}{i}" for x in "at" for i in range(MOST))]
+    check_joins({name: partial(way, sample) for name, way in answers.items()}, columns)
     _load_sink(spark, context.data / "classes")
-    joins = {NO_JOIN: 0, _ONE: 1, _SIX: _MOST, _PLAIN: _MOST, _REFRESHED: _MOST}
+    joins = {NO_JOIN: 0, _ONE: 1, _SIX: MOST, _PLAIN: MOST, _REFRESHED: MOST}
     found: Turns = {name: [] for name in joins}
     for _ in range(turns):
         for name, count in joins.items():
-            by = joined if name in (_PLAIN, _REFRESHED) else Chain.ours
+            by = Chain.plain if name in (_PLAIN, _REFRESHED) else Chain.ours
             way = in_runtime("jvm", partial(by, chain, count, False))
             refresh = partial(chain.indexed[0].refresh, chain.frames[0])
             meanwhile = refresh if name == _REFRESHED else lambda: None
@@ -94,7 +93,7 @@ def run(context: Context) -> Outcome:
 
 def with_keys(df: DataFrame) -> DataFrame:
     """The rows with a key for each table."""
-    keys = [F.pmod(F.col("key") * (7_919 + i), F.lit(_ROWS)).alias(f"k{i}") for i in range(_MOST)]
+    keys = [F.pmod(F.col("key") * (7_919 + i), F.lit(_ROWS)).alias(f"k{i}") for i in range(MOST)]
     return df.select("*", *keys)
 
 

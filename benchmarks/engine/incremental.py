@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,14 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.data.tables import UNIFORM, fill, keys_drawn, postgresql, row_of, stream_files
-from benchmarks.data.zipf import mixed
+from benchmarks.data.tables import UNIFORM, fill, postgresql, row_of, stream_files
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     JDBC_DRIVER,
@@ -32,13 +29,10 @@ from benchmarks.harness.spark import (
 from benchmarks.harness.timing import check_joins, ratio, seconds_of
 from benchmarks.jobs.database import per_batch, per_record
 from benchmarks.jobs.job import Job, Step
-from bsjoin.cache import CacheLimits, HostCache, State
 
-EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
 LARGE, SMALL = "bsjoin, all fits", "bsjoin, a tenth fits"
 WARM, CACHED = "bsjoin, all fits, warm", "bsjoin, all cached"
-FEW = "bsjoin, small micro-batches"
 
 # Rows per second of Flink 2.3 SQL's look-up join with 10^6 keys on a machine with two cores
 # (design page, section 3): measured earlier, and shown with full sizes only.
@@ -51,7 +45,6 @@ FLINK = {
     (UNIFORM, CACHED): 365_000,
 }
 
-_SHARES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 _LOOK_UP = Job(
     "look-up", "k long, id long", (Step("t", "k", "amount long, name string"),),
     lambda folder, _: folder, lambda *_: pa.table({}), "keys",
@@ -65,20 +58,10 @@ def run(context: Context) -> Outcome:
     """Measure; quick: 10^5 keys and one exponent beside uniform keys, instead of 10^6 and four."""
     keys = context.pick(100_000, 1_000_000)
     measured = _measure(context, keys)
-    hits = {z: {s: _hit_rate(context, z, keys, int(keys * s)) for s in _SHARES} for z in EXPONENTS}
-    shares = [
-        {"keys": f"z {z}"} | {f"{share:.1%} fits": f"{rate:.1%}" for share, rate in by.items()}
-        for z, by in hits.items()
-    ]
-    note = "Of the cache alone, exact LRU; the first half of the keys warms it up, not counted."
-    tables = [
-        _rates_table(measured).drawn("bars", "keys", "bsjoin", "one query", "Spark", yscale="log"),
-        Table.of("Hit rate, by the share of the table that fits", shares, note).drawn(
-            "lines", "keys", "", across=True, ylabel="hit rate, %"
-        ),
-    ]
-    raw = {"rates": measured, "hit_rates": hits}
-    return Outcome(_figures(measured, quick=context.quick), tables, measured=raw)
+    drawn = _rates_table(measured).drawn(
+        "bars", "keys", "bsjoin", "one query", "Spark", yscale="log"
+    )
+    return Outcome(_figures(measured, quick=context.quick), [drawn], measured=measured)
 
 
 def _measure(context: Context, keys: int) -> Measured:
@@ -87,7 +70,7 @@ def _measure(context: Context, keys: int) -> Measured:
     Every run begins with an empty cache; where all fits, a second query then reads the same rows.
     """
     spark, found = context.spark, {}  # type: SparkSession, Measured
-    batches, few_batches, rounds = context.pick((4, 6, 1), (10, 40, 2))
+    batches, rounds = context.pick((4, 1), (10, 2))
     exponents = context.pick((1.04, UNIFORM), (1.04, 0.98, 1.10, 1.16, UNIFORM))
     with postgresql() as url:
         fill(url, keys)
@@ -105,7 +88,6 @@ def _measure(context: Context, keys: int) -> Measured:
             SMALL: partial(cached, keys // 10),
             BATCH: per_batch(_LOOK_UP, url),
             RECORD: per_record(_LOOK_UP, url),
-            FEW: partial(cached, keys),
         }
         if JDBC_DRIVER.exists():
             joins[JDBC] = _jdbc_join(spark, url)
@@ -113,11 +95,10 @@ def _measure(context: Context, keys: int) -> Measured:
             context.say(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}")
         for z in exponents:
             files = stream_files(context.data, z, keys, keys, batches, context.seed)
-            few = stream_files(context.data, z, keys, 10_000, few_batches, context.seed)
             first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000-0.parquet"))
             _check(first.limit(2_000), joins | {SMALL: partial(cached, keys // 1000)})
             ways: dict[str, Callable[[], dict[str, Any]]] = {
-                name: partial(_run, spark, few if name == FEW else files, join)
+                name: partial(_run, spark, files, join)
                 for name, join in joins.items()
                 if z == 1.04 or name in (LARGE, SMALL, BATCH)
             }
@@ -144,17 +125,13 @@ def _label(z: float) -> str:
     return "uniform" if z == UNIFORM else f"z {z}"
 
 
-def jdbc_table(spark: SparkSession, url: str, table: str) -> DataFrame:
-    """A table in Spark's own JDBC source: it is read whole in every micro-batch."""
+def _jdbc_join(spark: SparkSession, url: str) -> Join:
+    """Spark's own JDBC source: the table is read whole in every micro-batch."""
     parts = urlsplit(url)
     place = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}"
     options = {"user": parts.username or "", "password": unquote(parts.password or "")}
     options |= {"driver": "org.postgresql.Driver", "fetchsize": "10000"}
-    return spark.read.jdbc(place, table, properties=options)
-
-
-def _jdbc_join(spark: SparkSession, url: str) -> Join:
-    table = jdbc_table(spark, url, "t")
+    table = spark.read.jdbc(place, "t", properties=options)
     return lambda stream: stream.join(table, "k").select("k", "id", "amount", "name")
 
 
@@ -197,32 +174,6 @@ def _check(rows: DataFrame, joins: dict[str, Join]) -> None:
     check_joins(answers, _LOOK_UP.columns)
 
 
-def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
-    """The hit rate of the cache alone: exact LRU over batches of 10,000 keys.
-
-    The first half of the keys warms it up and is not counted.
-    """
-    drawn = keys_drawn(keys, z, context.pick(keys, 4 * keys), context.seed)
-    hits, counted = 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        limits = CacheLimits(max_rows=max_rows)
-        cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
-        for begin in range(0, len(drawn), 10_000):
-            batch = drawn[begin : begin + 10_000]
-            hashes = mixed(batch)
-            found, ticks = cache.find(hashes, [pa.array(batch)], 0)
-            missing = np.flatnonzero(found.states == State.MISS)
-            _, last = np.unique(hashes[missing][::-1], return_index=True)
-            new = missing[::-1][last]
-            columns, ones = [pa.array(batch[new])], np.ones(len(new), np.int64)
-            cache.claim(hashes[new], columns, ticks[new], 0)
-            cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
-            if begin >= len(drawn) // 2:
-                hits += len(batch) - len(missing)
-                counted += len(batch)
-    return hits / counted
-
-
 def _rates(measured: Measured, z: float, name: str) -> list[float]:
     which = {WARM: "warm", CACHED: "cached"}.get(name, "rate")
     runs = measured[z]["ways"].get(name if which == "rate" else LARGE, ())
@@ -232,7 +183,7 @@ def _rates(measured: Measured, z: float, name: str) -> list[float]:
 def _rates_table(measured: Measured) -> Table:
     rows: list[dict[str, Any]] = [{"keys": _label(z)} for z in sorted(measured)]
     for z, row in zip(sorted(measured), rows, strict=True):
-        for name in (LARGE, WARM, CACHED, SMALL, FEW, BATCH, RECORD, JDBC):
+        for name in (LARGE, WARM, CACHED, SMALL, BATCH, RECORD, JDBC):
             rates = _rates(measured, z, name)
             row[name] = statistics.median(rates) / 1e3 if rates else None
     note = (

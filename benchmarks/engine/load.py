@@ -1,4 +1,4 @@
-"""Under load: a cache at its bound, eight workers on one cache, 10^8 keys and 10^8 rows."""
+"""Under load: a cache at its bound, 10^8 keys and 10^8 rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
-from benchmarks.data.tables import rate_stream, row_of, scattered, stream_files
+from benchmarks.data.tables import rate_stream, row_of, scattered
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     add_batch_ms,
-    cache_totals,
-    file_stream,
     run_stream,
     spark_session,
 )
@@ -34,7 +32,6 @@ from benchmarks.harness.timing import check_joins, ratio, seconds_of
 from bsjoin import BatchTable, Full, Incremental
 
 COLUMNS = ["k", "amount", "name"]
-_ZIPF = 1.04
 _SCHEMA = pa.schema([("k", pa.int64()), ("amount", pa.int64()), ("name", pa.string())])
 _HEAP = "1g"
 _SMALL_SEGMENT = 128 << 20
@@ -56,15 +53,11 @@ def joined(max_rows: int, stream: DataFrame) -> DataFrame:
 
 def run(context: Context) -> Outcome:
     """Measure; quick: some 10^5 keys and rows in place of 10^8."""
-    bounded, by_workers, built = _bounded(context), _by_workers(context), _built(context)
+    bounded, built = _bounded(context), _built(context)
     return Outcome(
-        [*bounded.figures, *by_workers.figures, *built.figures],
-        [*bounded.tables, *by_workers.tables, *built.tables],
-        measured={
-            "bounded": bounded.measured,
-            "by_workers": by_workers.measured,
-            "built": built.measured,
-        },
+        [*bounded.figures, *built.figures],
+        [*bounded.tables, *built.tables],
+        measured={"bounded": bounded.measured, "built": built.measured},
     )
 
 
@@ -184,62 +177,6 @@ def _bounded(context: Context) -> Outcome:
         [Table.of(title, [row], note)],
         measured={"rates": rates, "batch_ms": times, "memory": memory.samples},
     )
-
-
-def _by_workers(context: Context) -> Outcome:
-    """One cache of a tenth of the table, and Zipf keys, by the number of workers."""
-    keys, size, batches = context.pick((20_000, 20_000, 4), (1_000_000, 1_000_000, 12))
-    counts = context.pick((2, 8), (1, 2, 8))
-    files = stream_files(context.data, _ZIPF, keys, size, batches, context.seed)
-    found: dict[int, list[dict[str, float]]] = {workers: [] for workers in counts}
-    for _ in range(context.pick(1, 3)):
-        for workers, runs in found.items():
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                runs.append(one := pool.apply(_with_workers, (workers, files, keys)))
-            context.say(f"  {workers} workers {one['rate']:>10,.0f} rows/s")
-    rows = [
-        {
-            "workers": workers,
-            **{
-                head: statistics.median([one[key] for one in runs])
-                for head, key in (
-                    ("rows/s", "rate"),
-                    ("hit rate", "hit_rate"),
-                    ("keys asked", "asked"),
-                    ("micro-batch p50, ms", "p50"),
-                    ("most, ms", "most"),
-                )
-            },
-        }
-        for workers, runs in found.items()
-    ]
-    name = "rows/s, 8 workers / 2 on one cache"
-    rates = [[one["rate"] for one in found[workers]] for workers in (8, 2)]
-    return Outcome(
-        [ratio(name, *rates, by_round=True)],
-        [Table.of("Workers of one host on one cache, a tenth of the keys fits", rows)],
-        measured=found,
-    )
-
-
-def _with_workers(workers: int, files: Path, keys: int) -> dict[str, float]:
-    spark = spark_session("2g", master=f"local[{workers}]")
-    try:
-        spark.conf.set("spark.sql.shuffle.partitions", workers)
-        # Spark would sort the rows of several partitions first; what counts here is the cache.
-        spark.conf.set("spark.sql.execution.sortBeforeRepartition", "false")
-        stream = file_stream(spark, "k long, id long", files)
-        # A part for each worker; also of one file.
-        parted = stream.repartition(workers)
-        _complete(run_stream(joined(keys // 10, parted)))
-        query = _complete(run_stream(joined(keys // 10, parted)))
-        times = add_batch_ms(query)[1:]
-        done = sum(p.numInputRows for p in query.recentProgress if p.numInputRows)
-        totals = cache_totals(query)
-        rate = done * (len(times) / (len(times) + 1)) / (sum(times) / 1e3)
-        return {"rate": rate, "p50": statistics.median(times), "most": max(times), **totals}
-    finally:
-        spark.stop()
 
 
 def _built(context: Context) -> Outcome:

@@ -1,0 +1,249 @@
+"""Joins one after the other, in every way, and the times of their micro-batches."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from benchmarks.data.kept import kept, write_stream
+from benchmarks.data.tables import scattered
+from benchmarks.engine.full_cache import NO_JOIN
+from benchmarks.harness.outcome import Context, Table
+from benchmarks.harness.spark import (
+    Join,
+    configured,
+    file_stream,
+    fingerprint,
+    persisted,
+    run_stream,
+)
+from benchmarks.harness.timing import check_equal
+
+CHOSEN, MERGE = "Spark, as it chooses", "Spark, sort-merge"
+BROADCAST, PERSISTED = "Spark, broadcast", "Spark, persisted broadcast"
+PLAIN = "plain join"
+
+BATCH, FILES, MOST = 10_000, 2, 6
+STEP = 1_000_003  # from key to key of tables whose keys are far apart
+_DURATIONS = {"addBatch": "addBatch", "trigger": "triggerExecution", "planning": "queryPlanning"}
+
+Times = dict[str, list[float]]
+"""Milliseconds of micro-batches, by duration."""
+
+Streams = dict[str, dict[str, Times]]
+"""By shape and way."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Tables that are joined one after the other.
+
+    Table ``i`` has a unique key ``k``, a number ``a<i>``, which is a key of the next, and a text.
+
+    Args:
+        context: of the benchmark.
+        rows: of each table.
+        paths: of their files.
+        frames: Spark's DataFrames.
+        indexed: bsjoin's tables.
+        step: from key to key; more than a few for tables that are found by the hash.
+    """
+
+    context: Context
+    rows: int
+    paths: Sequence[Path]
+    frames: Sequence[DataFrame]
+    indexed: Sequence[bsjoin.BatchTable]
+    step: int = 1
+
+    @staticmethod
+    def of(context: Context, rows: int, step: int = 1) -> Chain:
+        """The tables of a size."""
+        spark, key = context.spark, F.col("id")
+        far = f"-by-{step}" if step > 1 else ""
+        paths = [context.data / f"chain-{rows}-{i}{far}" for i in range(MOST)]
+        for i, path in enumerate(paths):
+            if not (path / "_SUCCESS").exists():
+                text = F.concat(F.lit("name-"), F.lpad(key.cast("string"), 7, "0"))
+                columns = ((scattered(key, rows, i) * step).alias(f"a{i}"), text.alias(f"t{i}"))
+                made = spark.range(0, rows, 1, 2).select((key * step).alias("k"), *columns)
+                made.write.mode("overwrite").parquet(str(path))
+        frames = [spark.read.parquet(str(path)) for path in paths]
+        tables = [bsjoin.BatchTable.build(df, on="k", unique=True) for df in frames]
+        return Chain(context, rows, paths, frames, tables, step)
+
+    def files(self, batches: int) -> Path:
+        """Files of a stream: ``id`` and a key for each table."""
+        seed = self.context.seed
+
+        def rows(number: int) -> pa.Table:
+            random = np.random.default_rng([seed, number])
+            drawn = random.integers(0, self.rows, (MOST, BATCH)) * self.step
+            ids = np.arange(number * BATCH, (number + 1) * BATCH)
+            return pa.table({"id": ids} | {f"k{i}": keys for i, keys in enumerate(drawn)})
+
+        path = self.context.data / f"chain-stream-{self.rows}-{self.step}-{batches}-{seed}"
+        return kept(path, lambda place: write_stream(place, map(rows, range(batches)), FILES))
+
+    def ours(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
+        """The joins by :func:`bsjoin.join`."""
+        for i, indexed in enumerate(self.indexed[:count]):
+            stream = indexed.join(stream, on={key_of(i, dependent): "k"})
+        return stream
+
+    def plain(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
+        """The joins as plain ones with the stored tables."""
+        tables = (one.to_df(stream.sparkSession) for one in self.indexed[:count])
+        return joined(tables, dependent, stream)
+
+    def theirs(self, hint: str, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
+        """The joins by Spark."""
+        frames = (df.hint(hint) if hint else df for df in self.frames[:count])
+        return joined(frames, dependent, stream)
+
+    def run(self, name: str, way: Join, files: Path, warm: int, batches: int) -> Times:
+        """A stream through one way: the durations of its last micro-batches."""
+        schema = ", ".join(["id long", *(f"k{i} long" for i in range(MOST))])
+        with ExitStack() as stack:
+            for df in self.frames if name == PERSISTED else ():
+                # For this run only: every other way would find the rows in memory, too.
+                stack.callback(persisted(df).unpersist, True)
+            stream = file_stream(self.context.spark, schema, files, FILES)
+            query = run_stream(way(stream), warm + batches)
+        done = [p.durationMs for p in query.recentProgress if p.numInputRows][warm:][:batches]
+        return {name: [one[of] for one in done] for name, of in _DURATIONS.items()}
+
+
+def key_of(number: int, dependent: bool) -> str:
+    """The key of a join of a chain."""
+    return f"a{number - 1}" if dependent and number else f"k{number}"
+
+
+def joined(tables: Iterable[DataFrame], dependent: bool, stream: DataFrame) -> DataFrame:
+    """Spark's joins of a stream with tables, each by its key ``k``."""
+    for i, table in enumerate(tables):
+        other = table.withColumnRenamed("k", "_k")
+        stream = stream.join(other, F.col(key_of(i, dependent)) == F.col("_k")).drop("_k")
+    return stream
+
+
+def columns_of(count: int) -> list[str]:
+    """The columns of a stream after so many joins."""
+    return ["id", *(f"k{i}" for i in range(MOST)), *(f"{x}{i}" for i in range(count) for x in "at")]
+
+
+def check_answered(count: int, df: DataFrame) -> None:
+    """See that the index answers the joins of a query.
+
+    Raises:
+        AssertionError: it does not answer all of them.
+    """
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    if plan.count("BsjoinLookup") < count:
+        raise AssertionError(f"of {count} joins some are not answered by the index:\n{plan}")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Joins of a chain, and the ways to carry them out.
+
+    Args:
+        chain: the tables.
+        count: how many of them.
+        dependent: whether a key comes from the table before.
+    """
+
+    chain: Chain
+    count: int
+    dependent: bool
+
+    def sample(self, files: Path) -> DataFrame:
+        """The first rows of a stream."""
+        return self.chain.context.spark.read.parquet(str(files / "0000-0.parquet"))
+
+    def ways(self, *names: str) -> dict[str, Join]:
+        """Ways by their names: all joins by bsjoin, plain ones, or Spark's."""
+        hints = {CHOSEN: "", PERSISTED: "broadcast", MERGE: "merge"}
+        found: dict[str, Join] = {}
+        for name in names:
+            if name in hints:
+                how: Callable[..., DataFrame] = partial(self.chain.theirs, hints[name])
+            else:
+                how = self.chain.plain if name.startswith(PLAIN) else self.chain.ours
+            found[name] = partial(how, self.count, self.dependent)
+        return found
+
+
+def check(
+    context: Context, ways: Mapping[str, Join], sample: DataFrame, columns: list[str],
+    settings: Mapping[str, Mapping[str, str]],
+) -> None:  # fmt: skip
+    """See that all ways find the same rows, each with its settings of the session."""
+    answers = {}
+    for name, way in ways.items():
+        with configured(context.spark, settings.get(name, {})):
+            answers[name] = fingerprint(way(sample), columns)
+    if not check_equal(answers)[0]:
+        raise AssertionError("no way finds rows: the check would be empty")
+
+
+def measure(
+    context: Context,
+    shapes: Mapping[str, tuple[Shape, Mapping[str, Join]]],
+    plan: Sequence[tuple[int, int]],
+    settings: Mapping[str, Mapping[str, str]],
+    compiled: Collection[str],
+) -> Streams:
+    """The times of every shape and way, turn by turn, beside those without a join.
+
+    Args:
+        context: of the benchmark.
+        shapes: by name the joins, and the ways to carry them out.
+        plan: of each turn the micro-batches of warm-up, and those that are counted.
+        settings: of the session, by way.
+        compiled: the ways that are compiled once and take milliseconds, so that they need all of
+            the warm-up.
+    """
+    needed, found = max(map(sum, plan)) + 4, Streams()  # some run before the query is stopped
+    chains = {id(shape.chain): shape.chain for shape, _ in shapes.values()}
+    files = {key: chain.files(needed) for key, chain in chains.items()}
+    largest = max(chains.values(), key=lambda chain: chain.rows)
+    for warm, batches in plan:
+        none = largest.run(NO_JOIN, lambda df: df, files[id(largest)], warm, batches)
+        for label, (shape, ways) in shapes.items():
+            ran = {NO_JOIN: none}
+            for name, way in ways.items():
+                short = warm if name in compiled else min(warm, 5)
+                with configured(context.spark, settings.get(name, {})):
+                    ran[name] = shape.chain.run(name, way, files[id(shape.chain)], short, batches)
+            for name, times in ran.items():
+                for what, ms in times.items():
+                    found.setdefault(label, {}).setdefault(name, {}).setdefault(what, []).extend(ms)
+                told = "  ".join(f"{k} {statistics.median(v):6.1f}" for k, v in times.items())
+                context.say(f"  {label:<42} {name:<28} {told}")
+    return found
+
+
+def shown(title: str, streams: Streams, note: str) -> Table:
+    """The medians of every shape and way."""
+    rows: list[dict[str, Any]] = [
+        {"joins": shape, "way": name}
+        | {f"{what}, ms": statistics.median(ms) for what, ms in times.items()}
+        for shape, by in streams.items()
+        for name, times in by.items()
+    ]
+    table = Table.of(title, rows, note)
+    for what in ("addBatch, ms", "trigger, ms"):
+        table = table.drawn("bars", "joins", what, by="way", title=what, yscale="log")
+    return table
