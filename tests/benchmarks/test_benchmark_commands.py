@@ -1,24 +1,27 @@
-"""The command line of the benchmarks, with benchmarks that take no time."""
+"""The command line of the benchmarks, with benchmarks that take no time; and the catalogue."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from benchmarks.__main__ import CATALOGUE as EVERY
 from benchmarks.harness.commands import _COMMANDS, UsageError, main, selected
 from benchmarks.harness.outcome import Benchmark
+from benchmarks.jobs.jobs import PLANS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +74,7 @@ CATALOGUE = (
     entry("quiet-first"),
     entry("broken"),
     entry("killed"),
-    entry("quiet-last", "kernels"),
+    entry("quiet-last", "paper"),
 )
 
 
@@ -96,22 +99,45 @@ def record(out: Path, name: str, size: str = "quick") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main((), [command, "--help"])
-    assert f"benchmarks {command}" in capsys.readouterr().out
+def test_every_entry_names_a_function_and_all_quick_ones_take_a_quarter_of_an_hour() -> None:
+    for one in EVERY:
+        assert len(one.about) > 80
+        words, (module, function) = one.name.replace("-", "_"), one.run.split(":")
+        code = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+        assert f"\ndef {function}(context: Context) -> Outcome:" in code
+        if module == "benchmarks.jobs.comparison":
+            assert one.name in PLANS
+        else:
+            assert words in one.run or words.endswith(function)
+    names = [one.name for one in EVERY]
+    assert len({*names, *(one.group for one in EVERY)}) == len(names) + 3
+    assert sum(one.quick_s for one in EVERY) < 20 * 60
 
 
-def test_words_name_benchmarks_groups_and_globs() -> None:
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    files = sorted((ROOT / "benchmarks").rglob("*.py"))
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
+    graph = {}
+    for name, file in zip(names, files, strict=True):
+        imports = [
+            n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.ImportFrom)
+        ]
+        found = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+        graph[name] = {one for one in names if one in found or one in {n.module for n in imports}}
+    assert sum(map(len, graph.values())) > 100
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_every_command_has_help_and_words_name_benchmarks_groups_and_globs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command in _COMMANDS:
+        with pytest.raises(SystemExit, match="0"):
+            main((), [command, "--help"])
+        assert f"benchmarks {command}" in capsys.readouterr().out
     assert [one.name for one in selected(CATALOGUE, ["quiet-*"])] == ["quiet-first", "quiet-last"]
-    assert [one.name for one in selected(CATALOGUE, ["kernels", "broken"])] == [
-        "broken",
-        "quiet-last",
-    ]
-
-
-def test_a_word_that_names_nothing_is_refused() -> None:
+    both = [one.name for one in selected(CATALOGUE, ["paper", "broken"])]
+    assert both == ["broken", "quiet-last"]
     with pytest.raises(UsageError, match="names no benchmark and no group"):
         selected(CATALOGUE, ["quiet-lst"])
 
@@ -162,38 +188,14 @@ def test_another_size_seed_or_commit_is_another_run(
 
     assert ran()
     assert not ran()
+    assert carry_out("run", "quiet-last", "--strict") == 1, "a figure is missed"
+    capfd.readouterr()
     assert ran("--full")
     assert record(out, "quiet-last", "full")["quick"] is False
     assert ran("--seed", "5")
     assert not ran("--seed", "5")
     monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "another commit")
     assert ran("--seed", "5")
-
-
-def test_a_missed_figure_fails_only_when_strict(carry_out: Callable[..., int]) -> None:
-    assert carry_out("run", "quiet-last") == 0
-    assert carry_out("run", "quiet-last", "--strict") == 1
-
-
-def test_what_got_worse_than_a_baseline_is_named(
-    out: Path, carry_out: Callable[..., int], capfd: pytest.CaptureFixture[str]
-) -> None:
-    carry_out("run", "quiet-*")
-    file = str(out / "kept")
-    shutil.copytree(out / "results" / "quick", file)
-    assert carry_out("run", "quiet-last", "--against", file) == 0
-    slower = QUIET.replace("1.5, 1.0, spread=(1.4, 1.6)", "1.1, 1.0, spread=(1.0, 1.2)")
-    (out.parent / "faked_quiet.py").write_text(slower)
-    capfd.readouterr()
-    assert carry_out("run", "quiet-last", "--again", "--against", file) == 1
-    assert "WORSE: quiet-last: ours / theirs: was 1.5 (1.4 to 1.6), is 1.1" in (
-        capfd.readouterr().out
-    )
-    assert carry_out("compare", file) == 1
-    assert carry_out("compare", str(out / "results" / "quick"), str(out / "results/quick")) == 0
-    assert carry_out("run", "quiet-last", "--full", "--against", file) == 2
-    assert "the baseline is quick and the run is full" in capfd.readouterr().err
-    assert not (out / "results" / "full").exists(), "it is refused before anything is run"
 
 
 def begun(out: Path) -> tuple[subprocess.Popen[bytes], int]:

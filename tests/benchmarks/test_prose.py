@@ -40,59 +40,42 @@ def record(name: str, *figures: Figure, quick: bool = False, error: str | None =
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("page", prose.pages(), ids=lambda page: page.name)
-def test_a_page_has_the_figures_that_were_measured_and_no_others(page: Path) -> None:
-    text = page.read_text("utf-8")
-    figures = kept.load()
-    wanted = prose.listed(prose.filled(text, figures), figures)
-    assert wanted == text, "run `python -m benchmarks prose`"
-    assert prose.unmarked(text) == [], "put it between comments: see benchmarks/report/prose.py"
+def test_pages_have_the_figures_that_were_measured_and_no_others() -> None:
+    assert prose.update(kept.load(), check=True) == [], "run `python -m benchmarks prose`"
+    assert prose.typed_by_hand() == [], "put it between comments: see benchmarks/report/prose.py"
 
 
-@pytest.mark.parametrize(
-    ("comment", "shown"),
-    [
+def test_a_number_is_that_of_its_figure_and_a_comment_that_names_nothing_is_an_error() -> None:
+    for comment, shown in (
         ("figure: incremental rows/s, bsjoin / one query, z 1.04", "1.13"),
         ("figure: incremental rows/s, bsjoin / one query, *", "1.13 to 1.66"),
         ("spread: incremental rows/s, bsjoin / one query, z 1.04", "1.00 to 1.27"),
         ("figure: bulk rows/s [JVM]", "0.25"),
         ("inverse: bulk rows/s [JVM]", "4.00"),
-    ],
-)
-def test_a_number_is_that_of_its_figure(comment: str, shown: str) -> None:
-    text = f"It is <!-- {comment} -->9 to 10<!-- end --> times as fast."
-    wanted = f"It is <!-- {comment} -->{shown}<!-- end --> times as fast."
-    assert prose.filled(text, FIGURES) == wanted
-    assert prose.filled(wanted, FIGURES) == wanted
-    assert prose.unmarked(wanted) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (
-            "<!-- figure: bulk rows/s [Python] -->1<!-- end -->",
-            r"nearest is \['bulk rows/s",
-        ),
+    ):
+        text = f"It is <!-- {comment} -->9 to 10<!-- end --> times as fast."
+        wanted = f"It is <!-- {comment} -->{shown}<!-- end --> times as fast."
+        assert prose.filled(text, FIGURES) == wanted
+        assert prose.filled(wanted, FIGURES) == wanted
+        assert prose.unmarked(wanted) == []
+    for text, told in (
+        ("<!-- figure: bulk rows/s [Python] -->1<!-- end -->", r"nearest is \['bulk rows/s"),
         ("<!-- spread: bulk rows/s [JVM] -->1<!-- end -->", "has no spread"),
         ("<!-- figure: bulk rows/s [JVM] -->1", "has no `<!-- end -->`"),
-    ],
-)
-def test_a_comment_that_names_nothing_is_an_error(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        prose.filled(text, FIGURES)
+    ):
+        with pytest.raises(ValueError, match=told):
+            prose.filled(text, FIGURES)
+    with pytest.raises(ValueError, match="nearest is"):
+        prose.listed("<!-- figures: incremental x -->\n<!-- end figures -->", FIGURES)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_measured_number_without_a_comment_is_noticed() -> None:
+    for text in (
         "1.13 times as fast", "2 to 3 times faster", "60 to 80 times", "0.7 of the rate",
         "100 ms", "some 0.1 µs per row", "15ns", "40 to 50 milliseconds", "2.5 M rows/s",
         "90,000 rows per second", "35 % more rows/s",
-    ],
-)  # fmt: skip
-def test_a_measured_number_without_a_comment_is_noticed(text: str) -> None:
-    assert prose.unmarked(f"It is {text}.") != []
+    ):  # fmt: skip
+        assert prose.unmarked(f"It is {text}.") != []
     assert prose.unmarked("Every ten minutes, three times, after 0.2 s, up to 100 rows.") == []
 
 
@@ -131,23 +114,15 @@ def test_a_table_of_figures_shows_what_is_missed_and_what_the_papers_have() -> N
     assert prose.unmarked(found) == []
 
 
-def test_all_that_is_missed_stands_in_one_table_the_farthest_first() -> None:
+def test_what_is_missed_stands_in_one_table_and_days_are_those_of_the_runs() -> None:
     found = prose.listed("<!-- figures: missed -->\n<!-- end figures -->", FIGURES)
     rows = [line.split("|")[1].strip() for line in found.splitlines() if "missed**" in line]
     assert rows == ["`bulk` rows/s [JVM]", "`incremental` rows/s, bsjoin / one query, z 1.04"]
     assert "wait" not in found
     assert "| paper |" not in found
-
-
-def test_days_and_machines_are_those_of_the_runs() -> None:
     found = prose.listed("<!-- measured -->\n<!-- end measured -->", FIGURES)
     assert "Measured, 2026-11-22 to 2026-11-28: AMD, 2 cores; pyspark 4.3.0." in found
     assert "\n`bulk`, 2026-11-28: ARM, 8 cores; pyspark 4.3.0." in found
-
-
-def test_a_table_of_figures_that_are_not_there_is_an_error() -> None:
-    with pytest.raises(ValueError, match="nearest is"):
-        prose.listed("<!-- figures: incremental x -->\n<!-- end figures -->", FIGURES)
 
 
 def test_the_page_of_figures_shows_every_one_that_is_kept() -> None:
@@ -176,10 +151,6 @@ def test_a_table_is_that_of_its_record_and_stays_without_one() -> None:
     assert found == f"Before.\n\n{begin}\n\n{rows}\n<!-- end table -->\n\nAfter."
     assert prose.tabled(found, known) == found
     assert prose.tabled(found, {}) == found
-
-
-@pytest.mark.parametrize("named", ["Waits | scaler", "Waits, live | p99, s"])
-def test_a_table_or_a_column_that_is_not_there_is_an_error(named: str) -> None:
-    known = {"waits": dataclasses.replace(record("waits"), tables=[TABLE])}
-    with pytest.raises(ValueError, match="there are"):
-        prose.tabled(f"<!-- table: waits | {named} -->\n<!-- end table -->", known)
+    for named in ("Waits | scaler", "Waits, live | p99, s"):
+        with pytest.raises(ValueError, match="there are"):
+            prose.tabled(f"<!-- table: waits | {named} -->\n<!-- end table -->", known)
