@@ -129,18 +129,15 @@ def test_the_python_of_a_page_runs_and_prints_what_the_page_shows(page: str, sta
             printed = ""
 
 
-def test_what_a_page_shows_is_compared() -> None:
-    shown = [block for page in PAGES for block in blocks(page) if block.kind == "text"]
-    assert len(shown) > 10
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_leaves_few_blocks_out_and_says_why(page: str) -> None:
-    assert sum(block.reason is not None for block in blocks(page)) <= 1
-    assert len(re.findall(r"<!-- not run", text_of(page))) == sum(
-        block.reason is not None for block in blocks(page)
-    )
-    assert set(re.findall(r"<!-- setup: (\w+) -->", text_of(page))) <= STAGES.keys()
+def test_pages_leave_few_blocks_out_say_why_and_show_what_is_compared() -> None:
+    shown = 0
+    for page in PAGES:
+        found, text = blocks(page), text_of(page)
+        left = sum(block.reason is not None for block in found)
+        assert left == len(re.findall(r"<!-- not run", text)) <= 1, page
+        assert set(re.findall(r"<!-- setup: (\w+) -->", text)) <= STAGES.keys(), page
+        shown += sum(block.kind == "text" for block in found)
+    assert shown > 10
 
 
 # -- docstrings ------------------------------------------------------------------------------------
@@ -169,13 +166,16 @@ def run_examples(tests: list[doctest.DocTest], stage: Stage | None = None) -> st
     return failures.getvalue()
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in WITH_SPARK])
-def test_the_examples_in_the_docstrings_run(name: str) -> None:
-    assert run_examples(examples(importlib.import_module(name))) == ""
+def test_the_examples_in_the_docstrings_run() -> None:
+    for name in MODULES:
+        if name not in WITH_SPARK:
+            assert run_examples(examples(importlib.import_module(name))) == "", name
+    for package in ("bsjoin", "scheduling"):
+        for path in (ROOT / package).rglob("*.py"):
+            assert "doctest: +SKIP" not in path.read_text("utf-8"), path
 
 
-@pytest.mark.parametrize("name", WITH_SPARK)
-def test_the_examples_in_the_docstrings_that_need_a_session_run(name: str, stage: Stage) -> None:
+def test_the_examples_in_the_docstrings_that_need_a_session_run(stage: Stage) -> None:
     STAGES["shop"](stage)
     stage.places['.parquet("out")'] = f'.parquet("{stage.folder}/out")'
     orders = stage.names["orders"]
@@ -184,19 +184,10 @@ def test_the_examples_in_the_docstrings_that_need_a_session_run(name: str, stage
     stage.names |= {"bsjoin": bsjoin, "orders_stream": orders, "table": table}
     stage.names["query"] = query.start()
     stage.names["query"].processAllAvailable()
-    tests = examples(importlib.import_module(name))
-    assert tests
-    assert run_examples(tests, stage) == ""
-
-
-def test_no_example_is_skipped() -> None:
-    skipped = [
-        path.relative_to(ROOT).as_posix()
-        for package in ("bsjoin", "scheduling")
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if "doctest: +SKIP" in path.read_text("utf-8")
-    ]
-    assert skipped == []
+    for name in WITH_SPARK:
+        tests = examples(importlib.import_module(name))
+        assert tests, name
+        assert run_examples(tests, stage) == "", name
 
 
 # -- commands --------------------------------------------------------------------------------------
@@ -255,26 +246,20 @@ def check_options(words: list[str], code: str, command: str) -> None:
             assert f'"{option}"' in code, f"{command}: {option}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
-def test_the_commands_of_a_page_name_what_is_there(page: str) -> None:
-    for command in commands(page):
-        check_command(command)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_the_commands_of_pages_name_what_is_there() -> None:
+    for page in PAGES:
+        for command in commands(page):
+            check_command(command)
+    for command in (
         "make demmo",
         "python -m scheduling plna",
         "python -m scheduling plan --polcy cetsa",
         "python examples/flight.py",
         'pip install "bsjoin[postgres]"',
         "curl example.org",
-    ],
-)
-def test_a_command_that_is_not_there_is_noticed(command: str) -> None:
-    with pytest.raises((AssertionError, FileNotFoundError)):
-        check_command(command)
+    ):
+        with pytest.raises((AssertionError, FileNotFoundError)):
+            check_command(command)
 
 
 def test_make_smoke_names_tests_that_are_there() -> None:
@@ -324,12 +309,9 @@ def test_the_page_on_placement_has_every_option() -> None:
 # -- pages -----------------------------------------------------------------------------------------
 
 
-def test_the_readme_is_short() -> None:
-    assert len(text_of("README.md").splitlines()) <= PAGE_LINES
-
-
-def test_the_links_of_the_readme_lead_somewhere() -> None:
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     text = text_of("README.md")
+    assert len(text.splitlines()) <= PAGE_LINES
     links = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", text)
     links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
     assert len(links) > 10

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8"))
@@ -109,13 +107,10 @@ def is_empty(path: str) -> bool:
     return all(isinstance(node, ast.Expr) for node in SOURCES[path].body)
 
 
-def test_the_sources_are_found() -> None:
+def test_the_sources_and_their_imports_are_found_wherever_they_stand() -> None:
     assert len(under("bsjoin")) > 20
     for part in LAYOUT:
         assert part in SOURCES or under(part.rstrip("/")), part
-
-
-def test_imports_are_found_wherever_they_stand() -> None:
     code = """
 import a.b
 if TYPE_CHECKING:
@@ -181,28 +176,20 @@ def test_what_workers_run_imports_no_spark() -> None:
     assert offences(paths, SPARK) == []
 
 
-def test_the_index_imports_numpy_and_itself_only() -> None:
-    allowed = ("numpy", "bsjoin.index", *sys.stdlib_module_names)
-    for path in under("bsjoin/index"):
-        assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
+def test_the_index_imports_numpy_and_host_folders_the_standard_library_only() -> None:
+    for folder, more in (("index", ["numpy"]), ("host", ["bsjoin.errors"])):
+        allowed = (f"bsjoin.{folder}", *more, *sys.stdlib_module_names)
+        for path in under(f"bsjoin/{folder}"):
+            assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
 
 
-def test_host_folders_import_the_standard_library_and_errors_only() -> None:
-    allowed = ("bsjoin.host", "bsjoin.errors", *sys.stdlib_module_names)
-    for path in under("bsjoin/host"):
-        assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
-
-
-@pytest.mark.parametrize("path", sorted(SOURCES))
-def test_pages_and_modules_that_are_named_exist(path: str) -> None:
-    for node in ast.walk(SOURCES[path]):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            check_references(node.value, path)
-
-
-@pytest.mark.parametrize("path", ["README.md", *DOCUMENTS])
-def test_pages_and_modules_that_a_document_names_exist(path: str) -> None:
-    check_references((ROOT / path).read_text("utf-8"), path)
+def test_pages_and_modules_that_are_named_exist() -> None:
+    for path, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                check_references(node.value, path)
+    for path in ("README.md", *DOCUMENTS):
+        check_references((ROOT / path).read_text("utf-8"), path)
 
 
 def check_references(text: str, where: str) -> None:
@@ -233,13 +220,10 @@ def test_only_builds_reports_and_the_check_of_the_workers_bring_rows_to_the_driv
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["bsjoin", "bsjoin.runtimes.python.worker.full_cache", "bsjoin.storage", "bsjoin.index"],
-)
-def test_a_worker_imports_no_spark(module: str) -> None:
+def test_a_worker_imports_no_spark() -> None:
+    modules = "bsjoin, bsjoin.runtimes.python.worker.full_cache, bsjoin.storage, bsjoin.index"
     code = (
-        f"import sys, {module}\n"
+        f"import sys, {modules}\n"
         "found = {name.split('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'pandas'}\n"
         "assert not found, found\n"
     )

@@ -50,21 +50,15 @@ def test_each_signal_has_one_programme_at_any_minute() -> None:
         assert not runs.duplicated(["crossing", "kind"]).any()
 
 
-def test_reports_come_in_order_within_their_time_from_turns_of_their_road() -> None:
-    city = City(4, 1)
-    reports = city.reports(2_000, begin=60, minutes=30).to_pandas()
-    minute = reports["at"].dt.hour * 60 + reports["at"].dt.minute
+def test_reports_come_in_order_from_turns_of_their_road_and_a_jam_slows_them() -> None:
+    city = City(4, 1, jams=1)
+    reports = city.reports(60_000).to_pandas()
+    minutes = reports["at"].dt.hour * 60 + reports["at"].dt.minute
     assert reports["at"].is_monotonic_increasing
-    assert minute.between(60, 89).all()
+    assert minutes.between(7 * 60, 9 * 60 - 1).all()
     assert (city.turn_road[reports.turn] == reports.road).all()
     assert (reports.pass_ms >= reports.stopped_ms).all()
-
-
-def test_a_jam_slows_its_road_and_while_it_lasts_only() -> None:
-    city = City(4, 1, jams=1)
-    road = city.turn_road[city.jam_turn[0]]
-    reports = city.reports(60_000).to_pandas()
-    there = reports[reports.road == road]
+    there = reports[reports.road == city.turn_road[city.jam_turn[0]]]
     minute = there["at"].dt.hour * 60 + there["at"].dt.minute
     during = minute.between(city.jam_from[0], city.jam_until[0] - 1)
     usual = city.usual_road_ms(there.road.to_numpy(), minute.to_numpy() // 10)
@@ -73,14 +67,9 @@ def test_a_jam_slows_its_road_and_while_it_lasts_only() -> None:
     assert slower[~during].mean() == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    "sizes", [{"side": 1}, {"side": 3, "days": 0}, {"jams": -1}, {"side": 2, "jams": 9}]
-)
-def test_sizes_that_make_no_city_are_refused(sizes: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"=-?\d"):
-        City(**sizes)
-
-
-def test_reports_that_leave_the_day_are_refused() -> None:
+def test_sizes_that_make_no_city_and_reports_that_leave_the_day_are_refused() -> None:
+    for sizes in ({"side": 1}, {"side": 3, "days": 0}, {"jams": -1}, {"side": 2, "jams": 9}):
+        with pytest.raises(ValueError, match=r"=-?\d"):
+            City(**sizes)
     with pytest.raises(ValueError, match="one within a day"):
         City(2, jams=0).reports(10, begin=1400, minutes=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,33 +29,23 @@ def batch_of(rows: list[tuple[str | None, int | None]], first: int = 0) -> pa.Re
     )
 
 
-def test_columns_are_numbered_from_those_before_them() -> None:
+def test_rows_without_a_key_go_apart_and_a_batch_in_which_all_match_is_not_copied() -> None:
     assert Split((2, 3), range(2, 5)) == SPLIT
-    assert Split.of([], [], 3) == Split((), range(4, 4))
-
-
-@pytest.mark.parametrize("offset", [0, 3])
-def test_rows_without_a_key_go_apart(offset: int) -> None:
     rows = [("x", 1), (None, 1), ("y", None), (None, None), ("y", 1)]
-    batch = batch_of([("z", 9)] * offset + rows).slice(offset)
-    indexed, others = SPLIT.parts(batch)
-    assert indexed.schema == SCHEMA
-    assert indexed.column("v").to_pylist() == [offset, offset + 4]
-    assert others.schema.names == ["h", "a", "b", "v"]
-    assert others.column("v").to_pylist() == [offset + 1, offset + 2, offset + 3]
-    assert others.column("h").to_pylist() == [offset + 1, offset + 2, offset + 3]
-    assert others.column("a").to_pylist() == [None, "y", None]
-
-
-def test_a_batch_in_which_all_match_is_not_copied() -> None:
+    for offset in (0, 3):
+        batch = batch_of([("z", 9)] * offset + rows).slice(offset)
+        indexed, others = SPLIT.parts(batch)
+        assert indexed.schema == SCHEMA
+        assert indexed.column("v").to_pylist() == [offset, offset + 4]
+        assert others.schema.names == ["h", "a", "b", "v"]
+        for name in ("v", "h"):
+            assert others.column(name).to_pylist() == [offset + 1, offset + 2, offset + 3]
+        assert others.column("a").to_pylist() == [None, "y", None]
     batch = batch_of([("x", 1), ("y", 2)])
     indexed, others = SPLIT.parts(batch)
     assert indexed is batch
     assert others.num_rows == 0
-
-
-def test_a_table_without_keys_has_no_such_rows() -> None:
-    batch = batch_of([(None, None)])
+    batch = batch_of([(None, None)])  # of a table without keys
     assert Split.of(["a", "b", "v"], [], 1).parts(batch)[0] is batch
 
 
