@@ -33,10 +33,21 @@ class Shares:
     """
 
     def __init__(self, root: Path = ROOT) -> None:
-        self._top, self._limit_file = _writable(root)
+        self._top, self._version = None, 0  # type: Path | None, int
         self._made: dict[str, Path] = {}
-        if self._top is not None:
-            _sweep(self._top)
+        for version, top, file in ((1, root / "cpu", "cpu.cfs_quota_us"), (2, root, "cpu.max")):
+            trial = top / f"{_PREFIX}{os.getpid()}_trial"  # a group is made to see it
+            with contextlib.suppress(OSError):
+                trial.mkdir()
+                if all(os.access(trial / name, os.W_OK) for name in (file, "cgroup.procs")):
+                    self._top, self._version = top, version
+                trial.rmdir()
+            if self._top is not None:
+                break
+        for group in self._top.glob(f"{_PREFIX}*") if self._top else ():
+            run = group.name.removeprefix(_PREFIX).partition("_")[0]
+            if run.isdigit() and not psutil.pid_exists(int(run)):
+                _remove(group)
 
     @property
     def enforced(self) -> bool:
@@ -46,21 +57,23 @@ class Shares:
     @property
     def how(self) -> str:
         """What makes executors fast and slow, for the output."""
-        if self._top is None:
-            return (
-                "by the number of tasks that an executor runs at a time; no cgroup of this machine "
-                "can be written, so the shares of CPU are a model"
-            )
-        return f"by CPU quotas of cgroups (version {2 if self._limit_file == 'cpu.max' else 1})"
+        if self.enforced:
+            return f"by CPU quotas of cgroups (version {self._version})"
+        return (
+            "by the number of tasks that an executor runs at a time; no cgroup of this machine "
+            "can be written, so the shares of CPU are a model"
+        )
 
     def add(self, name: str, pid: int) -> None:
         """Put a process and all its children into a group; later children inherit it."""
         if self._top is None:
             return
-        group = self._group(name)
+        if name not in self._made:
+            self._made[name] = self._top / f"{_PREFIX}{os.getpid()}_{name}"
+            self._made[name].mkdir(exist_ok=True)
         for one in _tree(pid):
             with contextlib.suppress(OSError):
-                (group / "cgroup.procs").write_text(str(one.pid))
+                (self._made[name] / "cgroup.procs").write_text(str(one.pid))
 
     def limit(self, shares: Mapping[str, float]) -> None:
         """Set the cores that each group may use at most; groups that are left out are not limited.
@@ -68,13 +81,11 @@ class Shares:
         Args:
             shares: cores by name of the group, such as 0.15.
         """
-        if self._top is None:
-            return
         for name, group in self._made.items():
             quota = round(shares[name] * _PERIOD_US) if name in shares else None
-            if self._limit_file == "cpu.max":
-                text = f"{'max' if quota is None else quota} {_PERIOD_US}"
-                (group / "cpu.max").write_text(text)
+            if self._version == 2:
+                told = "max" if quota is None else quota
+                (group / "cpu.max").write_text(f"{told} {_PERIOD_US}")
             else:
                 (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
                 (group / "cpu.cfs_quota_us").write_text(str(-1 if quota is None else quota))
@@ -84,22 +95,9 @@ class Shares:
 
     def __exit__(self, *_: object) -> None:
         self.limit({})  # what is still there ends sooner
-        until = time.monotonic() + _PATIENCE_S
         for group in self._made.values():
-            while not _removed(group) and time.monotonic() < until:
-                time.sleep(0.1)
-            if group.is_dir():
-                _empty(group)
-                _removed(group)
+            _remove(group, _PATIENCE_S)
         self._made.clear()
-
-    def _group(self, name: str) -> Path:
-        if name not in self._made:
-            assert self._top is not None
-            group = self._top / f"{_PREFIX}{os.getpid()}_{name}"
-            group.mkdir(exist_ok=True)
-            self._made[name] = group
-        return self._made[name]
 
 
 def cpu_s(pid: int) -> float:
@@ -122,42 +120,17 @@ def _tree(pid: int) -> list[psutil.Process]:
     return []
 
 
-def _writable(root: Path) -> tuple[Path | None, str]:
-    """The folder in which groups can be made, and the file of their limit; None if there is none.
-
-    A group is made, and removed again, to see it.
-    """
-    for top, file in ((root / "cpu", "cpu.cfs_quota_us"), (root, "cpu.max")):
-        trial = top / f"{_PREFIX}{os.getpid()}_trial"
-        try:
-            trial.mkdir()
-        except OSError:
-            continue
-        try:
-            if os.access(trial / file, os.W_OK) and os.access(trial / "cgroup.procs", os.W_OK):
-                return top, file
-        finally:
-            _removed(trial)
-    return None, ""
-
-
-def _sweep(top: Path) -> None:
-    """Remove the groups of runs that are gone."""
-    for group in top.glob(f"{_PREFIX}*"):
-        run = group.name.removeprefix(_PREFIX).partition("_")[0]
-        if run.isdigit() and not psutil.pid_exists(int(run)):
-            _empty(group)
-            _removed(group)
-
-
-def _empty(group: Path) -> None:
-    """What is left in a group belongs to the groups' parent again."""
+def _remove(group: Path, patience_s: float = 0.0) -> None:
+    """Remove a group; what is left in it after some seconds belongs to its parent again."""
+    until = time.monotonic() + patience_s
+    while group.is_dir():
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.1)
     with contextlib.suppress(OSError):
         for pid in (group / "cgroup.procs").read_text().split():
             (group.parent / "cgroup.procs").write_text(pid)
-
-
-def _removed(group: Path) -> bool:
-    with contextlib.suppress(OSError):
         group.rmdir()
-    return not group.is_dir()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -141,11 +141,8 @@ def _joined(rows: DataFrame) -> DataFrame:
     return rows.select("value", "k", "name", worked.alias("h"))
 
 
-class Running(Protocol):
-    """A job under one placement."""
-
-    def __call__(self, rows: DataFrame, number: int) -> tuple[Answer, Sequence[PlacementResult]]:
-        """Run a micro-batch: its answer, and what each operator's loop saw."""
+Running = Callable[[DataFrame, int], tuple[Answer, Sequence[PlacementResult]]]
+"""Runs a micro-batch, by its number: its answer, and what each operator's loop saw."""
 
 
 def start(job: Job, placement: Placement, table: BatchTable | None = None) -> Running:
@@ -156,10 +153,7 @@ def start(job: Job, placement: Placement, table: BatchTable | None = None) -> Ru
         placement: of every operator.
         table: of the join: see :func:`stored`.
     """
-    if job.make is None:
-        assert table is not None
-        return _Cycles(table, placement)
-    return _Loops(job, placement)
+    return _looped(job, placement) if table is None or job.make else _cycles(table, placement)
 
 
 def stored(spark: SparkSession) -> BatchTable:
@@ -167,45 +161,37 @@ def stored(spark: SparkSession) -> BatchTable:
     return BatchTable.build(_names(spark), on="k")
 
 
-class _Loops:
+def _looped(job: Job, placement: Placement) -> Running:
     """A job with a loop for each operator: their stages run one after the other."""
+    loops: dict[str, Loop] = {}
 
-    def __init__(self, job: Job, placement: Placement) -> None:
-        self._job, self._placement = job, placement
-        self._loops: dict[str, Loop] = {}
-
-    def __call__(self, rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
-        for operator, tasks in self._job.stages.items():
-            if operator not in self._loops:
-                self._loops[operator] = Loop(
-                    rows.sparkSession, self._placement, operator=operator, partitions=tasks
-                )
-        assert self._job.make is not None
+    def run(rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
+        for name, tasks in job.stages.items():
+            if name not in loops:
+                options: dict[str, Any] = {"operator": name, "partitions": tasks}
+                loops[name] = Loop(rows.sparkSession, placement, **options)
+        assert job.make is not None
         with ExitStack() as stack:
-            running = {
-                operator: stack.enter_context(loop.cycle())
-                for operator, loop in self._loops.items()
-            }
-            found = answer(self._job.make(rows, lambda operator, df: running[operator].place(df)))
-        return found, [loop.last for loop in self._loops.values() if loop.last is not None]
+            running = {name: stack.enter_context(loop.cycle()) for name, loop in loops.items()}
+            found = answer(job.make(rows, lambda operator, df: running[operator].place(df)))
+        return found, [loop.last for loop in loops.values() if loop.last is not None]
+
+    return run
 
 
-class _Cycles:
+def _cycles(table: BatchTable, placement: Placement) -> Running:
     """The join through :func:`bsjoin.cycles`."""
+    found: list[Answer] = []
+    cycles = bsjoin.cycles(
+        table, "k", how="left", placement=placement,
+        sink=lambda rows, _: found.append(answer(_joined(rows))),
+    )  # fmt: skip
 
-    def __init__(self, table: BatchTable, placement: Placement) -> None:
-        self._found: list[Answer] = []
-        self._cycles = bsjoin.cycles(
-            table, "k", how="left", placement=placement,
-            sink=lambda rows, _: self._found.append(answer(_joined(rows))),
-        )  # fmt: skip
+    def run(rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
+        found.clear()
+        cycles(_keyed(rows), number)
+        assert cycles._placing is not None
+        last = cycles._placing._loop.last
+        return found[0], [] if last is None else [last]
 
-    @property
-    def _loop(self) -> Any:
-        assert self._cycles._placing is not None
-        return self._cycles._placing._loop
-
-    def __call__(self, rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
-        self._found.clear()
-        self._cycles(_keyed(rows), number)
-        return self._found[0], [] if self._loop.last is None else [self._loop.last]
+    return run
