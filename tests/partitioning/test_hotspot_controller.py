@@ -1,4 +1,4 @@
-"""The controller: when it changes the rule, to what, and when it leaves it alone."""
+"""The controller: when it changes the rule, to what shares, and when it leaves it alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hotspot_strategies import contents
+from hotspot_strategies import code, contents, rules
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bsjoin.errors import ArgumentError
 from bsjoin.partitioning import (
@@ -16,9 +18,12 @@ from bsjoin.partitioning import (
     HotSpot,
     Router,
     Rule,
+    Sample,
     added,
     skew,
 )
+from bsjoin.partitioning.relieving import after_splits, relieved
+from bsjoin.partitioning.targets import Targets
 
 Codes = np.ndarray
 ANY = (-(2**63), 2**63 - 1)
@@ -94,16 +99,16 @@ def test_a_user_can_choose_the_papers_algorithm_2() -> None:
 def test_rows_that_are_not_dealt_out_as_the_rule_says_do_not_make_it_flap() -> None:
     """Somebody sends a hot key's rows to one partition whatever the rule says."""
     controller = Controller(HotSpot(partitions=4))
-    codes = np.full(10_000, 5)
     for index in range(10):
-        seen = statistics(controller.rule, codes, seed=index)
-        stuck = np.array([0, 0, len(codes), 0])
+        seen = statistics(controller.rule, np.full(10_000, 5), seed=index)
+        stuck = np.array([0, 0, seen.rows, 0])
         controller.observe(CycleStatistics(seen.version, stuck, seen.cells, seen.sample))
     assert controller.rule.version == 1
+    assert controller.spread({2: {1: 0.5}}) is None  # nor is what cannot follow spread
 
 
 def test_changes_keep_their_distance() -> None:
-    for least in (1, 3, 5):
+    for least in (1, 3):
         controller = Controller(HotSpot(partitions=8, min_cycles=least))
         changed = []
         for index in range(16):
@@ -112,6 +117,14 @@ def test_changes_keep_their_distance() -> None:
                 changed.append(index)
         assert changed[0] == 0
         assert np.diff(changed).min() == np.diff(changed).max() == least
+    # Statistics of cycles that had begun under an earlier rule decide nothing.
+    controller = Controller(HotSpot(partitions=8, min_cycles=1))
+    cycle, before = stream(hot=1), controller.rule
+    assert controller.observe(statistics(before, cycle(0))) is not None
+    for index in range(1, 4):
+        assert controller.observe(statistics(before, cycle(index))) is None
+    assert controller.observe(statistics(controller.rule, cycle(4))) is None
+    assert controller.rule.version == 1
 
 
 def test_small_cycles_are_put_together() -> None:
@@ -123,25 +136,6 @@ def test_small_cycles_are_put_together() -> None:
     large = statistics(controller.rule, stream(hot=1, rows=100_000)(99))
     assert large.skew < 0.15
     assert skew(loads_of(Rule.even(16), stream(1, 100_000)(99))) > 0.5
-
-
-def test_statistics_of_an_earlier_rule_decide_nothing() -> None:
-    controller = Controller(HotSpot(partitions=8, min_cycles=1))
-    cycle = stream(hot=1)
-    before = controller.rule
-    assert controller.observe(statistics(before, cycle(0))) is not None
-    for index in range(1, 4):  # cycles that had begun under it
-        assert controller.observe(statistics(before, cycle(index))) is None
-    assert controller.observe(statistics(controller.rule, cycle(4))) is None
-    assert controller.rule.version == 1
-
-
-def test_the_next_cycle_samples_as_much_however_many_tasks_it_has() -> None:
-    controller = Controller(HotSpot(partitions=8, sample=1_000))
-    assert controller.capacity == 1_000
-    parts = [statistics(controller.rule, stream(1)(i)) for i in range(3)]
-    controller.observe(added(parts))
-    assert controller.capacity == 167  # three times two tasks
 
 
 def test_a_rule_alone_is_enough_to_go_on() -> None:
@@ -159,7 +153,8 @@ def test_the_number_of_partitions_can_change() -> None:
     cycle = stream(hot=1)
     controller = Controller(HotSpot(partitions=8))
     assert controller.resize(4) == Rule.even(4, 1)  # nothing is known yet
-    run(controller, [cycle(0), cycle(1)])
+    run(controller, [cycle(i) for i in range(4)])
+    assert controller.spread({0: {1: 0.5}}) is not None  # another number has equal shares again
     for partitions in (16, 1, 3):
         before = controller.rule.version
         rule = controller.resize(partitions)
@@ -171,7 +166,94 @@ def test_the_number_of_partitions_can_change() -> None:
         controller.resize(0)
 
 
-def test_a_controller_must_know_how_many_partitions_there_are() -> None:
+# Shares of partitions that are not equal
+
+
+def even_stream(index: int) -> np.ndarray:
+    """20,000 rows; one key has a twentieth of them."""
+    random = np.random.default_rng((7, index))
+    codes = random.integers(-(2**63), 2**63 - 1, 20_000)
+    codes[:1_000] = 12345
+    return codes
+
+
+def test_a_part_leaves_a_partition_and_stays_away() -> None:
+    controller = Controller(HotSpot(partitions=8))
+    assert controller.spread({0: {1: 0.5}}) is None  # nothing is known of the keys
+    run(controller, [even_stream(i) for i in range(4)])
+    source = int(controller.rule.partition_of(np.array([12345]))[0])
+    to = [i for i in range(8) if i != source][:2]
+    first, splits = controller.rule, {source: {to[0]: 0.3, to[1]: 0.2}}
+    before = loads_of(first, even_stream(4))
+    rule = controller.spread(splits)
+    assert rule is not None
+    assert controller.rule == rule
+    after = loads_of(rule, even_stream(5))
+    assert after[source] == pytest.approx(0.5 * before[source], rel=0.1)
+    assert after[to[0]] == pytest.approx(before[to[0]] + 0.3 * before[source], rel=0.1)
+    assert after[to[1]] == pytest.approx(before[to[1]] + 0.2 * before[source], rel=0.1)
+    others = [i for i in range(8) if i not in (source, *to)]
+    assert after[others] == pytest.approx(before[others], rel=0.1)
+    # The heavy key gives the same share as all others: it may be what makes the partition heavy.
+    loads = [r.loads(np.array([12345]), np.array([1.0])) for r in (first, rule)]
+    assert loads[1] == pytest.approx(after_splits(loads[0], splits), abs=0.03)
+    # Nothing is spread by old measurements: no cycle has run by the new rule, or one of two.
+    assert controller.spread(splits) is None
+    run(controller, [even_stream(6)])
+    assert controller.spread(splits) is None
+    # Ten more cycles: the rows are as they are to be, so the rule stays.
+    run(controller, [even_stream(i) for i in range(7, 16)])
+    assert controller.rule == rule
+    assert controller.spread(splits) is not None
+    assert Targets.of(np.array([0.0, 16.0, 14.0, 10.0])).shares[0] > 0.02  # it keeps a little
+
+
+def test_keys_that_change_are_followed_under_unequal_shares() -> None:
+    controller = Controller(HotSpot(partitions=8))
+    run(controller, [stream(hot=0)(i) for i in range(4)])
+    assert controller.spread({3: {4: 0.5}}) is not None
+    version, shares = controller.rule.version, controller._targets.shares
+    run(controller, [stream(hot=5)(i) for i in range(4, 10)])
+    assert controller.rule.version > version
+    assert controller._targets.skew(loads_of(controller.rule, stream(hot=5)(10))) < 0.15
+    assert (controller._targets.shares == shares).all()
+
+
+@given(rules(), st.data())
+def test_each_part_of_a_partition_leaves_alike(rule: Rule, data: st.DataObject) -> None:
+    n = rule.partitions
+    drawn = data.draw(st.lists(code, min_size=1, max_size=60))
+    times = data.draw(st.lists(st.integers(1, 40), min_size=len(drawn), max_size=len(drawn)))
+    sample = Sample.of(np.repeat(np.array(drawn, np.int64), times))
+    splits = {}
+    for source in data.draw(st.sets(st.integers(0, n - 1), max_size=2)):
+        others = st.sampled_from([i for i in range(n) if i != source] or [0])
+        to = data.draw(st.sets(others, max_size=3)) if n > 1 else set()
+        splits[source] = {i: data.draw(st.floats(0.05, 0.3)) for i in sorted(to)}
+    found = relieved(rule, sample, splits)
+    found._check()
+    assert found.version == rule.version + 1
+    # What is spread is spread as the splits say, up to slivers; nothing is lost.
+    before, after = (r.loads(sample.codes, sample.weights) for r in (rule, found))
+    assert after.sum() == pytest.approx(before.sum())
+    whole = ~np.isin(sample.codes, [key.code for key in found.hot])
+    light = sample.weights[whole].max(initial=0.0)
+    wanted = after_splits(before, splits)
+    assert np.abs(after - wanted).max() <= 2 * light + 0.05 * sample.weight / n * (
+        1 + len(found.hot)
+    )
+
+
+def test_what_cannot_be_controlled_or_spread_is_an_error() -> None:
+    wrong: list[tuple[HotSpot, dict[int, dict[int, float]], str]] = [
+        (HotSpot(partitions=4, split_hot_keys=False), {0: {1: 0.5}}, "split_hot_keys=True"),
+        (HotSpot(partitions=4, rule="algorithm_2"), {0: {1: 0.5}}, "rule='balanced'"),
+        (HotSpot(partitions=4), {0: {7: 0.5}}, r"there are 4 partitions, and none is \[7\]"),
+        (HotSpot(partitions=4), {-1: {0: 0.5}}, r"none is \[-1\]"),
+    ]
+    for options, splits, message in wrong:
+        with pytest.raises(ArgumentError, match=message):
+            Controller(options).spread(splits)
     with pytest.raises(ArgumentError, match="partitions=None"):
         Controller(HotSpot())
     with pytest.raises(ArgumentError, match="the active rule has 8"):

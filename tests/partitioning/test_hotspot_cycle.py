@@ -1,9 +1,10 @@
-"""A cycle's statistics: counted exactly, sampled, sent as text, added up in any order."""
+"""A cycle's statistics: drawn by chance, counted exactly, sent as text, added up in any order."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import statistics
 
 import numpy as np
 import pytest
@@ -11,7 +12,59 @@ from hotspot_strategies import codes, contents, rules
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bsjoin.partitioning import Collector, CycleStatistics, Router, Rule, Sample, added, skew
+from bsjoin.partitioning import (
+    Collector,
+    CycleStatistics,
+    Reservoir,
+    Router,
+    Rule,
+    Sample,
+    added,
+    chance,
+    rarely_by_chance,
+    skew,
+)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "sizes"), [(1, [30]), (7, [3, 4, 2, 6, 15, 20]), (45, [50]), (20, [19, 31])]
+)
+def test_every_row_has_the_same_chance_however_the_stream_is_cut(
+    capacity: int, sizes: list[int]
+) -> None:
+    rows, runs = sum(sizes), 2_000
+    seen = np.zeros(rows)
+    for seed in range(runs):
+        reservoir = Reservoir(capacity, seed)
+        for part in np.split(np.arange(rows), np.cumsum(sizes)):
+            reservoir.add(part)
+        drawn = reservoir.codes
+        assert len(set(drawn.tolist())) == len(drawn) == min(capacity, rows)
+        seen[drawn] += 1
+    assert reservoir.rows == rows
+    share = capacity / rows
+    # Drawn without replacement, so that this is chi-square with rows - 1 degrees of freedom.
+    square = ((seen - runs * share) ** 2).sum() / (runs * share * (1 - share)) * (rows - 1) / rows
+    assert square < rows - 1 + 4 * np.sqrt(2 * (rows - 1))
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=50).filter(any))
+def test_skew_is_the_deviation_over_the_mean(loads: list[int]) -> None:
+    expected = statistics.stdev(loads) / statistics.mean(loads)
+    assert skew(np.array(loads)) == pytest.approx(expected)
+    assert skew(np.array(loads) * 2.5) == pytest.approx(expected)
+    for even in ([], [7], [0], [0, 0, 0], [5, 5, 5, 5]):
+        assert skew(np.array(even, np.int64)) == 0.0
+
+
+@pytest.mark.parametrize(("partitions", "rows"), [(2, 1_000), (128, 10_000)])
+def test_an_even_rule_shows_the_skew_of_chance_and_seldom_more(partitions: int, rows: int) -> None:
+    random = np.random.default_rng(partitions + rows)
+    drawn = random.multinomial(rows, [1 / partitions] * partitions, size=3_000)
+    squares = [skew(loads) ** 2 for loads in drawn]
+    assert statistics.mean(squares) == pytest.approx(chance(partitions, rows) ** 2, rel=0.1)
+    rarely = rarely_by_chance(partitions, rows)
+    assert 0.5 * rarely < max(squares) < rarely
 
 
 def collected(rule: Rule, batches: list[np.ndarray], capacity: int, seed: int) -> CycleStatistics:
@@ -33,7 +86,7 @@ def alike(one: CycleStatistics, other: CycleStatistics) -> bool:
     )
 
 
-@given(rules(), st.lists(codes, max_size=4), st.integers(1, 50), st.integers(0, 9))
+@given(rules(), st.lists(codes, min_size=1, max_size=4), st.integers(1, 50), st.integers(0, 9))
 def test_a_collector_counts_what_it_routes(
     rule: Rule, lists: list[list[int]], capacity: int, seed: int
 ) -> None:
@@ -41,15 +94,14 @@ def test_a_collector_counts_what_it_routes(
     router = Router(rule)
     collector, again = Collector(router, capacity, seed), Collector(router, capacity, seed)
     routed, repeated = (
-        np.concatenate(
-            [np.empty(0, np.int32), *(to.route(one, contents(len(one))) for one in batches)]
-        )
+        np.concatenate([to.route(one, contents(len(one))) for one in batches])
         for to in (collector, again)
     )
     assert (routed == repeated).all()
     found = collector.statistics()
+    assert alike(again.statistics(), found)
     assert found.partitions.tolist() == np.bincount(routed, minlength=rule.partitions).tolist()
-    cells = router.locate(np.concatenate([np.empty(0, np.int64), *batches]))
+    cells = router.locate(np.concatenate(batches))
     assert found.cells is not None
     assert found.cells.tolist() == np.bincount(cells, minlength=router.cells).tolist()
     assert found.rows == len(routed)
@@ -77,37 +129,24 @@ def test_tasks_add_up_in_any_order_and_grouping(rule: Rule, lists: list[list[int
 
 
 def test_tasks_under_different_rules_add_up_without_their_cells() -> None:
-    batch = np.arange(-500, 500)
-    parts = [
-        collected(Rule.even(2), [batch], 10, 0),
-        collected(Rule(4, 2, (100,)), [batch], 10, 1),
-        collected(Rule(4, 2, (100,)), [batch], 10, 2),
-    ]
+    batch, later = np.arange(-500, 500), Rule(4, 2, (100,))
+    parts = [collected(rule, [batch], 10, k) for k, rule in enumerate([Rule.even(2), later, later])]
     for order in itertools.permutations(parts):
         whole = added(order)
         assert (whole.version, whole.cells) == (4, None)
         assert whole.partitions.tolist() == [500 + 601 + 601, 500 + 399 + 399]
         nested = added([added(order[:2]), order[2]])
         assert alike(nested, whole)
-        assert nested.calibrated(Router(Rule(4, 2, (100,)))) is nested.sample
+        assert nested.calibrated(Router(later)) is nested.sample
     assert CycleStatistics.from_json(whole.to_json()).cells is None
-
-
-def test_what_does_not_add_up_is_refused() -> None:
-    parts = [collected(Rule.even(n), [np.arange(9)], 5, 0) for n in (2, 3)]
-    with pytest.raises(ValueError, match=r"over \[2, 3\] partitions"):
-        added(parts)
-    with pytest.raises(ValueError, match="no statistics to add"):
-        added([])
 
 
 def test_exact_counts_make_up_for_a_small_sample() -> None:
     """A sample of 1 in 500 misses whole cells; their rows are not lost."""
-    random = np.random.default_rng(4)
-    batch = random.integers(-(2**63), 2**63 - 1, 50_000)
+    batch = np.random.default_rng(4).integers(-(2**63), 2**63 - 1, 50_000)
     router = Router(Rule.even(32))
-    statistics = collected(router.rule, [batch], 100, 5)
-    plain, exact = statistics.sample, statistics.calibrated(router)
+    found = collected(router.rule, [batch], 100, 5)
+    plain, exact = found.sample, found.calibrated(router)
     assert exact.weight == pytest.approx(50_000)
     assert exact.drawn == plain.drawn == 100
     true = np.bincount(router.route(batch, batch), minlength=32)
@@ -117,16 +156,16 @@ def test_exact_counts_make_up_for_a_small_sample() -> None:
     assert errors[1] < 1e-6 < errors[0]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"v":1}', '{"v":1,"p":"","c":null,"s":[],"t":1}']
-)
-def test_what_is_no_statistics_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not the statistics of a cycle"):
-        CycleStatistics.from_json(text)
-
-
-def test_a_sample_with_parts_of_different_lengths_is_refused() -> None:
-    note = json.loads(collected(Rule.even(2), [np.arange(9)], 5, 0).to_json())
+def test_what_is_no_statistics_or_does_not_add_up_is_refused() -> None:
+    for text in ("", "[]", "{}", '{"v":1}', '{"v":1,"p":"","c":null,"s":[],"t":1}'):
+        with pytest.raises(ValueError, match="not the statistics of a cycle"):
+            CycleStatistics.from_json(text)
+    parts = [collected(Rule.even(n), [np.arange(9)], 5, 0) for n in (2, 3)]
+    note = json.loads(parts[0].to_json())
     note["s"][1] = Sample.of(np.arange(3)).to_list()[1]
     with pytest.raises(ValueError, match="different lengths"):
         CycleStatistics.from_json(json.dumps(note))
+    with pytest.raises(ValueError, match=r"over \[2, 3\] partitions"):
+        added(parts)
+    with pytest.raises(ValueError, match="no statistics to add"):
+        added([])

@@ -1,19 +1,24 @@
-"""Rules in a folder: in force from a moment on, the same for every task of a micro-batch."""
+"""Rules in a folder: in force from a moment on, the same for every task of a micro-batch.
+
+What fails on the driver's side of them never stops a stream.
+"""
 
 from __future__ import annotations
 
 import base64
 import itertools
 import json
+import logging
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bsjoin._clock import now_us
-from bsjoin.partitioning import Rule
+from bsjoin.partitioning import Collector, CycleStatistics, HotKey, HotSpot, Router, Rule, added
 from bsjoin.partitioning.published import PublishedRule, Rules
-from bsjoin.partitioning.rule import HotKey
+from bsjoin.runtimes.steering import Steering
 from bsjoin.storage import StorageLocation
 
 
@@ -107,40 +112,120 @@ def document(**changes: object) -> bytes:
 
 # A text of 90 kB that takes 90 MB to read.
 BOMB = base64.b64encode(zlib.compress(bytes(90 << 20))).decode()
+DAMAGED = [
+    b"",
+    b"null",
+    b"[" * 10**6,
+    b'{"rule": 5, "activates_at_us": 0, "capacity": 1}',
+    document(activates_at_us="0"),
+    document(activates_at_us=-1),
+    document(capacity=10**12),
+    document(capacity=True),
+    document(version=2),
+    document(partitions=10**12),
+    document(boundaries=BOMB),
+]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"null",
-        b"[" * 10**6,
-        b'{"rule": 5, "activates_at_us": 0, "capacity": 1}',
-        document(activates_at_us="0"),
-        document(activates_at_us=-1),
-        document(capacity=10**12),
-        document(capacity=True),
-        document(version=2),
-        document(version=float("inf")),
-        document(partitions=10**12),
-        document(boundaries=BOMB),
-        document(hot=[[7, 0, [float("nan"), 1.0]]]),
-        document(hot=[[7, 0, []]]),
-        document(hot=[[7, 0.0, [0.5, 0.5]]]),
-        document(hot=[["7", 0, [0.5, 0.5]]]),
-        document(hot=[[7, 0, ["0.5", 0.5]]]),
-        document(hot=[[7, 1, [0.5, 0.5]]]),
-    ],
-    ids=lambda content: content[:20].decode() + str(len(content)),
-)
 def test_a_rule_that_others_wrote_is_checked(
-    location: StorageLocation, content: bytes, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    location.create("00000001.rule", content)
-    assert Rules(location).at(now_us()) is None
-    assert "no rule 1 in" in caplog.text
+    for number, content in enumerate([document(), *DAMAGED]):
+        location = StorageLocation.of(tmp_path / str(number))
+        location.create("00000001.rule", content)
+        found = Rules(location).at(now_us())
+        assert (found is None) == bool(number), content[:80]
+        assert ("no rule 1 in" in caplog.text) == bool(number)
 
 
-def test_the_attack_on_rules_begins_with_one_that_works(location: StorageLocation) -> None:
-    location.create("00000001.rule", document())
-    assert Rules(location).at(now_us()) is not None
+OPTIONS = HotSpot(partitions=2, min_cycles=1, smoothing=0.0)
+
+
+def cycle(steering: Steering, code: int, rows: int = 1_000) -> CycleStatistics:
+    """A cycle that is all one key."""
+    collector = Collector(Router(steering.rule), 100)
+    collector.route(np.full(rows, code), np.random.default_rng(1).integers(1 << 62, size=rows))
+    return collector.statistics()
+
+
+def test_a_rule_is_published_and_gone_on_with(location: StorageLocation, tmp_path: Path) -> None:
+    steering = Steering(OPTIONS, 1, location)
+    steering.observe(cycle(steering, 7))
+    published = Rules(location).last()
+    assert published is not None
+    assert published.rule == steering.rule
+    assert steering.rule.version >= 1  # a slow machine may skip a number
+    again = Steering(HotSpot(partitions=2, store=tmp_path / "rules"), 1)
+    assert again.rule == steering.rule
+
+
+@pytest.mark.parametrize("how", ["raises", "gives up"])
+def test_a_rule_that_could_not_be_published_is_made_again(
+    location: StorageLocation,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    how: str,
+) -> None:
+    steering = Steering(OPTIONS, 1, location)
+
+    def publish(*_: object) -> None:
+        if how == "raises":
+            raise OSError("no space left")
+
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "bsjoin"):
+        patch.setattr(Rules, "publish", publish)
+        steering.observe(cycle(steering, 7))
+    assert steering.rule.version == 0  # as the workers have it
+    assert ("no space left" in caplog.text) == (how == "raises")
+    steering.observe(cycle(steering, 7))
+    assert steering.rule.version >= 1
+    published = Rules(location).last()
+    assert published is not None
+    assert published.rule == steering.rule
+
+
+def test_workers_hear_how_many_keys_to_sample(location: StorageLocation) -> None:
+    steering = Steering(HotSpot(partitions=2, sample=1_000), 2, location)
+    assert steering.capacity == 500
+    even = np.random.default_rng(2).integers(-(2**62), 2**62, size=10_000)
+    parts = []
+    for task in range(10):  # five times as many tasks as there are cores
+        collector = Collector(Router(steering.rule), 500, seed=task)
+        collector.route(even[task::10], even[task::10])
+        parts.append(collector.statistics())
+    steering.observe(added(parts))
+    published = Rules(location).last()
+    assert published is not None
+    assert (published.capacity, steering.capacity) == (100, 100)
+    assert published.rule.version >= 1
+    assert published.rule == steering.rule
+
+
+def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    steering = Steering(OPTIONS, 1, location)
+    steering.observe(cycle(steering, 7))
+    before = steering.rule
+    steering.resize(2)
+    assert steering.rule == before  # it is the number there is
+    steering.resize(5)
+    assert (steering.rule.partitions, steering.rule.version > before.version) == (5, True)
+    begun = Steering(HotSpot(partitions=5, min_cycles=1, smoothing=0.0), 1)
+    begun.observe(cycle(begun, 7))
+    assert cycle(steering, 7).skew == cycle(begun, 7).skew
+    published = Rules(location).last()
+    assert published is not None
+    assert published.rule == steering.rule
+
+    def publish(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Rules, "publish", publish)
+    with caplog.at_level(logging.WARNING, "bsjoin"):
+        steering.resize(3)
+    assert "no space left" in caplog.text
+    assert steering.rule.partitions == 3  # it holds all the same
+    alone = Steering(OPTIONS, 1)
+    alone.resize(3)
+    assert (alone.rule.partitions, alone.rule.version) == (3, 1)

@@ -1,19 +1,68 @@
-"""Rules: ranges, spread keys, and the way through JSON."""
+"""Rules and options: what is refused, the way through JSON, and rows against a loop over ranges."""
 
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
-from hotspot_strategies import naive, rules
-from hypothesis import given
+from hotspot_strategies import codes, contents, naive, rules
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bsjoin.errors import ArgumentError
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.partitioning import HotKey, Rule
+from bsjoin.partitioning import Hash, HotKey, HotSpot, Router, Rule
+from bsjoin.partitioning.packing import pack, pack_numbers, unpack, unpack_numbers
+
+
+def test_options_have_ranges() -> None:
+    refused: dict[str, list[Any]] = {
+        "partitions": [0, -1, 10_001, 2.0, "8", True],
+        "threshold": [0, -0.1, math.nan, math.inf, "0.1", None, True],
+        "sample": [0, 99, 1_000_001, 1000.0, None, True],
+        "smoothing": [-0.1, 1, 1.5, math.nan, None, False],
+        "min_cycles": [0, -1, 1.5, None],
+        "seed": [-1, 0.5, None],
+        "split_hot_keys": [1, 0, "yes"],
+        "rule": ["Algorithm 2", None, 2],
+    }
+    for name, values in refused.items():
+        for value in values:
+            with pytest.raises(ArgumentError) as caught:
+                HotSpot(**{name: value})
+            assert f"{name}={value!r}" in str(caught.value)
+    for number in (*refused["partitions"], None):
+        with pytest.raises(ArgumentError, match="partitions="):
+            Hash(number)
+    HotSpot(partitions=1, sample=100, smoothing=0, min_cycles=1, threshold=5)
+    HotSpot(partitions=10_000, sample=1_000_000, smoothing=0.99)
+    assert Hash(1).partitions == 1
+    assert not HotSpot(rule="algorithm_2").splits
+    assert not HotSpot(split_hot_keys=False).splits
+    with pytest.raises(ArgumentError, match="split_hot_keys=True: Algorithm 2"):
+        HotSpot(rule="algorithm_2", split_hot_keys=True)
+
+
+@given(codes, st.lists(st.floats(allow_nan=False), max_size=50))
+def test_arrays_are_read_as_they_were_written(values: list[int], doubles: list[float]) -> None:
+    assert unpack(pack(np.array(values, np.int64))).tolist() == values
+    ordered = pack(np.array(sorted(values), np.int64), ascending=True)
+    assert unpack(json.loads(json.dumps(ordered)), ascending=True).tolist() == sorted(values)
+    assert unpack_numbers(*pack_numbers(np.array(doubles, np.float64))).tolist() == doubles
+
+
+def test_a_damaged_array_is_refused() -> None:
+    for text in ("", "%", "AAAA", pack(np.arange(3))[:-6]):
+        with pytest.raises(ValueError, match=r".+"):
+            unpack(text)
+    distinct, _ = pack_numbers(np.array([1.5]))
+    with pytest.raises(ValueError, match="pack_numbers"):
+        unpack_numbers(distinct, pack(np.array([7])))
 
 
 @given(rules())
@@ -22,12 +71,43 @@ def test_a_rule_comes_out_of_json_as_it_went_in(rule: Rule) -> None:
     read = Rule.from_json(rule.to_json())
     assert (read.version, read.partitions) == (rule.version, rule.partitions)
     assert read.boundaries == rule.boundaries
-    assert [(key.code, key.first) for key in read.hot] == [
-        (key.code, key.first) for key in rule.hot
-    ]
     for key, before in zip(read.hot, rule.hot, strict=True):
+        assert (key.code, key.first) == (before.code, before.first)
         assert key.shares == pytest.approx(before.shares, abs=1e-6)
     assert pickle.loads(pickle.dumps(rule)) == rule
+
+
+GOOD = json.loads(Rule(3, 3, (5, 9), (HotKey(7, 1, (0.5, 0.5)),)).to_json())
+WRONG: list[dict[str, object]] = [
+    {"partitions": 4},
+    {"partitions": 0},
+    {"version": -1},
+    {"version": None},
+    {"version": math.inf},
+    {"boundaries": "AAAA"},
+    {"boundaries": None},
+    {"hot": [[7, 2, [0.5, 0.5]]]},
+    {"hot": [[7, -1, [0.5, 0.5]]]},
+    {"hot": [[7, 0.0, [0.5, 0.5]]]},
+    {"hot": [["7", 0, [0.5, 0.5]]]},
+    {"hot": [[7, 0, ["0.5", 0.5]]]},
+    {"hot": [[7, 0, [math.nan, 1.0]]]},
+    {"hot": [[7, 0, []]]},
+    {"hot": [[7, 0, [0.5, 0.4]]]},
+    {"hot": [[7, 0, [1.5, -0.5]]]},
+    {"hot": [[7, 0, [1.0]], [7, 0, [1.0]]]},
+    {"hot": [[GREATEST + 1, 0, [1.0]]]},
+    {"hot": [[7, 0]]},
+    {"hot": 7},
+]
+
+
+def test_a_damaged_rule_is_refused_and_shown_in_short() -> None:
+    texts = [json.dumps({**GOOD, **change}) for change in WRONG]
+    for text in (*texts, "", "{", "[]", "null", "{}", "[" * 10**6, '"' + "x" * 100 + '"'):
+        with pytest.raises(ValueError, match="is not a rule") as caught:
+            Rule.from_json(text)
+        assert len(str(caught.value)) < 300
 
 
 @given(rules(), st.dictionaries(st.integers(-30, 30), st.integers(0, 9)))
@@ -40,52 +120,69 @@ def test_loads_are_those_of_a_loop(rule: Rule, table: dict[int, int]) -> None:
                 expected[partition] += weight * share
         else:
             expected[naive(rule, key)] += weight
-    codes = np.array(list(table), np.int64)
     weights = np.array(list(table.values()), np.float64)
-    assert rule.loads(codes, weights) == pytest.approx(expected)
+    assert rule.loads(np.array(list(table), np.int64), weights) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 3, 128, 1000])
-def test_even_ranges_are_equally_wide_and_cover_all_codes(partitions: int) -> None:
-    rule = Rule.even(partitions)
-    rule._check()
-    ends = [LEAST - 1, *rule.boundaries, GREATEST]
-    widths = {b - a for a, b in pairwise(ends)}
-    assert max(widths) - min(widths) <= 1
-    assert (rule.version, rule.hot) == (0, ())
+def test_even_ranges_are_equally_wide_and_cover_all_codes() -> None:
+    for partitions in (1, 2, 3, 128, 1000):
+        rule = Rule.even(partitions)
+        rule._check()
+        widths = {b - a for a, b in pairwise([LEAST - 1, *rule.boundaries, GREATEST])}
+        assert max(widths) - min(widths) <= 1
+        assert (rule.version, rule.hot) == (0, ())
 
 
-GOOD = json.loads(Rule(3, 3, (5, 9), (HotKey(7, 1, (0.5, 0.5)),)).to_json())
+@given(rules(), codes, st.integers(0, 9))
+def test_a_key_goes_where_its_range_or_one_of_its_shares_is(
+    rule: Rule, probes: list[int], seed: int
+) -> None:
+    router = Router(rule)
+    router._check()
+    batch = np.array([*probes, *rule.boundaries, *(key.code for key in rule.hot)], np.int64)
+    rows = contents(len(batch), seed)
+    found, cells = router.route(batch, rows), router.locate(batch)
+    assert found.dtype == np.int32
+    assert (cells == np.searchsorted(router.lasts, batch)).all()
+    hot = {key.code: key for key in rule.hot}
+    lasts = router.lasts[cells].tolist()
+    for probe, partition, last in zip(batch.tolist(), found.tolist(), lasts, strict=True):
+        # A cell is a part of a range, or a single hot key.
+        if probe in hot:
+            assert dict(hot[probe].spans)[partition] > 0
+            assert last == probe
+        else:
+            assert partition == naive(rule, probe) == naive(rule, last)
+            assert last not in hot
+    order = np.random.default_rng(seed).permutation(len(batch))
+    assert (Router(rule).route(batch[order], rows[order]) == found[order]).all()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"partitions": 4},
-        {"partitions": 0},
-        {"version": -1},
-        {"version": None},
-        {"boundaries": "AAAA"},
-        {"boundaries": None},
-        {"hot": [[7, 2, [0.5, 0.5]]]},
-        {"hot": [[7, -1, [0.5, 0.5]]]},
-        {"hot": [[7, 0, []]]},
-        {"hot": [[7, 0, [0.5, 0.4]]]},
-        {"hot": [[7, 0, [1.5, -0.5]]]},
-        {"hot": [[7, 0, [1.0]], [7, 0, [1.0]]]},
-        {"hot": [[GREATEST + 1, 0, [1.0]]]},
-        {"hot": [[7, 0]]},
-        {"hot": 7},
-    ],
-    ids=str,
-)
-def test_a_damaged_rule_is_refused(change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="is not a rule"):
-        Rule.from_json(json.dumps({**GOOD, **change}))
+@settings(max_examples=25)
+@given(rules(), st.integers(0, 9))
+def test_rows_of_a_hot_key_are_spread_in_proportion_to_the_shares(rule: Rule, seed: int) -> None:
+    rows = contents(20_000, seed)
+    for key in rule.hot:
+        found = Router(rule).route(np.full(len(rows), key.code), rows)
+        shares = np.zeros(rule.partitions)
+        for partition, share in key.spans:
+            shares[partition] = share
+        seen = np.bincount(found, minlength=rule.partitions) / len(rows)
+        assert seen == pytest.approx(shares, abs=0.02)
+        same = Router(rule).route(np.full(9, key.code), np.full(9, rows[0]))
+        assert set(same.tolist()) == {int(found[0])}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '"' + "x" * 100 + '"'])
-def test_what_is_no_rule_is_refused_and_shown_in_short(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a rule") as caught:
-        Rule.from_json(text)
-    assert len(str(caught.value)) < 200
+@pytest.mark.parametrize("spread", [1, 1000, 2**50])
+def test_crowded_boundaries_are_found_all_the_same(spread: int) -> None:
+    for partitions in (2, 128, 1000):
+        random = np.random.default_rng(partitions)
+        near = random.integers(0, spread * 2, max(partitions - 3, 0)).tolist()
+        boundaries = sorted([LEAST + 5, *near, GREATEST - 5])[: partitions - 1]
+        rule = Rule(1, partitions, tuple(boundaries))
+        router = Router(rule)
+        router._check()
+        probes = np.concatenate(
+            [random.integers(-spread, 3 * spread, 5_000), random.integers(LEAST, GREATEST, 5_000)]
+        )
+        assert (router.route(probes, contents(len(probes))) == rule.partition_of(probes)).all()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
-
 from hypothesis import strategies as st
 
-from scheduling import Edge, JobGraph, Resources, Snapshot, Task, Worker
+from scheduling import Edge, JobGraph, Reserved, Resources, Snapshot, Task, Worker
 
 # Table 4: the machines; Table 3: the ranks of the 11 task managers.
 TIERS = {
@@ -44,37 +42,9 @@ def tasks(
     return tuple(Task(f"{operator}-{i}", operator, i, demand) for i in range(count))
 
 
-def few_workers(draw: random.Random, *, odd_prices: bool) -> tuple[Worker, ...]:
-    """3 to 12 workers of some sizes, which the exact policy can still place on."""
-    return tuple(
-        Worker(
-            f"w{i}",
-            Resources(draw.choice([4, 8, 12]), draw.choice([8, 12, 16]) * 1024),
-            draw.choice([2, 4, 4, 6]),
-            price_per_s=round(draw.uniform(1, 10), 2)
-            if odd_prices
-            else draw.choice([2.4, 4.8, 7.7]),
-        )
-        for i in range(draw.randint(3, 12))
-    )
-
-
-def few_tasks(draw: random.Random, most: int, *, operators: int = 1) -> tuple[Task, ...]:
-    """4 tasks to so many, of some sizes."""
-    return tuple(
-        Task(
-            f"t{i}",
-            f"operator-{i % operators}",
-            i,
-            Resources(draw.choice([0.5, 1, 1.5, 2]), draw.choice([256, 1024, 2048])),
-        )
-        for i in range(draw.randint(4, most))
-    )
-
-
 @st.composite
 def clusters(draw: st.DrawFn, most: int = 8) -> Snapshot:
-    """Workers of a few sizes and prices, with or without history."""
+    """Workers of a few sizes and prices, with or without history; others take parts of some."""
     workers = tuple(
         Worker(
             f"w{i}",
@@ -88,12 +58,18 @@ def clusters(draw: st.DrawFn, most: int = 8) -> Snapshot:
         for i in range(draw(st.integers(0, most)))
     )
     seen = [worker.id for worker in workers if draw(st.booleans())]
+    taken = [worker.id for worker in workers if draw(st.integers(0, 4)) == 0]
+    cores, memory_mb = st.sampled_from([0, 0.5, 3]), st.sampled_from([0, 1024, 1e6])
     return Snapshot(
         0.0,
         workers,
         tuples={name: draw(st.sampled_from([0, 10, 500])) for name in seen},
         cost={name: draw(st.floats(0, 9)) for name in seen},
         busyness={name: draw(st.floats(0, 1)) for name in seen},
+        reserved={
+            name: Reserved(draw(st.integers(0, 5)), Resources(draw(cores), draw(memory_mb)))
+            for name in taken
+        },
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from simulated_cluster import SimulatedCluster, executors
@@ -81,45 +81,43 @@ def planner(name: str) -> Policy:
     return LocalSearch(tries=5) if name == "local-search" else policy(name)
 
 
-@pytest.mark.parametrize("rebalancer", [None, StStream()], ids=["alone", "st-stream"])
-@pytest.mark.parametrize("release", [False, True], ids=["kept", "released"])
+@pytest.mark.parametrize("balanced", [False, True], ids=["alone", "st-stream"])
 @pytest.mark.parametrize("name", POLICIES)
 def test_at_most_five_changes_after_a_change_of_load_and_none_after(
-    name: str, release: bool, rebalancer: StStream | None
+    name: str, balanced: bool
 ) -> None:
-    can = ("place", "move", "executors") if release else ("place", "move")
-    size = 6 if name == "exact" else 24
-    draw = random.Random(9)
-    for seed, prices in enumerate(((1.0,), (1.0, 1.0, 2.5, 4.0))):
-        workers = executors(8, prices=prices)
-        tiers = [
-            dataclasses.replace(one, slots=32, capacity=Resources(16, 65536), price_per_s=price)
-            for one, price in zip(workers, (1.0, 2.0), strict=False)
-        ]
-        for cluster in (
-            SimulatedCluster(workers, rows_by_key(size, seed), can=can, seed=seed),
-            TieredCluster(tiers, [0.3] * size, can=can, seed=seed),
-        ):
-            controller = cluster.controller(planner(name), rebalancer=rebalancer)
-            for _ in range(2):
-                changes = made(cluster, controller)
-                assert len(changes) <= REST
-                assert max(changes, default=0) < 15
-                cluster.loads = [load * draw.uniform(0.3, 3) for load in cluster.loads]
+    """Executors are kept and cost the same, or they are released, at several prices."""
+    can = ("place", "move", "executors") if balanced else ("place", "move")
+    rebalancer = StStream() if balanced else None
+    size, draw = 6 if name == "exact" else 24, random.Random(9)
+    workers = executors(8, prices=(1.0, 1.0, 2.5, 4.0) if balanced else (1.0,))
+    tiers = [
+        dataclasses.replace(one, slots=32, capacity=Resources(16, 65536), price_per_s=price)
+        for one, price in zip(workers, (1.0, 2.0), strict=False)
+    ]
+    for cluster in (
+        SimulatedCluster(workers, rows_by_key(size), can=can),
+        TieredCluster(tiers, [0.3] * size, can=can),
+    ):
+        controller = cluster.controller(planner(name), rebalancer=rebalancer)
+        for _ in range(2):
+            changes = made(cluster, controller)
+            assert len(changes) <= REST
+            assert max(changes, default=0) < 15
+            cluster.loads = [load * draw.uniform(0.3, 3) for load in cluster.loads]
 
 
-@pytest.mark.parametrize("rebalancer", [None, StStream()])
-@pytest.mark.parametrize("release", [False, True])
+@pytest.mark.parametrize(("release", "rebalancer"), [(False, StStream()), (True, None)])
 def test_a_search_comes_to_rest_too(release: bool, rebalancer: StStream | None) -> None:
     can = ("place", "move", "executors") if release else ("place", "move")
     workers = executors(8, prices=(1.0, 1.0, 2.5, 4.0))
-    for seed in range(3):
+    for seed in range(2):
         cluster = SimulatedCluster(workers, rows_by_key(40, seed), can=can, seed=seed)
         loop = cluster.controller(LBACE(), rebalancer=rebalancer, search=True)
         assert max(made(cluster, loop)) < REST
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_skewed_load_is_balanced_by_search_alone(seed: int) -> None:
     loads = rows_by_key(48, seed)
     cluster = SimulatedCluster(executors(8), loads, seed=seed)
@@ -129,19 +127,9 @@ def test_a_skewed_load_is_balanced_by_search_alone(seed: int) -> None:
     assert {one.action for one in decisions[REST:]} == {"none"}
 
 
-def disturbed(cluster: SimulatedCluster, controller: Controller, change: Callable[[], None]) -> int:
-    """How many tasks move in the ten cycles after a change of the cluster at rest."""
-    cluster.run(controller, 20)
-    before = cluster.moves
-    change()
-    decisions = cluster.run(controller, 10 + REST)
-    assert {one.action for one in decisions[10:]} == {"none"}
-    return cluster.moves - before
-
-
-@pytest.mark.parametrize("rebalancer", [None, StStream()], ids=["alone", "st-stream"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_lost_executor_moves_its_own_tasks_only(name: str, rebalancer: StStream | None) -> None:
+def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
+    rebalancer = StStream() if [*POLICIES].index(name) % 2 else None
     cluster = SimulatedCluster(executors(8), [0.3] * (10 if name == "exact" else 40))
     controller = cluster.controller(planner(name), rebalancer=rebalancer)
     cluster.run(controller, 10)
@@ -159,20 +147,19 @@ def test_a_lost_executor_moves_its_own_tasks_only(name: str, rebalancer: StStrea
     assert all(reason.startswith("st-stream's moves") for reason in later)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_new_executor_gets_its_share_and_nothing_else_moves(name: str) -> None:
-    cluster = SimulatedCluster(executors(7), [0.3] * 42)
-    controller = cluster.controller(Balanced(planner(name)), rebalancer=StStream(), search=True)
-    moved = disturbed(cluster, controller, lambda: cluster.workers.append(executors(8)[7]))
-    assert moved == sum(at == "h3/7" for at in cluster.at.values()) == 5
-
-
-@pytest.mark.parametrize("state_bytes", [10e12, 10e6])
-def test_a_new_executor_is_not_worth_moving_large_states(state_bytes: float) -> None:
-    cluster = SimulatedCluster(executors(7), [0.3] * 42, state_bytes=state_bytes)
-    controller = cluster.controller(Balanced(LBACE()), search=True)
-    moved = disturbed(cluster, controller, lambda: cluster.workers.append(executors(8)[7]))
-    assert (moved == 0) == (state_bytes > 1e9)
+@pytest.mark.parametrize("state_bytes", [0.0, 10e6, 10e12])
+def test_a_new_executor_gets_its_share_where_states_are_small(state_bytes: float) -> None:
+    for name in ("cetsa", "lba-ce", "first-fit", "random"):
+        cluster = SimulatedCluster(executors(7), [0.3] * 42, state_bytes=state_bytes)
+        controller = cluster.controller(Balanced(policy(name)), rebalancer=StStream(), search=True)
+        cluster.run(controller, 20)
+        before = cluster.moves
+        cluster.workers.append(executors(8)[7])
+        decisions = cluster.run(controller, 10 + REST)
+        assert {one.action for one in decisions[10:]} == {"none"}
+        # Nothing else moves.
+        moved = sum(at == "h3/7" for at in cluster.at.values())
+        assert moved == cluster.moves - before == (0 if state_bytes > 1e9 else 5)
 
 
 def test_partitions_that_come_and_go_keep_their_executors() -> None:
@@ -227,14 +214,3 @@ def test_a_policy_is_followed_where_idle_executors_are_paid_for_and_where_not(
     few = SimulatedCluster(executors(4), [0.3] * 3)
     idle = few.run(few.controller(LBACE()), 10)[-1].idle
     assert set(idle.values()) == {"kept, there are fewer tasks than workers"}
-
-
-def test_unplaced_tasks_count_in_the_landing_share() -> None:
-    cluster = SimulatedCluster(
-        [dataclasses.replace(one, slots=3) for one in executors(2)], [0.3] * 8
-    )
-    decision = cluster.run(cluster.controller(LBACE()), 1)[0]
-    assert decision.receipt is not None
-    assert decision.plan is not None
-    assert len(decision.plan.unplaced) == 2
-    assert decision.receipt.landing_share == 0.75

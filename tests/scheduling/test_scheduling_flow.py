@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.flow import Meter, entry, flow, offsets
+from scheduling.flow import Meter, flow, offsets
 
 Progress = dict[str, Any]
 FILES = 0.0  # a limit of another kind than rows
@@ -145,18 +145,6 @@ def test_a_join_of_streams_adds_its_sources_up(rate: float, other: float) -> Non
     assert hidden.done == found.done
 
 
-def test_kafka_counts_offsets_where_transactions_take_some_of_them() -> None:
-    """Markers and compacted records are offsets without a row: the unit is the offset then."""
-    query = Query(Source(1000, 600, kafka))
-    query.run_for(5)
-    for one in query.progress:
-        one["sources"][0]["numInputRows"] //= 2
-    found = flow(query.progress[0], query.progress[1:], [600])
-    assert found is not None
-    assert found.arrived == pytest.approx(1000 * found.seconds, abs=2)
-    assert found.done == 2400
-
-
 def test_a_new_partition_is_no_burst_and_a_topic_that_begins_again_is_no_arrival() -> None:
     query = Query(Source(1000, 600, kafka))
     query.run_for(4)
@@ -168,14 +156,37 @@ def test_a_new_partition_is_no_burst_and_a_topic_that_begins_again_is_no_arrival
     found = flow(query.progress[0], query.progress[1:], [600])
     assert found is not None
     assert (found.arrived, found.waiting) == (None, None)
+    # Markers of transactions are offsets without a row: the unit is the offset then.
+    query = Query(Source(1000, 600, kafka))
+    query.run_for(5)
+    for one in query.progress:
+        one["sources"][0]["numInputRows"] //= 2
+    found = flow(query.progress[0], query.progress[1:], [600])
+    assert found is not None
+    assert found.arrived == pytest.approx(1000 * found.seconds, abs=2)
+    assert found.done == 2400
 
 
-@pytest.mark.parametrize(
-    "offset",
-    [None, True, "no JSON", {"version": "x"}, {"a": True}, {"a": None}, [1], {"a": {"b": [1]}}],
-)
-def test_offsets_that_are_no_numbers_are_none(offset: Any) -> None:
-    assert offsets(offset) is None
+def test_odd_progress_is_no_error() -> None:
+    assert offsets('{"topic": {"0": 5, "1": 7}}') == {"/topic/0": 5.0, "/topic/1": 7.0}
+    odd = [
+        None,
+        True,
+        "no JSON",
+        {"version": "x"},
+        {"a": True},
+        {"a": None},
+        [1],
+        {"a": {"b": [1]}},
+    ]
+    assert {offsets(one) for one in odd} == {None}
+    query = Query(Source(100, offset=kafka), Source(100, offset=kafka))
+    query.run_for(3)
+    before: Mapping[str, Any] = {**query.progress[0], "sources": query.progress[0]["sources"][:1]}
+    found = flow(before, query.progress[1:])
+    assert found is not None
+    assert found.arrived is None
+    assert flow(before, []) is None
 
 
 def drive(query: Query, meter: Meter, batches: int, cores: int = 2) -> Any:
@@ -209,19 +220,16 @@ def test_the_meter_begins_again_with_a_restart() -> None:
         assert drive(query, meter, 1) is None
         load = drive(query, meter, 3)
         assert load.arrival == pytest.approx(800, rel=0.2)
-
-
-def test_a_clock_that_goes_back_gives_no_load() -> None:
-    query, meter = Query(Source(800, offset=kafka)), Meter(20)
-    drive(query, meter, 4)
-    query.second -= 500
+    query.batch()  # nothing is measured while no executor is there
+    assert meter.load(query.ended, query.progress, 1.0, cores=0) is None
+    query.second -= 500  # a clock that goes back gives no load
     query.sources[0].end = query.sources[0].arrived(query.second - 2)
     query.batch()
     assert meter.load(query.ended + 500, query.progress, 1.0, 2) is None
     query.batch()
     load = meter.load(query.ended + 500, query.progress, 1.0, 2)
     assert load is not None
-    assert load.arrival == pytest.approx(800, rel=0.1)
+    assert load.arrival == pytest.approx(800, rel=0.2)
 
 
 def test_a_silent_source_is_told_from_a_long_micro_batch() -> None:
@@ -245,14 +253,6 @@ def test_a_silent_source_is_told_from_a_long_micro_batch() -> None:
     assert meter.load(now + 600, query.progress, 0, 2, begun) is not None
 
 
-def test_while_no_executor_is_there_nothing_is_measured() -> None:
-    query, meter = Query(Source(800, offset=kafka)), Meter(20)
-    assert drive(query, meter, 4) is not None
-    query.batch()
-    assert meter.load(query.ended, query.progress, 1.0, cores=0) is None
-    assert drive(query, meter, 1) is not None
-
-
 @given(st.floats(200, 4000))
 def test_what_the_user_tells_of_the_backlog_gives_the_arrival_too(rate: float) -> None:
     query = Query(Source(rate, 1200, None))
@@ -260,16 +260,12 @@ def test_what_the_user_tells_of_the_backlog_gives_the_arrival_too(rate: float) -
     load = drive(query, meter, 10)
     assert load.waiting == query.waiting()
     assert load.arrival == pytest.approx(rate, rel=0.02)
-
-
-@pytest.mark.parametrize("told", [None, math.nan, -1.0, math.inf])
-def test_a_backlog_that_is_not_known_stays_unknown(told: float | None) -> None:
-    query = Query(Source(3000, 1200, None), every_s=0)
-    meter = Meter(20, limits=[FILES], backlog=lambda: told)
-    load = drive(query, meter, 5)
-    assert (load.arrival, load.waiting) == (None, None)
-    # A query that never pauses is at its limit, though its cores wait for something.
-    assert load.busy > 0.95
+    for told in (None, math.nan, -1.0, math.inf):  # what is not known stays unknown
+        query = Query(Source(3000, 1200, None), every_s=0)
+        load = drive(query, Meter(20, limits=[FILES], backlog=lambda told=told: told), 5)
+        assert (load.arrival, load.waiting) == (None, None)
+        # A query that never pauses is at its limit, though its cores wait for something.
+        assert load.busy > 0.95
 
 
 def test_after_a_change_of_size_what_was_busy_is_forgotten_and_arrival_is_not() -> None:
@@ -280,25 +276,3 @@ def test_after_a_change_of_size_what_was_busy_is_forgotten_and_arrival_is_not() 
     load = drive(query, meter, 1, cores=4)
     assert load.busy == pytest.approx(0.9 * 0.9 / 2, rel=0.1)
     assert load.arrival == pytest.approx(800, rel=0.05)
-
-
-def test_odd_progress_is_no_error() -> None:
-    query = Query(Source(100, offset=kafka), Source(100, offset=kafka))
-    query.run_for(3)
-    before: Mapping[str, Any] = {**query.progress[0], "sources": query.progress[0]["sources"][:1]}
-    found = flow(before, query.progress[1:])
-    assert found is not None
-    assert found.arrived is None
-    assert flow(before, []) is None
-
-
-def test_an_offset_is_its_numbers_by_their_place() -> None:
-    assert offsets('{"topic": {"0": 5, "1": 7}}') == {"/topic/0": 5.0, "/topic/1": 7.0}
-
-
-def test_the_load_of_two_micro_batches() -> None:
-    meter, first, second = Meter(), entry(0, 0.0, 2.0, 500), entry(1, 10.0, 2.0, 4000)
-    assert meter.load(3, [first], busy_s=0, cores=2) is None
-    load = meter.load(13, [first, second], busy_s=8, cores=2)
-    assert load is not None
-    assert (load.arrival, load.per_core, load.busy, load.waiting) == (400.0, 500.0, 0.4, 800.0)

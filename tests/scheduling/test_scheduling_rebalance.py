@@ -1,21 +1,24 @@
-"""St-Stream: thresholds, moves, splits, and the skewed cluster of the paper."""
+"""St-Stream: thresholds, moves, the skewed cluster of the paper; and splits of partitions."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import tasks
+from simulated_cluster import SimulatedCluster, executors
 
 from scheduling import (
+    Decision,
     JobGraph,
     Move,
-    Rebalancer,
+    Reserved,
     Resources,
+    RoundRobin,
     Snapshot,
     StStream,
     Task,
@@ -23,6 +26,7 @@ from scheduling import (
     errors,
 )
 from scheduling.rebalance import Balance, sizes
+from scheduling.splits import dropped_shares, indices, spreadable
 
 # Fig. 12 gives S1, S2 and S7; the others are chosen.
 PAPER = {"S1": 11.25, "S2": 21.2, "S3": 45.0, "S4": 50.0, "S5": 52.0, "S6": 68.0, "S7": 88.5}
@@ -210,6 +214,7 @@ def test_measured_usage_goes_before_demand_and_state_is_carried() -> None:
 
 
 def test_a_worker_without_a_free_slot_or_above_delta_takes_nothing() -> None:
+    """Also where others have its slots or its cores."""
     job = JobGraph((*tasks(4, "a", cpu_cores=0.7), *tasks(1, "b", cpu_cores=0.1)))
     placement = {**{f"a-{i}": "full" for i in range(4)}, "b-0": "free"}
     for taker in (
@@ -218,23 +223,69 @@ def test_a_worker_without_a_free_slot_or_above_delta_takes_nothing() -> None:
     ):
         workers = (Worker("full", Resources(4, 4096), 4), taker)
         assert StStream().rebalance(job, Snapshot(0, workers, placement=placement)) == []
-
-
-def test_nothing_to_do_is_no_move() -> None:
-    assert isinstance(StStream(), Rebalancer)
-    assert clock(StStream(), {}, {}) == []
-    assert clock(StStream(), {"a": {}, "b": {}}, {"a": 1, "b": 1}) == []
+    workers = tuple(Worker(name, Resources(4, 4096), 5) for name in ("full", "free"))
+    alone = Snapshot(0, workers, placement=placement)
+    assert StStream().rebalance(job, alone)
+    for reserved in (Reserved(5), Reserved(0, Resources(4, 4096))):
+        taken = dataclasses.replace(alone, reserved={"free": reserved})
+        assert StStream().rebalance(job, taken) == []
     assert StStream().rebalance(JobGraph(()), Snapshot(0, ())) == []
+    wrong = {"theta": 0, "least": 2, "cpu_weight": -1}
+    for option, value in wrong.items():
+        with pytest.raises(errors.ArgumentError, match=f"{option}={value}"):
+            StStream(**{option: value})
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (lambda: StStream(theta=0), "theta=0"),
-        (lambda: StStream(least=2), "least=2"),
-        (lambda: StStream(cpu_weight=-1), "cpu_weight=-1"),
-    ],
-)
-def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
-    with pytest.raises(errors.ArgumentError, match=message):
-        wrong()  # type: ignore[operator]
+# On a cluster whose actuator can split partitions, or not
+
+HEAVY = [4.0, *[0.3] * 11]  # one partition is more than what an executor should have
+
+
+def balanced(
+    loads: Sequence[float], *can: str, seed: int = 1, **known: float
+) -> tuple[SimulatedCluster, list[Decision]]:
+    cluster = SimulatedCluster(executors(4), loads, can=("place", "move", *can), seed=seed, **known)
+    return cluster, cluster.run(cluster.controller(RoundRobin(), rebalancer=StStream()), 40)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_heavy_partition_is_spread_and_then_nothing_moves(seed: int) -> None:
+    cluster, decisions = balanced(HEAVY, "spread", seed=seed)
+    assert cluster.skew() < 1.25  # StStream's thresholds are 0.2 from the mean
+    assert 1 <= cluster.splits <= 3
+    assert math.fsum(cluster.loads) == pytest.approx(math.fsum(HEAVY))
+    assert {one.action for one in decisions[20:]} == {"none"}
+    (first, *_) = [one for one in decisions if one.plan and any(m.part < 1 for m in one.plan.moves)]
+    assert first.action == "move"
+    assert ", splits join-0" in first.reason
+    assert not any(one.dropped for one in decisions)
+    dear, _ = balanced(HEAVY, "spread", seed=seed, state_bytes=1e15)
+    assert dear.splits == 0  # it would not pay
+
+
+def test_a_split_that_cannot_be_made_is_named() -> None:
+    cluster, decisions = balanced(HEAVY)
+    assert cluster.skew() > 2
+    named = [one for one in decisions if one.dropped]
+    assert named
+    for dropped in named:
+        assert dropped.action == "none"
+        assert dropped.reason.startswith("kept: nothing to gain but by splitting join-0")
+        assert 0.4 < dropped_shares(dropped.dropped)[0] < 0.9
+    # Two of four executors have no partition: a part needs one where it goes.
+    cluster, decisions = balanced([3.0, 3.0], "spread")
+    assert cluster.splits == 0
+    tasks = {move.task for one in decisions for move in one.dropped}
+    assert tasks == {"join-0", "join-1"}
+    assert {one.action for one in decisions[5:]} == {"none"}
+
+
+def test_moves_that_can_be_made() -> None:
+    graph = SimulatedCluster(executors(3), [1.0] * 3).graph({"join": 3})
+    at = {"join-0": "h0/0", "join-1": "h0/1"}
+    part, nobody = (Move("join-0", "h0/0", to, 0.1, 0.0, 0.5) for to in ("h0/1", "h1/2"))
+    whole = Move("join-0", "h0/0", "h0/1", 0.1, 0.0)
+    assert spreadable([part, nobody], at, graph) == [part]
+    assert indices([part, nobody, whole], at, "join") == {0: {1: 0.5}}
+    assert indices([part, nobody, whole], at, "other") == {}
+    assert dropped_shares([part, nobody]) == {0: 0.75}

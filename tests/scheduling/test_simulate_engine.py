@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import doctest
 import math
-import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.scheduling import operators
 from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.steering import ElasticSimulation, SimCluster
-from scheduling import JobGraph, Resources, Worker, simulate
-from scheduling.errors import ArgumentError
+from scheduling import Assignment, JobGraph, Plan, Resources, Worker
+from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.simulate import Arrivals, Simulation
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
@@ -41,24 +38,18 @@ def once(
     return query
 
 
-@pytest.mark.parametrize(
-    ("cores", "slots", "width", "ends"),
-    [
+def test_tasks_share_the_cores() -> None:
+    for cores, slots, width, ends in (
         (2.0, 4, 1.0, 2.0),  # four core seconds on two cores
         (2.0, 2, 1.0, 2.0),  # two turns of two
         (2.0, 1, 1.0, 4.0),  # one at a time, one core each
         (2.0, 1, 2.0, 2.0),
         (8.0, 4, 1.0, 1.0),
         (0.5, 4, 1.0, 8.0),  # a quota
-    ],
-)
-def test_equal_tasks_share_the_cores(cores: float, slots: int, width: float, ends: float) -> None:
-    query = once([Operator("a", 4, 0.0)], workers(1, cores, slots), width=width, fixed_s=1.0)
-    assert query.batches[0].end == pytest.approx(1.0 + ends)
-    assert query.executors["e0"].busy_s == pytest.approx(4.0)
-
-
-def test_unequal_tasks_share_a_core_until_the_shorter_ends() -> None:
+    ):
+        query = once([Operator("a", 4, 0.0)], workers(1, cores, slots), width=width, fixed_s=1.0)
+        assert query.batches[0].end == pytest.approx(1.0 + ends)
+        assert query.executors["e0"].busy_s == pytest.approx(4.0)
     # 1 and 3 core seconds on one core: the first ends at 2, then the other is alone until 4.
     query = once([Operator("a", 2, 0.5, shares=(0.25, 0.75))], workers(1, 1.0, 2))
     assert query.batches[0].end == pytest.approx(5.0)
@@ -142,78 +133,6 @@ def test_work_is_conserved_and_events_are_in_order(
     assert [one.offset for one in query.batches[1:]] == pytest.approx(offsets[:-1])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 20), st.integers(0, 3)), max_size=4), st.booleans())
-def test_tasks_of_an_executor_that_dies_run_again(
-    deaths: list[tuple[float, int]], pinned: bool
-) -> None:
-    job = demands([Operator("a", 6, 0.0), Operator("b", 3, 0.0, inputs=("a",))])
-    at = {f"a-{i}": f"e{i % 4}" for i in range(6)} if pinned else {}
-    query = ElasticSimulation(job, workers(5, 2.0, 2), Arrivals(100), placement=at, fixed_s=0.6)
-    for time_s, name in deaths:
-        query.at(time_s, lambda name=name: query.kill(f"e{name}"))  # type: ignore[misc]
-    query.run(40.0)
-    dead = {f"e{name}" for _, name in deaths}
-    assert query.batches[-1].end > 30
-    for one in query.batches:
-        assert one.at.keys() == {f"a-{i}" for i in range(6)} | {f"b-{i}" for i in range(3)}
-    assert not dead & set(query.batches[-1].at.values())
-    running = sum(
-        query._work[task] - left
-        for one in query.executors.values()
-        for task, (left, _) in one._running.items()
-    )
-    done = sum(sum(one.work_s.values()) for one in query.batches)
-    worked = sum(one.busy_s for one in query.executors.values())
-    # Worked: finished micro-batches, what died, and the micro-batch that has begun.
-    assert 0 <= worked - done - query.wasted_s - running <= 9 * 0.6 + 1e-6
-
-
-def test_executors_come_late_leave_when_done_and_are_replaced() -> None:
-    query = ElasticSimulation(idle(8), workers(2), Arrivals(10), start_s=7.0, most=4, fixed_s=1.0)
-    query.resize(6)
-    query.run(6.9)
-    assert len(query.there()) == 2
-    query.run(7.1)
-    assert [one.worker.id for one in query.there()] == ["e0", "e1", "e2", "e3"]
-    query.most = math.inf
-    query.resize(6)
-    query.run(30.0)
-    assert len(query.there()) == 6
-    rent = query.rent
-    query.run(31.0)
-    assert query.rent == pytest.approx(rent + 6)
-    query.kill("e3")
-    query.run(38.2)
-    assert len(query.there()) == 6, "what was requested stands"
-    began = len(query.batches)
-    query.resize(1)
-    assert [one.worker.id for one in query.there()] == ["e0"]
-    query.run(90.0)
-    assert query.wasted_s <= 1.0, "only what the dead one had begun; who leaves finishes first"
-    rent = query.rent
-    query.run(91.0)
-    assert query.rent == pytest.approx(rent + 1)
-    assert set(query.batches[-1].at.values()) == {"e0"}
-    assert len(query.batches) > began
-
-
-def test_a_pin_to_an_executor_that_is_gone_runs_anywhere() -> None:
-    query = ElasticSimulation(idle(2), workers(2), Arrivals(10), fixed_s=0.5)
-    query.placement = {"a-0": "mars", "a-1": "e1"}
-    query.at(5.0, lambda: query.kill("e1"))
-    query.run(20.0)
-    assert query.batches[0].at["a-1"] == "e1"
-    assert set(query.batches[-1].at.values()) == {"e0"}
-
-
-@pytest.mark.parametrize("module", [simulate, operators])
-def test_the_examples_run(module: types.ModuleType) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted
-    assert not found.failed
-
-
 def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -> None:
     rows = Arrivals([(0, 0.0), (10, 10.0), (20, 10.0), (20, 50.0)], horizon_s=30)
     assert [rows(at) for at in (-5, 0, 10, 20, 21, 30, 40)] == pytest.approx(
@@ -235,23 +154,54 @@ def test_noise_keeps_the_mean_and_the_seed_the_draw(
         assert one.second(one(time_s)) == pytest.approx(time_s, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
+def test_what_cannot_be_run_is_refused() -> None:
+    job, there, rows = idle(1), workers(1), Arrivals(1)
+    wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: Arrivals(-1), "rates of at least 0"),
         (lambda: Arrivals([(5, 1), (1, 1)]), "ascending"),
         (lambda: Arrivals(1, noise=2), "share of the rate"),
-        (lambda: Operator("a", 0, 1.0), "give a task or more"),
-        (lambda: Operator("a", 1, math.nan), "finite numbers"),
-        (lambda: Operator("a", 2, 1.0, shares=(0.5, 0.4)), "sum 1"),
-        (lambda: demands([Operator("b", 1, 1, inputs=("a",))]), "order"),
-        (lambda: Simulation(JobGraph(()), workers(1), Arrivals(1)), "give a task or more"),
-        (lambda: Simulation(idle(1), [], Arrivals(1)), "a worker or more"),
-        (lambda: Simulation(idle(1), workers(1), Arrivals(1), trigger_s=0), "above 0"),
-        (lambda: Simulation(idle(1), workers(1), Arrivals(1), fixed_s=-1), "at least 0"),
-        (lambda: Simulation(idle(1), workers(1), Arrivals(1), noise=1), "noise in"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(make: object, told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
-        make()  # type: ignore[operator]
+        (lambda: Simulation(JobGraph(()), there, rows), "give a task or more"),
+        (lambda: Simulation(job, [], rows), "a worker or more"),
+        (lambda: Simulation(job, there, rows, trigger_s=0), "above 0"),
+        (lambda: Simulation(job, there, rows, fixed_s=-1), "at least 0"),
+        (lambda: Simulation(job, there, rows, noise=1), "noise in"),
+    ]
+    for make, told in wrong:
+        with pytest.raises(ArgumentError, match=told):
+            make()
+
+
+def test_it_is_monitor_and_actuator_of_a_controller_and_executors_come_and_go() -> None:
+    there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate((1.0, 2.0))]
+    job = demands([Operator("join", 6, 0.002)], 1000.0)
+    query = ElasticSimulation(
+        job, there, Arrivals(1000.0, horizon_s=1000), start_s=7.0, most=3, rows_per_s=1000.0
+    )
+    both = SimCluster(query)
+    assert not both.snapshot().has_history
+    query.run(20.0)
+    seen = both.snapshot()
+    rows = math.fsum(b.rows * 0.9**age for age, b in enumerate(reversed(query.batches)))
+    assert sum(seen.tuples.values()) == pytest.approx(rows, rel=0.01)
+    assert sum(used.cpu_cores for used in seen.usage.values()) == pytest.approx(2.0, rel=0.1)
+    assert seen.cost["e1"] == pytest.approx(2 * seen.cost["e0"])
+    assert seen.placement == query.batches[-1].at
+    at = {f"join-{k}": f"e{k % 2}" for k in range(6)}
+    plan = Plan(tuple(Assignment(task, where, "told") for task, where in at.items()))
+    assert both.apply(plan).landing_share == 1
+    query.resize(4)
+    query.run(26.9)
+    assert len(query.there()) == 2
+    query.run(60.0)
+    assert query.batches[-1].at == at
+    assert len(query.there()) == 3, "no more than there can be"
+    query.kill("e1")
+    assert both.apply(plan).landing_share == 0.5
+    assert set(both.snapshot().by_id) == {"e0", "e2"}
+    query.run(68.0)
+    assert len(query.there()) == 3, "what was requested stands"
+    query.resize(1)
+    query.run(90.0)
+    assert set(query.batches[-1].at.values()) == {"e0"}
+    with pytest.raises(ActuatorError, match="mars"):
+        both.apply(Plan((Assignment("mars-0", "e0", "told"),)))

@@ -29,18 +29,9 @@ def test_no_other_module_touches_private_members() -> None:
     assert found == {"internals.py"}
 
 
-def preferences(spark: SparkSession, rdd: Any) -> list[list[str]]:
-    return [
-        [one.toString() for one in _sequence(rdd.preferredLocations(part))]
-        for part in rdd.partitions()
-    ]
-
-
-def _sequence(found: Any) -> list[Any]:
-    return [found.apply(i) for i in range(found.size())]
-
-
-def test_all_partitions_are_pinned_in_one_call(spark: SparkSession) -> None:
+def test_all_partitions_are_pinned_in_one_call(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     df = spark.range(0, 60, 1, 6)
     _, rdd, count = internals.plan_of(df)
     assert count == 6
@@ -49,12 +40,7 @@ def test_all_partitions_are_pinned_in_one_call(spark: SparkSession) -> None:
     found = internals.preferred_hosts(spark, pinned)
     assert found == [("node-1",), (), ("h",), ("h",), (), ("x",)]
     assert sorted(row[0] for row in rows.collect()) == list(range(60))
-
-
-def test_a_session_that_compiles_no_script_cannot_pin(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(internals, "_compiled", lambda *_: None)
+    monkeypatch.setattr(internals, "_compiled", lambda *_: None)  # a session without a compiler
     with pytest.raises(ActuatorError, match="partitions cannot be pinned"):
         pin(spark.range(0, 8, 1, 4), [Executor("h", "1"), None, None, Executor("g", "2")])
     assert internals.preferred_hosts(spark, internals.plan_of(spark.range(1))[1]) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,6 @@ from scheduling.spark import (
     Tiers,
     internals,
     pins,
-    tiers,
 )
 from scheduling.spark.seen import TaskSeen
 
@@ -49,12 +47,6 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds() and time.monotonic() < end:
         time.sleep(0.005)
     assert holds()
-
-
-def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
-    session: Any = Session()
-    assert isinstance(Live(monkeypatch).loop, Actuator)
-    assert isinstance(Tiers(session, ()), Actuator)
 
 
 # Pins
@@ -94,91 +86,64 @@ def test_an_executor_that_is_missed_once_is_still_requested(
     assert live.pinned == [[ONE, TWO], [ONE, TWO], [ONE, None], [ONE, TWO]]
 
 
-def test_nothing_waits_without_a_request(monkeypatch: pytest.MonkeyPatch, waits: Any) -> None:
-    live = Live(monkeypatch)
-    live.cycle(2)
-    assert live.pinned == [[None, None]]
-    assert waits == []
-
-
-@pytest.mark.parametrize(
-    ("before", "during"),
-    [
+def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
+    monkeypatch: pytest.MonkeyPatch, waits: Any
+) -> None:
+    for before, during in (
         ({WAIT: "1s"}, {WAIT: "1s", PROCESS: "3000ms"}),
         ({PROCESS: "0"}, {PROCESS: "3000ms"}),
         ({WAIT: "0", PROCESS: "9s"}, {WAIT: "0", PROCESS: "9s"}),
-        ({WAIT: "3s"}, {WAIT: "3s"}),
         ({}, {}),
-    ],
-)
-def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
-    monkeypatch: pytest.MonkeyPatch, waits: Any, before: dict[str, str], during: dict[str, str]
-) -> None:
-    session: Any = Session(conf=Conf(**before))
-    one, other = (Live(monkeypatch, "h/1", session=session) for _ in range(2))
-    rows: Any = Rows(1)
-
-    def cycle() -> None:
+    ):
+        session: Any = Session(conf=Conf(**before))
+        one, other = (Live(monkeypatch, "h/1", session=session) for _ in range(2))
+        rows: Any = Rows(1)
         with other.loop.cycle() as around:
             with one.loop.cycle() as inside:
                 inside.place(rows)
                 around.place(rows)
-                inside.place(rows)
                 assert session.settings.known == during
             assert session.settings.known == during  # the other one's cycle goes on
-            raise KeyError("the sink")
-
-    with pytest.raises(KeyError, match="the sink"):
-        cycle()
-    assert session.settings.known == before
+        assert session.settings.known == before
 
 
-def test_a_wait_that_cannot_be_set_warns_once_and_the_tasks_are_pinned(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def wait(*_: Any) -> int:
-        raise ActuatorError("no such member")
-
-    monkeypatch.setattr(internals, "wait_for_executors", wait)
-    live = Live(monkeypatch, "h/1")
-    with pytest.warns(LeverWarning, match=r"as spark\.locality\.wait says: no such"):
-        live.cycle(1)
-    live.cycle(1)
-    assert live.pinned == [[ONE]] * 2
-
-
-def test_a_wait_that_fails_later_is_said_and_the_job_goes_on(
+def test_a_wait_that_cannot_be_set_is_said_once_and_the_tasks_are_pinned(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers: list[int] = [1, 0]
+    answers: list[int] = [0, 1, 0]  # at first, and later
 
     def wait(*_: Any) -> int:
-        return 1 // answers.pop(0)
+        if not answers.pop(0):
+            raise ActuatorError("no such member")
+        return 1
 
     monkeypatch.setattr(pins, "_EVERY_S", 0.005)
     monkeypatch.setattr(internals, "wait_for_executors", wait)
     live = Live(monkeypatch, "h/1")
+    with pytest.warns(LeverWarning, match=r"as spark\.locality\.wait says: no such"):
+        live.cycle(1)
     with live.loop.cycle() as cycle, caplog.at_level(logging.WARNING, "scheduling"):
         cycle.place(Rows(1))  # type: ignore[arg-type]
         until(lambda: "tasks may leave their executors" in caplog.text)
+    assert live.pinned == [[ONE]] * 2
 
 
-@pytest.mark.parametrize("workers", [(None, None), ("h/1", None)])
 def test_a_local_master_warns_once_and_requests_nothing(
-    monkeypatch: pytest.MonkeyPatch, workers: tuple[str | None, ...]
+    monkeypatch: pytest.MonkeyPatch, waits: Any
 ) -> None:
     for more in ({}, {"dry_run": True}):  # no plan was taken up: nobody wanted it
-        live = Live(monkeypatch, *workers if more else (), session=Session("local[2]"), **more)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            live.cycle(2)
+        live = Live(monkeypatch, *["h/1", None] * bool(more), session=Session("local[2]"), **more)
+        live.cycle(2)
         assert live.pinned == [[None, None]]
-    live = Live(monkeypatch, *workers, session=Session("local[2]"))
+    live = Live(monkeypatch, "h/1", None, session=Session("local[2]"))
     assert live.loop.capabilities() == set()
     with pytest.warns(LeverWarning, match=r"placed by Spark: the master is local\[2\]"):
         live.cycle(2)
     live.cycle(2)
     assert live.pinned == [[None, None]] * 2
+    live = Live(monkeypatch)  # nor does anything wait where nothing is requested
+    live.cycle(2)
+    assert (live.pinned, waits) == ([[None, None]], [])
 
 
 def test_connect_is_refused_and_other_versions_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,34 +193,42 @@ CHEAP = Tier("cheap", "y", 8, 1024, slots=8, price_per_s=1.0)
 SMALL = Tier("small", "z", 2, 4096, slots=2, price_per_s=0.1)
 
 
-@pytest.mark.parametrize(
-    ("placement", "lands"),
-    [
+def test_all_tasks_land_on_the_cheapest_tier_of_the_plan_that_has_room() -> None:
+    lever = Tiers(Session(), [DEAR, CHEAP, SMALL])  # type: ignore[arg-type]
+    assert isinstance(lever, Actuator)
+    seen = Snapshot(0.0, (DEAR.worker, CHEAP.worker, SMALL.worker))
+    lands: list[tuple[list[str], str]] = [
         (["dear", "cheap", "small", "dear"], "cheap"),  # small has no room
         (["dear", "small"], "small"),
         (["dear", "dear"], "dear"),  # the plan's own tier, as the policy wants it
         (["small"] * 3, "cheap"),  # of the plan's none has room
         (["small"] * 9, "cheap"),  # none has room: the most slots, the cheaper one
-        ([], None),
-    ],
-)
-def test_all_tasks_land_on_the_cheapest_tier_of_the_plan_that_has_room(
-    placement: list[str], lands: str | None
-) -> None:
-    lever = Tiers(Session(), [DEAR, CHEAP, SMALL])  # type: ignore[arg-type]
-    wanted = {f"join-{i}": at for i, at in enumerate(placement)}
-    seen = Snapshot(0.0, (DEAR.worker, CHEAP.worker, SMALL.worker))
-    assert lever.lands(wanted, seen) == ({} if lands is None else dict.fromkeys(wanted, lands))
-    landed = lever.lands(wanted, seen)
-    assert lever.lands(landed, seen) == landed  # so nothing flips
-    assert lever.apply(plan(*placement)).landed == landed
-
-
-def test_what_tasks_use_counts_as_room() -> None:
-    lever = Tiers(Session(), [CHEAP, SMALL])  # type: ignore[arg-type]
+        ([], ""),
+    ]
+    for placement, tier in lands:
+        wanted = {f"join-{i}": at for i, at in enumerate(placement)}
+        landed = lever.lands(wanted, seen)
+        assert landed == dict.fromkeys(wanted, tier)
+        assert lever.lands(landed, seen) == landed  # so nothing flips
+        assert lever.apply(plan(*placement)).landed == landed
     usage = {f"join-{i}": Resources(0.9, 10.0) for i in range(2)}  # over 0.8 of 2 cores
-    seen = Snapshot(0.0, (CHEAP.worker, SMALL.worker), usage=usage)
-    assert set(lever.lands(dict.fromkeys(usage, "small"), seen).values()) == {"cheap"}
+    used = Snapshot(0.0, (CHEAP.worker, SMALL.worker), usage=usage)
+    assert set(lever.lands(dict.fromkeys(usage, "small"), used).values()) == {"cheap"}
+
+
+def test_a_tier_that_cannot_be_chosen_warns_once() -> None:
+    every: list[tuple[Any, str]] = [
+        (Session("local"), "the master is local: there is one executor, the driver"),
+        (Session(), "dynamicAllocation.enabled is not set"),
+        (ConnectSession(), "dynamicAllocation.enabled is not set"),
+    ]
+    for session, why in every:
+        lever, rows = Tiers(session, KINDS), Rows(2)
+        assert lever.capabilities() == frozenset()
+        lever.apply(plan("m"))
+        with pytest.warns(LeverWarning, match=why):
+            assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap,arg-type]
+        assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap,arg-type]
 
 
 def test_a_tier_has_the_history_of_its_executors() -> None:
@@ -274,38 +247,3 @@ def test_a_tier_has_the_history_of_its_executors() -> None:
     assert set(seen.usage) == {"join-0", "join-1", "join-2"}
     assert seen.utilisation["dear"].cpu == 0.25
     assert set(seen.utilisation) == {"dear"}
-
-
-@pytest.mark.parametrize(
-    ("session", "why"),
-    [
-        (Session("local"), "the master is local: there is one executor, the driver"),
-        (Session(), "dynamicAllocation.enabled is not set"),
-        (ConnectSession(), "dynamicAllocation.enabled is not set"),
-    ],
-)
-def test_a_tier_that_cannot_be_chosen_warns_once(session: Any, why: str) -> None:
-    lever, rows = Tiers(session, KINDS), Rows(2)
-    assert lever.capabilities() == frozenset()
-    lever.apply(plan("m"))
-    with pytest.warns(LeverWarning, match=why):
-        assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap]
-    assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap]
-
-
-def test_a_profile_requires_what_only_the_tier_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-
-    class Builder:
-        build = "built"
-
-        def require(self, requests: Any) -> Builder:
-            made.append(requests.requests)
-            return self
-
-    monkeypatch.setattr(tiers, "ResourceProfileBuilder", Builder)
-    assert KINDS[0].profile() == "built"
-    one, task = made
-    assert one["kind_m"].amount == 1
-    assert (one["cores"].amount, one["memory"].amount) == (1, 512)
-    assert 0 < task["kind_m"].amount < 0.01

@@ -30,12 +30,14 @@ def test_executors_that_run_tasks_are_workers() -> None:
     assert (nine.host, nine.executor_id, nine.delta) == ("a", "9", 0.5)
     assert nine.capacity == Resources(4, 1000.0)
     assert workers_of([], 3) == ()
-
-
-@pytest.mark.parametrize(("tasks", "slots"), [(0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])])
-def test_every_task_has_a_slot_in_some_turn(tasks: int, slots: list[int]) -> None:
-    found = [executor("0", cores=1), executor("1", cores=3)]
-    assert [worker.slots for worker in workers_of(found, tasks)] == slots
+    sizes = [executor("0", cores=1), executor("1", cores=3)]
+    for tasks, slots in ((0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])):
+        assert [worker.slots for worker in workers_of(sizes, tasks)] == slots  # in some turn
+    for damage in ({"totalCores": None}, {"totalCores": -2}, {"id": None}):
+        cluster = Cluster(executor("0"), executor("1") | damage)
+        assert [worker.id for worker in cluster.monitor.snapshot().workers] == ["h/0"]
+        (why,) = cluster.monitor.ignored.values()
+        assert why.endswith("it is no worker")
 
 
 def test_a_price_table_matches_hosts_and_ids_and_goes_before_slots() -> None:
@@ -49,6 +51,8 @@ def test_a_price_table_matches_hosts_and_ids_and_goes_before_slots() -> None:
     ]
     with pytest.raises(errors.ArgumentError, match="'h/9'"):
         workers_of([executor("9")], 1, prices=table)
+    cluster = Cluster(prices=[Price("*", 1.0, capacity=Resources(0.5, 100.0))])
+    assert steps(cluster, 0, 250) == [None, 0.5]  # 0.25 s of half a core
 
 
 def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
@@ -65,6 +69,9 @@ def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
     assert (seen.cpu, seen.memory) == (1.0, 1.0)
     assert cluster.monitor.seen is not None
     assert cluster.monitor.seen.utilisation["h/0"] == seen
+    for there in (executor("2"), executor("0")):  # one that goes is forgotten
+        cluster.executors, cluster.now = [there], cluster.now + 1.0
+        assert "h/0" not in cluster.monitor.snapshot().utilisation
 
 
 def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
@@ -86,22 +93,6 @@ def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
     assert cluster.monitor.ignored == {}
 
 
-def test_an_executor_that_goes_is_forgotten() -> None:
-    cluster = Cluster(executor("0"), executor("1"))
-    cluster.monitor.snapshot()
-    cluster.executors = [executor("1"), executor("2")]
-    cluster.now = 1.0
-    seen = cluster.monitor.snapshot()
-    assert set(seen.busyness) <= {"h/1", "h/2"}
-    assert set(seen.utilisation) == {"h/1"}
-    cluster.executors = [executor("0"), executor("1")]
-    cluster.now = 2.0
-    assert "h/0" not in cluster.monitor.snapshot().utilisation
-
-
-ODD = [float("nan"), -1.0, float("inf"), None, "5"]
-
-
 def steps(cluster: Cluster, *totals: Any, name: str = "totalDuration") -> list[float | None]:
     """The CPU use of h/0 after each look, 1 s apart; h/1 is busy for half of the time."""
     found: list[float | None] = []
@@ -115,17 +106,16 @@ def steps(cluster: Cluster, *totals: Any, name: str = "totalDuration") -> list[f
     return found
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_an_odd_metric_keeps_the_last_value_then_none_and_is_told(odd: Any) -> None:
-    cluster = Cluster()
-    good = steps(cluster, 0, 500)
-    assert good == [None, 0.25]
-    assert cluster.monitor.ignored == {}
-    assert steps(cluster, odd, odd, odd) == [0.25] * 3
-    assert set(cluster.monitor.ignored) == {"h/0"}
-    assert steps(cluster, odd) == [None]
-    assert steps(cluster, 1000, 2000)[-1] == 0.5
-    assert cluster.monitor.ignored == {}
+def test_an_odd_metric_keeps_the_last_value_then_none_and_is_told() -> None:
+    for odd in (float("nan"), -1.0, float("inf"), None, "5"):
+        cluster = Cluster()
+        assert steps(cluster, 0, 500) == [None, 0.25]
+        assert cluster.monitor.ignored == {}
+        assert steps(cluster, odd, odd, odd) == [0.25] * 3
+        assert set(cluster.monitor.ignored) == {"h/0"}
+        assert steps(cluster, odd) == [None]
+        assert steps(cluster, 1000, 2000)[-1] == 0.5
+        assert cluster.monitor.ignored == {}
 
 
 def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believed() -> None:
@@ -154,18 +144,6 @@ def test_a_reading_that_stands_still_while_others_move_is_stale() -> None:
         assert ("h/0" in cluster.monitor.ignored) == (second > 1)
     both, one = {"h/0", "h/1"}, {"h/1"}
     assert seen == [set(), both, both, both, both, one]
-
-
-@pytest.mark.parametrize(
-    "damage", [{"totalCores": None}, {"totalCores": float("nan")}, {"totalCores": -2}, {"id": None}]
-)
-def test_an_executor_that_tells_nonsense_is_no_worker_and_that_is_told(
-    damage: dict[str, Any],
-) -> None:
-    cluster = Cluster(executor("0"), executor("1") | damage)
-    assert [worker.id for worker in cluster.monitor.snapshot().workers] == ["h/0"]
-    (why,) = cluster.monitor.ignored.values()
-    assert why.endswith("it is no worker")
 
 
 def test_a_worker_whose_tasks_tell_nonsense_has_no_history() -> None:
@@ -208,24 +186,6 @@ def test_no_metric_raises_or_makes_a_value_that_cannot_be(
         assert all(0 <= one.demand.cpu_cores <= 4 for one in cluster.monitor.tasks(3))
 
 
-def test_the_price_table_s_cores_are_what_a_worker_has() -> None:
-    price = Price("*", 1.0, capacity=Resources(0.5, 100.0))
-    cluster = Cluster(prices=[price])
-    assert steps(cluster, 0, 250) == [None, 0.5]  # 0.25 s of half a core
-
-
-def test_usage_is_what_the_same_look_has_read() -> None:
-    """The controller's estimate does not begin with a guess that a reading has corrected."""
-    cluster = Cluster(executor("0"), probe=True)
-    cluster.readings = [Reading("0", 100.0, 5.0, 500.0)]
-    cluster.monitor.snapshot()
-    cluster.monitor.record(*cycle(0.8, 0.8))
-    cluster.now, cluster.readings = 1.0, [Reading("0", 101.0, 5.4, 500.0)]
-    used = cluster.monitor.snapshot().usage
-    assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
-    assert [one.demand.cpu_cores for one in cluster.monitor.tasks(2)] == pytest.approx([0.2, 0.2])
-
-
 def test_a_task_demands_its_share_of_the_last_cycle() -> None:
     cluster = Cluster(executor("0"), delta=1.0)
     assert cluster.cores(2) == [0.0, 0.0]
@@ -235,6 +195,10 @@ def test_a_task_demands_its_share_of_the_last_cycle() -> None:
     # Another number: the same work, evenly; then what was seen of it.
     assert cluster.cores(4) == pytest.approx([0.15] * 4)
     assert cluster.cores(4, cycle(0.1, 0.1, 0.1, 0.5)) == [0.1, 0.1, 0.1, 0.5]
+    # One that is late demands no more than there can be.
+    for cores, most in ((1, 0.8), (4, 1.0)):
+        late = Cluster(executor("0", cores=cores), delta=0.8)
+        assert late.cores(1, cycle(5.0)) == [most]
 
 
 def test_a_load_is_smoothed_once() -> None:
@@ -245,25 +209,15 @@ def test_a_load_is_smoothed_once() -> None:
         estimate.observe(cluster.monitor.snapshot())
     graph = JobGraph(cluster.monitor.tasks(1))
     assert estimate.loads(graph) == {"join-0": pytest.approx(0.5)}
-
-
-def test_a_task_that_is_late_demands_no_more_than_there_can_be() -> None:
-    assert Cluster(executor("0", cores=1), delta=0.8).cores(1, cycle(5.0)) == [0.8]
-    assert Cluster(executor("0", cores=4), delta=0.8).cores(1, cycle(5.0)) == [1.0]
-
-
-@given(
-    st.lists(st.floats(0, 10), min_size=1, max_size=8),
-    st.integers(1, 12),
-    st.floats(0.001, 100),
-)
-def test_demands_are_shares_and_never_more_than_the_work(
-    run_s: list[float], tasks: int, length_s: float
-) -> None:
-    found = Cluster(executor("0")).cores(tasks, cycle(*run_s, length_s=length_s))
-    assert len(found) == tasks
-    assert all(0 <= share <= 1 for share in found)
-    assert sum(found) <= sum(run_s) / length_s * (1 + 1e-9) + 1e-9
+    # Nor does it begin with a guess that a reading of the same look has corrected.
+    cluster = Cluster(executor("0"), probe=True)
+    cluster.readings = [Reading("0", 100.0, 5.0, 500.0)]
+    cluster.monitor.snapshot()
+    cluster.monitor.record(*cycle(0.8, 0.8))
+    cluster.now, cluster.readings = 1.0, [Reading("0", 101.0, 5.4, 500.0)]
+    used = cluster.monitor.snapshot().usage
+    assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
+    assert [one.demand.cpu_cores for one in cluster.monitor.tasks(2)] == pytest.approx([0.2, 0.2])
 
 
 def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are() -> None:
@@ -308,16 +262,13 @@ def test_a_worker_that_a_policy_left_keeps_what_a_row_cost_there(
             for i in tried:
                 assert costs[f"h/{i}"] == pytest.approx((1.0 + i) * 2.0 / rows[i])
     assert cluster.monitor.snapshot().placement.keys() == {f"join-{k}" for k in range(len(some))}
-
-
-def test_what_a_row_cost_follows_what_it_costs_now() -> None:
+    # It follows what a row costs now, and one look that misses a worker does not make it unknown.
     cluster = Cluster(executor("0"))
-    for rows, count in ((10, 1), (1000, 30)):
-        for _ in range(count):
-            cluster.monitor.record(*cycle(0.1, rows=rows))
+    for count, times in ((10, 1), (1000, 30)):
+        for _ in range(times):
+            cluster.monitor.record(*cycle(0.1, rows=count))
     assert cost_evaluation(cluster.monitor.snapshot())["h/0"] == pytest.approx(1e-3, rel=0.02)
-    # One look that misses it does not make it unknown.
-    found, cluster.executors = cluster.executors, [DRIVER]
+    there, cluster.executors = cluster.executors, [DRIVER]
     assert cluster.monitor.snapshot().tuples == {}
-    cluster.executors = found
+    cluster.executors = there
     assert cluster.monitor.snapshot().has_history

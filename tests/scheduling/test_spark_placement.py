@@ -1,7 +1,8 @@
-"""The options of a placement: what is refused, and where prices come from."""
+"""The options of a placement, and what a loop says of a cycle and of failures."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,42 +10,9 @@ import pytest
 
 from scheduling import LBACE, OERA, Price, Resources, StStream, errors
 from scheduling.spark import Placement, PlacementResult, Tier
+from scheduling.spark.once import Once
 
 TIER = Tier("m", "kind_m", 2, 1024, slots=4)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"policy": "lba-ce"}, "policy='lba-ce': give a policy"),
-        ({"policy": LBACE}, r"policy=<class .*: give a policy"),
-        ({"policy": OERA()}, r"policy=OERA\(.*: give a policy"),
-        ({"rebalancer": "st-stream"}, "rebalancer='st-stream': give a rebalancer"),
-        ({"rebalancer": StStream}, r"rebalancer=<class .*: give a rebalancer"),
-        ({"backlog": 3}, "backlog=3: give a function"),
-        ({"partitions": 3}, "partitions=3: give .fewest, most."),
-        ({"partitions": (3,)}, r"partitions=\(3,\): give"),
-        ({"partitions": (0, 3)}, r"partitions=\(0, 3\): give"),
-        ({"partitions": (4, 3)}, r"partitions=\(4, 3\): give"),
-        ({"partitions": (1.5, 3)}, r"partitions=\(1.5, 3\): give"),
-        ({"executors": (2, 1)}, r"executors=\(2, 1\): give"),
-        ({"executors": ("1", "2")}, "executors="),
-        ({"locality_wait_s": -1}, "locality_wait_s=-1: give a finite number, at least 0"),
-        ({"locality_wait_s": float("inf")}, "locality_wait_s=inf: give a finite number"),
-        ({"cooldown_s": float("nan")}, "cooldown_s=nan: give a finite number"),
-        ({"cooldown_s": None}, "cooldown_s=None: give a finite number"),
-        ({"cooldown_s": "5"}, "cooldown_s='5': give a finite number"),
-        ({"hysteresis": 1}, "hysteresis=1: give a share"),
-        ({"hysteresis": float("nan")}, "hysteresis=nan: give a share"),
-        ({"tiers": ["m"]}, r"tiers=\['m'\]: give a list or a tuple of Tier"),
-        ({"delta": 0}, "delta=0: give a share"),
-        ({"delta": 1.1}, "delta=1.1: give a share"),
-        ({"tiers": [TIER], "executors": (1, 2)}, "tiers= and executors= exclude each other"),
-    ],
-)
-def test_an_option_that_cannot_be_used_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(errors.ArgumentError, match=message):
-        Placement(**options)
 
 
 def test_prices_are_rows_or_a_file(tmp_path: Path) -> None:
@@ -59,34 +27,60 @@ def test_prices_are_rows_or_a_file(tmp_path: Path) -> None:
         Placement(prices=tmp_path / "none.yaml").price_table()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"name": ""}, "name is empty: give a name"),
-        ({"name": None}, "name=None: give a text"),
-        ({"cores": 1.5}, "cores=1.5: give 1, 2, 3"),
-        ({"cores": True}, "cores=True: give 1, 2, 3"),
-        ({"price_per_s": float("nan")}, "price_per_s=nan: give a finite number"),
-        ({"resource": ""}, "resource is empty: give a name"),
-        ({"cores": 0}, "cores=0: give 1, 2, 3"),
-        ({"memory_mb": 0}, "memory_mb=0: give 1, 2, 3"),
-        ({"slots": 0}, "slots=0: give 1, 2, 3"),
-    ],
-)
-def test_a_tier_that_cannot_be_used_is_refused(options: dict[str, Any], message: str) -> None:
-    good = {"name": "m", "resource": "kind_m", "cores": 2, "memory_mb": 1024, "slots": 4}
-    with pytest.raises(errors.ArgumentError, match=message):
-        Tier(**good | options)
-
-
 def test_a_tier_is_one_worker_to_a_policy() -> None:
     worker = Tier("m", "kind_m", cores=2, memory_mb=1024, slots=5, price_per_s=0.5).worker
     assert (worker.id, worker.tier, worker.slots, worker.price_per_s) == ("m", "m", 5, 0.5)
     assert worker.capacity == Resources(5, 3 * 1024)  # three executors
 
 
-def test_the_summary_of_a_cycle_is_one_line() -> None:
+def test_an_option_that_cannot_be_used_is_refused() -> None:
+    wrong: dict[str, list[Any]] = {
+        "policy": ["lba-ce", LBACE, OERA()],
+        "rebalancer": ["st-stream", StStream],
+        "backlog": [3],
+        "partitions": [3, (3,), (0, 3), (4, 3), (1.5, 3)],
+        "executors": [(2, 1), ("1", "2")],
+        "locality_wait_s": [-1, float("inf")],
+        "cooldown_s": [float("nan"), None, "5"],
+        "hysteresis": [1, float("nan")],
+        "tiers": [["m"]],
+        "delta": [0, 1.1],
+    }
+    for option, values in wrong.items():
+        for value in values:
+            with pytest.raises(errors.ArgumentError, match=f"{option}=.*: give "):
+                Placement(**{option: value})
+    with pytest.raises(errors.ArgumentError, match="tiers= and executors= exclude each other"):
+        Placement(tiers=[TIER], executors=(1, 2))
+    tier = {"name": "m", "resource": "kind_m", "cores": 2, "memory_mb": 1024, "slots": 4}
+    wrong = {
+        "name": ["", None],
+        "resource": [""],
+        "cores": [0, 1.5, True],
+        "memory_mb": [0],
+        "slots": [0],
+        "price_per_s": [float("nan")],
+    }
+    for option, values in wrong.items():
+        for value in values:
+            with pytest.raises(errors.ArgumentError, match=f"{option}.*: give "):
+                Tier(**tier | {option: value})
+
+
+def test_a_cycle_and_a_failure_are_told_in_one_line_and_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     left = {"join-1": "all 1 slots are taken"}
     result = PlacementResult(None, 4, {"join-0": "a"}, {"join-0": "a"}, {"a": 1}, left)
     told = "4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision"
     assert result.summary == told
+    log = Once()
+    with caplog.at_level(logging.DEBUG, "scheduling"):
+        for failure in (OSError("disk 1"), OSError("disk 2"), ValueError("disk 1")):
+            log.log("no new plan", failure)  # the same kind of error is the same cause
+        log.log("the backlog is not known", OSError("disk 1"))
+        for why in ("no history", "no history", "one worker"):  # a text is its own cause
+            log.log("lba-ce fell back to", why)
+        Once().log("no new plan", OSError("disk 1"))  # another loop
+    assert caplog.messages[0] == "scheduling: no new plan: disk 1"
+    assert [one.levelname[0] for one in caplog.records] == [*"WDWWWDWW"]

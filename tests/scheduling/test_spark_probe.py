@@ -70,20 +70,33 @@ def test_an_executor_is_all_processes_below_it(proc: Proc) -> None:
     assert probe.read(proc.folder, pid=10).cpu_s == found.cpu_s
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [
-        "org.apache.spark.executor.CoarseGrainedExecutorBackend",
-        "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend",
-        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
-    ],
-)
-def test_every_cluster_manager_s_executor_is_recognised(proc: Proc, backend: str) -> None:
-    words = ["java", backend, "--executor-id", "7", "--hostname", "pod_1"]
-    proc.add(10, 1, *words, ticks=(50, 0, 0, 0))
-    proc.add(11, 10, "python", ticks=(50, 0, 0, 0))
-    found = probe.read(proc.folder, pid=11)
-    assert found.executor == "7"
+def test_every_cluster_manager_s_executor_is_recognised(proc: Proc) -> None:
+    for pid, backend in (
+        (10, BACKEND),
+        (20, "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend"),
+        (30, "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"),
+    ):
+        proc.add(pid, 1, "java", backend, "--executor-id", "7", "--hostname", "pod_1")
+        proc.add(pid + 1, pid, "python")
+        assert probe.read(proc.folder, pid=pid + 1).executor == "7"
+
+
+@pytest.mark.parametrize("damage", ["no executor", "no id", "no folder", "no parent", "no process"])
+def test_without_an_executor_above_the_process_alone_is_read(proc: Proc, damage: str) -> None:
+    proc.executor(10, 1, "4")
+    proc.add(11, 1, "java", BACKEND)
+    proc.add(12, {"no executor": 1, "no id": 11}.get(damage, 10), "python")
+    folder = proc.folder
+    if damage == "no folder":
+        folder /= "none"
+    elif damage == "no parent":
+        (folder / "10" / "cmdline").unlink()
+    elif damage == "no process":
+        (folder / "12" / "stat").unlink()
+        (folder / "12" / "cmdline").unlink()
+    found = probe.read(folder, pid=12)
+    assert found.executor is None
+    assert found.memory_mb > 1 or damage == "no id"
 
 
 def test_a_process_that_ends_meanwhile_is_passed_over(proc: Proc) -> None:
@@ -94,39 +107,6 @@ def test_a_process_that_ends_meanwhile_is_passed_over(proc: Proc) -> None:
     (proc.folder / "14" / "stat").write_text("14 (python) S 10")
     proc.add(15, 1, "other", name="caf\xe9")  # whatever its encoding
     assert probe.read(proc.folder, pid=12).cpu_s == pytest.approx(100 / TICKS)
-
-
-def test_without_an_executor_above_the_process_alone_is_read(proc: Proc) -> None:
-    proc.add(12, 1, "python", ticks=(50, 0, 0, 0))
-    found = probe.read(proc.folder, pid=12)
-    assert found.executor is None
-    assert found.cpu_s > 0
-    assert found.memory_mb > 1
-
-
-@pytest.mark.parametrize("damage", ["no folder", "no parent", "no process"])
-def test_a_file_system_that_cannot_be_read_leaves_the_process_alone(
-    proc: Proc, damage: str
-) -> None:
-    proc.executor(10, 1, "4")
-    proc.add(12, 10, "python")
-    folder = proc.folder
-    if damage == "no folder":
-        folder /= "none"
-    elif damage == "no parent":
-        (folder / "10" / "cmdline").unlink()
-    else:
-        (folder / "12" / "stat").unlink()
-        (folder / "12" / "cmdline").unlink()
-    found = probe.read(folder, pid=12)
-    assert found.executor is None
-    assert found.cpu_s > 0
-
-
-def test_an_executor_whose_command_line_says_no_more_has_no_id(proc: Proc) -> None:
-    proc.add(10, 1, "java", BACKEND)
-    proc.add(12, 10, "python")
-    assert probe.read(proc.folder, pid=12).executor is None
 
 
 def test_a_partition_gives_one_row_whatever_it_holds() -> None:

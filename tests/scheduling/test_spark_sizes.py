@@ -130,25 +130,14 @@ def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.Monke
     assert job.cycle(count) == 8
     job.found = [executor("1")]  # lost: planned with what there is
     assert job.cycle(8) == 2
-
-
-def test_an_executor_that_comes_after_the_look_counts_from_the_next_cycle(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
-    there = job.there
+    there = job.there  # one that comes after the look counts from the next cycle
     job.found.append(executor("4"))
-    assert job.sizes.wanted(job.now, 2, there) == 6
-    assert job.sizes.wanted(job.now, 2, job.there) == 8
-
-
-def test_executors_leave_when_a_scaler_wants_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(monkeypatch, Wants(2.0), executors=(1, 4), partitions=(1, 4))
-    count = 2
+    assert job.sizes.wanted(job.now, 2, there) == 2
+    assert job.sizes.wanted(job.now, 2, job.there) == 4
+    fewer = Job(monkeypatch, Wants(2.0), executors=(1, 4), partitions=(1, 4))
     for _ in range(3):
-        count = job.cycle(count)
-    assert job.session.killed[0] == "3"  # the dearest first
-    assert (job.session.wanted, count) == ([1], 4)
+        count = fewer.cycle(count)
+    assert (fewer.session.killed[0], fewer.session.wanted, count) == ("3", [1], 4)  # the dearest
 
 
 def test_a_request_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,12 +156,6 @@ def test_a_request_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert job.session.wanted == [4]
 
 
-def test_without_a_scaler_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(monkeypatch)
-    assert job.cycle(3) == 3
-    assert (job.sizes.reason, job.sizes.releases, job.sizes.explain()) == ("", False, "none")
-
-
 # Without a scaler: what plans leave idle
 
 
@@ -186,6 +169,12 @@ def test_the_dearest_idle_executors_leave_after_three_cycles(
     job.settle("h/1")
     assert job.session.killed == ["3"]  # and not 2: two are the fewest
     assert job.session.wanted == [2]  # so that Spark does not start another
+    fewest = Job(monkeypatch, executors=(5, 6))
+    fewest.settle("h/1", times=3)  # they are requested at once
+    assert (fewest.session.wanted, fewest.session.killed) == ([5], [])
+    alone = Job(monkeypatch)
+    assert alone.cycle(3) == 3
+    assert (alone.sizes.reason, alone.sizes.releases, alone.sizes.explain()) == ("", False, "none")
 
 
 def test_an_executor_that_is_used_meanwhile_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,12 +200,6 @@ def test_one_more_is_requested_and_not_again_before_it_has_come(
     job.found.append(executor("5"))
     job.settle("h/1", None, times=2)  # the most there may be
     assert job.session.wanted == [4, 5]
-
-
-def test_the_fewest_are_requested_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(monkeypatch, executors=(5, 6))
-    job.settle("h/1", times=3)
-    assert (job.session.wanted, job.session.killed) == ([5], [])
 
 
 @pytest.mark.parametrize("scaler", [None, Wants(9.0)])
