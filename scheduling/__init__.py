@@ -46,5 +46,5 @@ __all__ += ["CETSA", "GSBFD", "LBACE", "DataLocality", "Exact", "FirstFit", "Loc
 __all__ += ["POLICIES", "ResourceAware", "RoundRobin", "Spread", "StStream", "policy"]
 __all__ += ["DS2", "OERA", "Bounds", "Elastic", "Load", "Probe", "Static"]
 __all__ += ["Controller", "CostModel", "Costs", "Decision", "Objective", "PlacementCost"]
-__all__ += ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler"]
-__all__ += ["Price", "SchedulingError", "errors", "priced"]
+__all__ += ["Actuator", "Clock", "Monitor", "Policy", "Price", "Rebalancer", "Scaler"]
+__all__ += ["SchedulingError", "errors", "priced"]

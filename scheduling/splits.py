@@ -7,10 +7,6 @@ from scheduling.history import LoadEstimate
 from scheduling.model import JobGraph, Move, Plan
 
 
-def _operators(graph: JobGraph) -> dict[str, str]:
-    return {task.id: task.operator for task in graph.tasks}
-
-
 def _receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
     """The tasks of the same operator on the target of a move; ``operators``: of each task."""
     own, there = operators.get(move.task), [n for n, at in placement.items() if at == move.target]
@@ -19,17 +15,16 @@ def _receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str,
 
 def spreadable(moves: Sequence[Move], placement: Mapping[str, str], graph: JobGraph) -> list[Move]:
     """The moves whose target has tasks that can take a part."""
-    operators = _operators(graph)
+    operators = {task.id: task.operator for task in graph.tasks}
     return [one for one in moves if _receivers(one, placement, operators)]
 
 
 def take_parts(plan: Plan, graph: JobGraph, estimate: LoadEstimate) -> None:
     """Move the estimated load of split tasks."""
-    operators = _operators(graph)
+    operators = {task.id: task.operator for task in graph.tasks}
     for move in plan.moves:
         if move.part < 1:
-            to = _receivers(move, plan.placement, operators)
-            estimate.split(move.task, move.part, to)
+            estimate.split(move.task, move.part, _receivers(move, plan.placement, operators))
 
 
 def indices(

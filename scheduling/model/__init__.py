@@ -8,5 +8,4 @@ from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Ut
 from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced
 
 __all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
-__all__ += ["Edge", "JobGraph", "Task"]
-__all__ += ["Assignment", "Move", "Plan", "Receipt", "Unplaced"]
+__all__ += ["Assignment", "Edge", "JobGraph", "Move", "Plan", "Receipt", "Task", "Unplaced"]

@@ -12,8 +12,7 @@ from sortedcontainers import SortedList
 
 from scheduling.load import cost_evaluation, guessed
 from scheduling.model import JobGraph, Snapshot
-from scheduling.policies.baselines import without_history
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.baselines import Greedy, without_history
 from scheduling.room import Room
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scheduling.model import DataNode, JobGraph, Snapshot, Task
 from scheduling.model.checks import grouped
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.baselines import Greedy
 from scheduling.room import Room
 
 

@@ -8,7 +8,7 @@ from sortedcontainers import SortedList
 
 from scheduling.model import JobGraph, Snapshot, Task
 from scheduling.model.checks import Share
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.baselines import Greedy
 from scheduling.room import Room
 
 _MB_PER_GB = 1024

@@ -11,8 +11,7 @@ from typing import ClassVar, Literal
 from scheduling.load import EPSILON, average_fitness, fitness, guessed
 from scheduling.model import JobGraph, Snapshot
 from scheduling.model.checks import Positive
-from scheduling.policies.baselines import fill, without_history
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.baselines import Greedy, fill, without_history
 from scheduling.room import Room
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from scheduling.model import JobGraph, Snapshot, Task
-from scheduling.policies.greedy import Greedy
+from scheduling.policies.baselines import Greedy
 from scheduling.room import Room, have_room
 
 

@@ -250,12 +250,12 @@ def test_gs_bfd_fills_the_worker_with_the_least_free_with_the_largest_job_first(
         "light-1": "large",
     }
     assert [one.task for one in plan.assignments][:3] == ["heavy-0", "heavy-1", "heavy-2"]
-    # Workers are sorted anew for every job: free are 6.5 and 6.0, after a of w1 only 2.75.
+    # Workers are sorted anew for every job: a fits w1 alone, which then has less free than w0.
     workers = (
-        Worker("w0", Resources(6, 8 * 1024), 9, delta=1.0),
-        Worker("w1", Resources(5, 9 * 1024), 9, delta=1.0),
+        Worker("w0", Resources(2, 4 * 1024), 9, delta=1.0),
+        Worker("w1", Resources(6, 6 * 1024), 9, delta=1.0),
     )
-    a = tasks(1, "a", cpu_cores=3, memory_mb=4 * 1024)
+    a = tasks(1, "a", cpu_cores=5, memory_mb=4 * 1024)
     b = tasks(1, "b", cpu_cores=1, memory_mb=1024)
     plan = GSBFD().plan(JobGraph((*b, *a)), Snapshot(0, workers))
     assert plan.placement == {"a-0": "w1", "b-0": "w1"}
