@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from examples.road_data import SLICES, City
+from examples.road_data import City
 
 
 def test_the_same_seed_makes_the_same_city_and_another_one_another() -> None:
@@ -13,18 +13,6 @@ def test_the_same_seed_makes_the_same_city_and_another_one_another() -> None:
     assert first.tables() == again.tables()
     assert first.reports(500).equals(again.reports(500))
     assert not first.reports(500).equals(other.reports(500))
-
-
-def test_tables_have_one_row_for_each_key_day_and_slice() -> None:
-    city = City(4, 3)
-    tables = city.tables()
-    for name, keys in (("road_times", city.roads), ("turn_times", city.turns)):
-        key = name.removesuffix("_times")
-        times = tables[name].to_pandas()
-        assert (
-            len(times) == keys * 3 * SLICES == len(times[[key, "day", "slice"]].drop_duplicates())
-        )
-    assert tables["roads"].num_rows == city.roads == 4 * 4 * 3
 
 
 def test_a_turn_leads_over_its_crossing_into_another_road_and_not_back() -> None:

@@ -91,17 +91,3 @@ def postgresql() -> Iterator[str]:
         yield server.url
     finally:
         server.remove()
-
-
-def fill(url: str, rows: int) -> None:
-    """Create the table ``t(k, amount, name)`` in a PostgreSQL."""
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE t AS SELECT i AS k, i * 7 AS amount, "
-            "'name-' || lpad(i::text, 7, '0') AS name "
-            f"FROM generate_series(0::bigint, {rows - 1}) AS i"
-        )
-        connection.execute("ALTER TABLE t ADD PRIMARY KEY (k)")
-        connection.execute("VACUUM ANALYZE t")

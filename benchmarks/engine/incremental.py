@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.data.tables import UNIFORM, fill, postgresql, row_of, stream_files
+from benchmarks.data.tables import UNIFORM, postgresql, row_of, stream_files
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     JDBC_DRIVER,
@@ -27,7 +27,7 @@ from benchmarks.harness.spark import (
     run_stream,
 )
 from benchmarks.harness.timing import check_joins, ratio, seconds_of
-from benchmarks.jobs.database import per_batch, per_record
+from benchmarks.jobs.database import load, per_batch, per_record
 from benchmarks.jobs.job import Job, Step
 
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
@@ -45,10 +45,15 @@ FLINK = {
     (UNIFORM, CACHED): 365_000,
 }
 
-_LOOK_UP = Job(
-    "look-up", "k long, id long", (Step("t", "k", "amount long, name string"),),
-    lambda folder, _: folder, lambda *_: pa.table({}), "keys",
-)  # fmt: skip
+
+def _table(_: Path, keys: float) -> dict[str, pa.Table]:
+    numbers = range(int(keys))
+    names = [f"name-{key:07d}" for key in numbers]
+    return {"t": pa.table({"k": numbers, "amount": [7 * key for key in numbers], "name": names})}
+
+
+_STEP = Step("t", "k", "amount long, name string")
+_LOOK_UP = Job("look-up", "k long, id long", (_STEP,), _table, lambda *_: pa.table({}), "keys")
 
 Measured = dict[float, Any]
 """By exponent: the ``distinct`` keys of the stream, and ``ways``: by name a list of runs."""
@@ -73,7 +78,7 @@ def _measure(context: Context, keys: int) -> Measured:
     batches, rounds = context.pick((4, 1), (10, 2))
     exponents = context.pick((1.04, UNIFORM), (1.04, 0.98, 1.10, 1.16, UNIFORM))
     with postgresql() as url:
-        fill(url, keys)
+        load(url, _LOOK_UP, _LOOK_UP.tables(context.data, keys))
 
         def source_join(max_rows: int) -> Join:
             source = bsjoin.sources.sql(url, table="t")  # a new one has an empty cache

@@ -16,8 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-import bsjoin
-from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, rows_of, stored
+from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, rows_of
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import Join, in_runtime
 from benchmarks.harness.timing import alternate, check_equal, ratio
@@ -27,7 +26,7 @@ from benchmarks.ranges.range_joins import (
     PYTHON,
     Found,
     compared,
-    in_memory,
+    prepared,
     timed,
     warm_ups,
 )
@@ -119,31 +118,23 @@ def run(context: Context) -> Outcome:
 
 def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
     """Seconds of every way, alternately; all must find the same number of pairs and sums."""
-    files = stored(case, context.data)
-    table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
-    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=case.on, when=case.when))
-
-    def ours(some: DataFrame) -> DataFrame:
-        return built.join(some, case.on, when=case.when)
-
-    ways: dict[str, Callable[[], tuple[int, ...]]] = {
-        OURS: partial(_sums, in_runtime("jvm", ours), stream),
-        PYTHON: partial(_sums, in_runtime("python", ours), stream),
-        **{name: make(case, *rows_of(case)) for name, make in ENGINES.items()},
-    }
-    pairs = check_equal({name: way() for name, way in ways.items()})[0]
-    for _ in range(warm_ups(number, quick=context.quick)):
-        ways[OURS]()
-    say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
-    runs = {name: lambda way=way: timed(way)[0] for name, way in ways.items()}  # type: ignore[misc]
-    seconds = alternate(runs, context.pick(3, 5), warm=ways, slow_s=3.0, say=say)
-    if case.kind == "band" and not case.keys:
-        few = stream.limit(_SAMPLE).persist()
-        theirs, _ = timed(partial(_sums, partial(spark_joins.spark_join, case, table), few))
-        seconds[spark_joins.JOIN] = [theirs * case.probes / _SAMPLE]
-        few.unpersist()
-    for df in (table, stream):
-        df.unpersist(blocking=True)
+    with prepared(context, case) as (build_s, ours, table, stream):
+        ways: dict[str, Callable[[], tuple[int, ...]]] = {
+            OURS: partial(_sums, in_runtime("jvm", ours), stream),
+            PYTHON: partial(_sums, in_runtime("python", ours), stream),
+            **{name: make(case, *rows_of(case)) for name, make in ENGINES.items()},
+        }
+        pairs = check_equal({name: way() for name, way in ways.items()})[0]
+        for _ in range(warm_ups(number, quick=context.quick)):
+            ways[OURS]()
+        say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
+        runs = {name: lambda way=way: timed(way)[0] for name, way in ways.items()}  # type: ignore[misc]
+        seconds = alternate(runs, context.pick(3, 5), warm=ways, slow_s=3.0, say=say)
+        if case.kind == "band" and not case.keys:
+            few = stream.limit(_SAMPLE).persist()
+            theirs, _ = timed(partial(_sums, partial(spark_joins.spark_join, case, table), few))
+            seconds[spark_joins.JOIN] = [theirs * case.probes / _SAMPLE]
+            few.unpersist()
     return {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
 
 

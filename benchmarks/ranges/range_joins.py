@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,16 +72,25 @@ def timed(action: Callable[[], T]) -> tuple[float, T]:
     return seconds_of(lambda: results.append(action())), results[0]
 
 
+@contextmanager
+def prepared(context: Context, case: Case) -> Iterator[tuple[float, Join, DataFrame, DataFrame]]:
+    """Seconds of a build, bsjoin's join, and table and stream in Spark's memory."""
+    files = stored(case, context.data)
+    table, stream = _in_memory(context.spark, files[0], 4), _in_memory(context.spark, files[1], 2)
+    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=case.on, when=case.when))
+    try:
+        yield build_s, lambda some: built.join(some, case.on, when=case.when), table, stream
+    finally:
+        for df in (table, stream):
+            df.unpersist(blocking=True)
+
+
 def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
     """Seconds of every way; table and stream are persisted."""
-    files = stored(case, context.data)
-    table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
-    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=case.on, when=case.when))
-
-    def ours(some: DataFrame) -> DataFrame:
-        return built.join(some, case.on, when=case.when)
-
-    with spark_joins.alternatives(context.spark, case, table) as theirs:
+    with (
+        prepared(context, case) as (build_s, ours, table, stream),
+        spark_joins.alternatives(context.spark, case, table) as theirs,
+    ):
         joins = {OURS: in_runtime("jvm", ours), PYTHON: in_runtime("python", ours), **theirs}
         spent, pairs = _check(case, joins, stream)
         slow = [name for name, seconds in spent.items() if seconds > _SLOW_S]
@@ -90,12 +100,10 @@ def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
         label = f"{case.name}, {case.size}"
         rounds = context.pick(3, 9)
         seconds = time_joins(context, label, joins, stream, rounds, warm=slow, slow_s=1.5)
-    for df in (table, stream):
-        df.unpersist(blocking=True)
     return {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
 
 
-def in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
+def _in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
     """The rows of a file, in Spark's memory."""
     return persisted(spark.read.parquet(str(file)).repartition(partitions))
 

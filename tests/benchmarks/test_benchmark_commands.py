@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import os
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -112,20 +110,6 @@ def test_every_entry_names_a_function_and_all_quick_ones_take_a_quarter_of_an_ho
     names = [one.name for one in EVERY]
     assert len({*names, *(one.group for one in EVERY)}) == len(names) + 3
     assert sum(one.quick_s for one in EVERY) < 20 * 60
-
-
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    files = sorted((ROOT / "benchmarks").rglob("*.py"))
-    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
-    graph = {}
-    for name, file in zip(names, files, strict=True):
-        imports = [
-            n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.ImportFrom)
-        ]
-        found = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
-        graph[name] = {one for one in names if one in found or one in {n.module for n in imports}}
-    assert sum(map(len, graph.values())) > 100
-    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def test_every_command_has_help_and_words_name_benchmarks_groups_and_globs(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.papers.scheduling import placement_live_figures as figures
@@ -16,14 +13,13 @@ from benchmarks.papers.scheduling import placement_live_jobs as jobs
 from benchmarks.papers.scheduling import placement_live_runs as runs
 from benchmarks.papers.scheduling import placement_live_scaling as scaling
 from benchmarks.papers.scheduling.placement_live_cluster import NODES
-from benchmarks.papers.scheduling.placement_live_cpu import Shares
 from benchmarks.papers.scheduling.placement_live_runs import Cycle
-from benchmarks.papers.scheduling.placement_live_source import Curve, Reader
+from benchmarks.papers.scheduling.placement_live_source import Reader, arrivals
 from benchmarks.papers.scheduling.published import CLAIMS
 from scheduling.elastic import Step
 
 LOAD = scaling.Load(low_s=20.0, high_s=40.0)
-CURVE = Curve(LOAD.points)
+CURVE = arrivals(LOAD.points)
 
 
 def cycle(
@@ -102,14 +98,6 @@ def test_claims_name_ways_and_jobs_that_run() -> None:
         assert claim.measure in figures.MEASURES
 
 
-def test_a_row_arrives_when_it_is_counted() -> None:
-    curve = Curve(LOAD.points, noise=0.2, seed=3)
-    for row in np.random.default_rng(3).integers(1, curve.arrived(LOAD.seconds), 50):
-        at = float(curve.arrival_s(int(row)))
-        assert curve.arrived(at + 1e-6) >= row > curve.arrived(at - 0.01)
-    assert curve.rate(LOAD.low_s + LOAD.ramp_s + 1) == 4 * curve.rate(1)
-
-
 def test_the_parts_of_a_micro_batch_are_all_its_rows() -> None:
     told = '{"points": [[0, 100]], "noise": 0, "seed": 1}'
     reader = Reader({"curve": told, "began_s": "0", "tasks": "12"})
@@ -131,7 +119,7 @@ def scaled(grow_s: float, target: int = 6) -> scaling.Run:
     steps[5] = Step(25.0, "changing", 2, target, target, "more is needed")
     progress, first = [], 0
     for at in range(0, int(LOAD.seconds), 3):
-        end = CURVE.arrived(at)
+        end = int(CURVE(at))
         progress.append(
             {
                 "numInputRows": end - first,
@@ -146,7 +134,7 @@ def scaled(grow_s: float, target: int = 6) -> scaling.Run:
 
 def test_a_scaling_run_tells_waits_requests_and_rows() -> None:
     run = scaled(grow_s=32)
-    assert run.rows == run.expected == CURVE.arrived(int(LOAD.seconds - 1) // 3 * 3)
+    assert run.rows == run.expected == int(CURVE(int(LOAD.seconds - 1) // 3 * 3))
     waits = run.waits(CURVE, 3, 60)
     assert 0.9 < waits.min() < 1.1
     assert 3.9 < waits.max() < 4.1
@@ -173,49 +161,7 @@ def test_scalers_have_a_row_each_and_cores_over_time() -> None:
     row = dict(zip(shown.columns, shown.rows[0], strict=True))
     assert row["until enough"] == "1 in 15 s"
     assert (row["cores, low"], row["cores, high"]) == ("2 to 2", "2 to 6")
-    line = dict(scaling.timeline([run], LOAD, CURVE).rows[i][::2] for i in (0, -1))
+    line = dict(scaling.timeline([run], LOAD).rows[i][::2] for i in (0, -1))
     assert line == {0: 2, int(LOAD.seconds): 6}
     verdicts = [r[-2] for r in scaling.claims([run], CURVE).rows]
     assert verdicts == [None] * 4  # the others did not run
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_shares_are_written_as_cgroups_want_them(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Folders that fill themselves, as the kernel's do."""
-    top = tmp_path / "cpu" if version == 1 else tmp_path
-    top.mkdir(exist_ok=True)
-    files = ["cgroup.procs"]
-    files += ["cpu.cfs_quota_us", "cpu.cfs_period_us"] if version == 1 else ["cpu.max"]
-    made = Path.mkdir
-
-    def mkdir(path: Path, *given: object, **options: object) -> None:
-        made(path, *given, **options)
-        for name in files:
-            (path / name).touch()
-
-    def rmdir(path: Path) -> None:
-        for name in files:
-            (path / name).unlink(missing_ok=True)
-        os.rmdir(path)
-
-    monkeypatch.setattr(Path, "mkdir", mkdir)
-    monkeypatch.setattr(Path, "rmdir", rmdir)
-    gone = top / f"bsjoin_live_{2**22 + 5}_m1"  # of a run that was killed
-    gone.mkdir()
-    with Shares(tmp_path) as shares:
-        assert not gone.exists()
-        assert shares.enforced
-        assert f"version {version}" in shares.how
-        shares.add("m1", os.getpid())
-        (group,) = top.glob("bsjoin_live_*")
-        assert (group / "cgroup.procs").read_text().isdigit()  # the kernel adds to it
-        shares.limit({"m1": 0.15})
-        if version == 1:
-            assert (group / "cpu.cfs_quota_us").read_text() == "7500"
-        else:
-            assert (group / "cpu.max").read_text() == "7500 50000"
-        shares.limit({})
-        assert "-1" in (group / files[1]).read_text() or "max" in (group / files[1]).read_text()
-    assert not list(top.glob("bsjoin_live_*"))

@@ -19,7 +19,7 @@ from benchmarks.papers.scheduling import placement_live_runs as runs
 from benchmarks.papers.scheduling import placement_live_scaling as scaling
 from benchmarks.papers.scheduling.placement_live_cluster import NODES, Cluster, Node
 from benchmarks.papers.scheduling.placement_live_runs import Cycle, Way
-from benchmarks.papers.scheduling.placement_live_source import Curve
+from benchmarks.papers.scheduling.placement_live_source import arrivals
 
 _TRIGGER_S = 2.0
 _QUICK = ("Default", "round robin", "CETSA", "LBA-CE kept")
@@ -43,7 +43,7 @@ def run(context: Context) -> Outcome:
     context.say("Scalers: executors of one core, look-ups that wait")
     with Cluster(_ONES) as cluster:
         scaled = [scaling.run(context, cluster, name, given) for name in names]
-    curve = Curve(given.points, scaling.NOISE, context.seed)
+    curve = arrivals(given.points, scaling.NOISE, context.seed)
     found = figures.turns(cycles)
     note = _limits(how, context.pick(1, 3))
     tables = [
@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
         figures.claims(found),
         scaling.table(scaled, given, curve),
         scaling.claims(scaled, curve),
-        scaling.timeline(scaled, given, curve),
+        scaling.timeline(scaled, given),
     ]
     measured = {
         "executors are fast and slow": how,

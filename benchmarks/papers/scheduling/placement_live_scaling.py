@@ -23,10 +23,11 @@ from benchmarks.harness.outcome import Cell, Context, Figure, Table
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster
 from benchmarks.papers.scheduling.placement_live_figures import percent, verdict
-from benchmarks.papers.scheduling.placement_live_source import KEY_S, Curve, load, look_up
+from benchmarks.papers.scheduling.placement_live_source import KEY_S, load, look_up
 from benchmarks.papers.scheduling.published import SCALERS as SCALER_CLAIMS
 from scheduling.elastic import Bounds, Step
 from scheduling.scalers import DS2, OERA, Scaler, Static
+from scheduling.simulate import Arrivals
 from scheduling.spark.executors import Executors
 from scheduling.spark.scaling import Scaling
 
@@ -133,11 +134,12 @@ class Run:
         done = sum(end - begin for begin, end, at in self.batches if first <= at <= last)
         return done * KEY_S / self.core_s if self.core_s else 0.0
 
-    def waits(self, curve: Curve, first_s: float = 0.0, last_s: float = np.inf) -> np.ndarray:
+    def waits(self, curve: Arrivals, first_s: float = 0.0, last_s: float = np.inf) -> np.ndarray:
         """Seconds between arrival and answer of rows that arrived in a time; a sample."""
         found = [np.empty(0)]
         for first, end, at in self.batches:
-            came = curve.arrival_s(np.linspace(first, end, max(2, (end - first) // 20)))
+            rows = np.linspace(first, end, max(2, (end - first) // 20))
+            came = np.array([curve.second(row) for row in rows])
             found.append(at - came[(came >= first_s) & (came < last_s)])
         return np.concatenate(found)
 
@@ -256,13 +258,13 @@ def _source() -> Any:
     return bsjoin.sources.function(look_up, {"id": pa.int64(), "name": pa.string()}, unique=True)
 
 
-def _late(one: Run, given: Load, curve: Curve) -> np.ndarray:
+def _late(one: Run, given: Load, curve: Arrivals) -> np.ndarray:
     """The waits of rows that arrive in the last quarter of the high load."""
     _, end = given.high_between
     return one.waits(curve, end - given.high_s / 4, end)
 
 
-def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
+def table(runs: Sequence[Run], given: Load, curve: Arrivals) -> Table:
     """The scalers side by side."""
     rows: list[dict[str, Cell]] = []
     rise, stand = given.high_between
@@ -299,11 +301,14 @@ def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
     return Table.of("Scalers under a load that rises, stands and falls, live", rows, note)
 
 
-def timeline(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
+def timeline(runs: Sequence[Run], given: Load) -> Table:
     """The observed cores over time."""
     rows: list[dict[str, Cell]] = []
     for at in range(0, int(given.seconds) + 1, 5):
-        row: dict[str, Cell] = {"second": at, "needed": round(curve.rate(at) * KEY_S, 2)}
+        row: dict[str, Cell] = {
+            "second": at,
+            "needed": float(np.interp(at, *zip(*given.points, strict=True)) * KEY_S),
+        }
         for one in runs:
             row[one.scaler] = next((there for t, there, *_ in one.steps if t >= at), None)
         rows.append(row)
@@ -314,7 +319,7 @@ def timeline(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
     )
 
 
-def claims(runs: Sequence[Run], curve: Curve) -> Table:
+def claims(runs: Sequence[Run], curve: Arrivals) -> Table:
     """What the OERA paper says against Median and Static, beside what is seen here."""
     seen = {
         one.scaler: {"use": one.use, "rows that wait": float(one.waits(curve).mean())}
@@ -342,7 +347,7 @@ def claims(runs: Sequence[Run], curve: Curve) -> Table:
     return Table.of("OERA's claims, and what a live Spark shows", rows, note)
 
 
-def figures(runs: Sequence[Run], given: Load, curve: Curve) -> Iterator[Figure]:
+def figures(runs: Sequence[Run], given: Load, curve: Arrivals) -> Iterator[Figure]:
     """Whether a rise to four times the load is followed, and its backlog drained.
 
     Rows that were not answered before the end have waited from the end of the high load at least.
