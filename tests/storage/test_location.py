@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import errno
 import io
 import os
@@ -145,6 +146,16 @@ class Exclusive(MemoryFileSystem):
         super().pipe_file(path, value, **named)
 
 
+class Older(Exclusive):
+    """The same, of the time before fsspec could write exclusively."""
+
+    protocol = "older"
+
+    def pipe_file(self, path: str, value: bytes, **named: Any) -> None:
+        assert not named
+        super().pipe_file(path, value)
+
+
 class Refusing(Exclusive):
     """The same on a store that does not know how."""
 
@@ -154,6 +165,17 @@ class Refusing(Exclusive):
         if mode == "create":
             raise ValueError("Unknown parameter in input: IfNoneMatch")
         super().pipe_file(path, value)
+
+
+class Repeating(Exclusive):
+    """The same, where the answer to the first request is lost, and the client asks again."""
+
+    protocol = "repeating"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        with contextlib.suppress(FileExistsError):
+            super().pipe_file(path, value, mode)
+        super().pipe_file(path, value, mode)
 
 
 class Failing(Exclusive):
@@ -167,11 +189,11 @@ class Failing(Exclusive):
         raise OSError("the answer is lost")
 
 
-@pytest.mark.parametrize("kind", [Exclusive, Refusing, Failing])
+@pytest.mark.parametrize("kind", [Exclusive, Older, Refusing, Repeating, Failing])
 def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> None:
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
     location = StorageLocation.of(f"{kind.protocol}://{uuid.uuid4().hex}")
-    exclusive = kind is not Refusing
+    exclusive = kind not in (Older, Refusing)
     assert location.create("versions/1", b"one")
     assert location.create("versions/1", b"other") is not exclusive
     assert location.read("versions/1") == (b"one" if exclusive else b"other")
