@@ -1,14 +1,10 @@
-"""Workers, tasks, graphs, snapshots, plans, receipts; and the public names."""
+"""Workers, tasks, graphs, snapshots, plans, receipts."""
 
 from __future__ import annotations
 
 import dataclasses
-import doctest
-import importlib
-import inspect
 import math
 import pickle
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from scheduling_samples import clusters, graphs, tasks
 
-import scheduling
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     Assignment,
@@ -217,29 +212,6 @@ def test_a_measurement_that_cannot_be_is_left_out_and_named() -> None:
             assert dataclasses.replace(seen).ignored == seen.ignored
     both = Snapshot(0, (WORKER,), cost={"w": math.nan}, tuples={"w": -1})
     assert both.ignored["w"].count(" is no ") == 2
-
-
-# The public names
-
-MODULES = [module.name for module in pkgutil.walk_packages(scheduling.__path__, "scheduling.")]
-PURE = [name for name in MODULES if not name.startswith("scheduling.spark") and "__" not in name]
-
-
-def test_public_names_and_errors_are_documented() -> None:
-    for name in {*scheduling.__all__} - {"POLICIES", "Clock"}:  # a tuple, and a type
-        documentation = inspect.getdoc(getattr(scheduling, name))
-        assert documentation
-        assert not documentation.startswith(f"{name}(")
-    for name in errors.__all__:
-        error = getattr(errors, name)
-        assert issubclass(error, scheduling.SchedulingError)
-        assert error.__doc__
-        assert name in (errors.__doc__ or "")
-
-
-@pytest.mark.parametrize("name", ["scheduling", *PURE])
-def test_the_examples_run(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_the_core_needs_neither_spark_nor_yaml() -> None:
