@@ -26,7 +26,7 @@ from scheduling import (
     errors,
 )
 from scheduling.rebalance import Balance, sizes
-from scheduling.splits import dropped_shares, indices, spreadable
+from scheduling.splits import dropped_shares
 
 # Fig. 12 gives S1, S2 and S7; the others are chosen.
 PAPER = {"S1": 11.25, "S2": 21.2, "S3": 45.0, "S4": 50.0, "S5": 52.0, "S6": 68.0, "S7": 88.5}
@@ -278,14 +278,3 @@ def test_a_split_that_cannot_be_made_is_named() -> None:
     tasks = {move.task for one in decisions for move in one.dropped}
     assert tasks == {"join-0", "join-1"}
     assert {one.action for one in decisions[5:]} == {"none"}
-
-
-def test_moves_that_can_be_made() -> None:
-    graph = SimulatedCluster(executors(3), [1.0] * 3).graph({"join": 3})
-    at = {"join-0": "h0/0", "join-1": "h0/1"}
-    part, nobody = (Move("join-0", "h0/0", to, 0.1, 0.0, 0.5) for to in ("h0/1", "h1/2"))
-    whole = Move("join-0", "h0/0", "h0/1", 0.1, 0.0)
-    assert spreadable([part, nobody], at, graph) == [part]
-    assert indices([part, nobody, whole], at, "join") == {0: {1: 0.5}}
-    assert indices([part, nobody, whole], at, "other") == {}
-    assert dropped_shares([part, nobody]) == {0: 0.75}

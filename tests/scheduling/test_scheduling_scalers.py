@@ -165,6 +165,7 @@ def test_growth_is_seen_in_the_newest_rate_and_a_fall_in_the_smoothed_one() -> N
     for scaler in (OERA(), DS2()):
         assert scaler.cores(load(200, 4, newest=1600)) > 20
         assert scaler.cores(load(280, 4, newest=10)) == scaler.cores(load(280, 4))
+    assert DS2().cores(load(200, 4, newest=300)) == pytest.approx(2 / 0.7)
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.floats(0.1, 60))

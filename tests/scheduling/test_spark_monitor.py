@@ -116,6 +116,8 @@ def test_an_odd_metric_keeps_the_last_value_then_none_and_is_told() -> None:
         assert steps(cluster, odd) == [None]
         assert steps(cluster, 1000, 2000)[-1] == 0.5
         assert cluster.monitor.ignored == {}
+        steps(cluster, 100, odd, name="memoryUsed")
+        assert set(cluster.monitor.ignored) == {"h/0"}
 
 
 def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believed() -> None:
