@@ -103,7 +103,7 @@ ways = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(loads, ways)
 def test_a_constant_load_brings_the_rules_to_rest(load: Load, options: dict[str, object]) -> None:
     controller = Controller(HotSpot(**options))  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_a_constant_load_brings_the_rules_to_rest(load: Load, options: dict[str,
     assert len(changes) <= MOST_CHANGES
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     before=loads,
     share=st.floats(0.3, 0.9),
