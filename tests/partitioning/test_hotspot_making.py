@@ -8,8 +8,6 @@ from hotspot_strategies import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.data.zipf import Shifting, hashed
-from benchmarks.papers.joins.skews import SPLIT, run
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.partitioning import Rule, Sample, algorithm_2, skew, spread_keys, whole_keys
 from bsjoin.partitioning.range_rules import near_quantiles
@@ -136,15 +134,3 @@ def test_a_key_that_was_drawn_by_chance_is_not_spread() -> None:
         weights[7], counts[7] = 90.0, count
         hot = {key.code for key in spread_keys(Sample(codes, counts, weights), 4).hot}
         assert (codes[7] in hot) == (count == 90)
-
-
-@pytest.mark.parametrize("partitions", [6, 128])
-def test_the_first_adapted_cycle_is_even(partitions: int) -> None:
-    """Zipf 1.16 over 10^7 keys, cycles of 10^6 rows: DS is 0.05 or less, and so it stays."""
-    stream = Shifting(10**7, 1.16, rows=10**6, seed=1)
-    found = run(SPLIT, partitions, [hashed(stream.cycle(index)) for index in range(3)])
-    assert found[0]["skew"] > 0.4
-    assert found[1]["version"] == found[2]["version"] == 1
-    assert max(one["skew"] for one in found[1:]) <= 0.05
-    assert found[1]["note_bytes"] < 20_000
-    assert found[1]["rule_bytes"] < 5_000

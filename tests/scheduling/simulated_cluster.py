@@ -45,13 +45,7 @@ def executors(count: int, *, cores: float = 4.0, prices: Sequence[float] = (1.0,
 class SimulatedCluster:
     """Monitor, actuator and clock of a job with one operator.
 
-    Args:
-        workers: the executors.
-        loads: the cores that each partition uses; the number of partitions is theirs.
-        noise: how much a measurement differs at most, as a share.
-        can: the capabilities.
-        state_bytes: of each partition.
-        seed: of the noise.
+    ``loads`` are the cores that each partition uses; a measurement differs by ``noise`` at most.
     """
 
     def __init__(

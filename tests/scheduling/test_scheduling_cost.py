@@ -80,7 +80,7 @@ def test_costs_are_those_of_a_loop(graph: JobGraph, snapshot: Snapshot, seed: in
         ends = [one for one in plan.assignments if one.task in (edge.source, edge.target)]
         if len({snapshot.by_id[one.worker].host for one in ends}) == 2:
             network += edge.bytes_per_s
-    assert rent_per_s(plan.placement, snapshot) == rent
+    assert rent_per_s(plan.placement, snapshot) == pytest.approx(rent)
     costs = CostModel(price_per_byte=2.0).costs(plan, graph, snapshot, 3)
     assert costs.rc == pytest.approx(3 * rent)
     assert costs.cc == pytest.approx(6 * network)

@@ -97,14 +97,21 @@ def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
     ):
         session: Any = Session(conf=Conf(**before))
         one, other = (Live(monkeypatch, "h/1", session=session) for _ in range(2))
-        rows: Any = Rows(1)
-        with other.loop.cycle() as around:
-            with one.loop.cycle() as inside:
-                inside.place(rows)
-                around.place(rows)
-                assert session.settings.known == during
-            assert session.settings.known == during  # the other one's cycle goes on
+        with pytest.raises(KeyError, match="the sink"):
+            overlapping(one, other, during)
         assert session.settings.known == before
+
+
+def overlapping(one: Live, other: Live, during: dict[str, str]) -> None:
+    """Two cycles that wait at the same time; the sink of one fails."""
+    rows: Any = Rows(1)
+    with other.loop.cycle() as around:
+        with one.loop.cycle() as inside:
+            inside.place(rows)
+            around.place(rows)
+            assert one.session.settings.known == during
+        assert one.session.settings.known == during  # the other one's cycle goes on
+        raise KeyError("the sink")
 
 
 def test_a_wait_that_cannot_be_set_is_said_once_and_the_tasks_are_pinned(
