@@ -60,7 +60,6 @@ _FIRST = (
     "test_kafka",
     "test_interrupts",
     "test_packages",
-    "test_interrupted_runs",
 )
 
 

@@ -53,7 +53,9 @@ def answer(service: Service, **request: Any) -> Any:
     return json.loads(service.stdout.readline())
 
 
-def test_it_lists_versions_and_copies_files(service: Service, tmp_path: Path) -> None:
+def test_it_lists_versions_copies_files_and_tells_what_fails(
+    service: Service, tmp_path: Path
+) -> None:
     url = f"local://{tmp_path}/table"
     location = StorageLocation.of(url)
     manifest = put(location, numbered(location, 7), 1, 1)
@@ -70,21 +72,19 @@ def test_it_lists_versions_and_copies_files(service: Service, tmp_path: Path) ->
     assert answer(service, what="keep", url=url, names=[]) == {}
     assert not any(path.exists() for path in paths)
     assert len([*tmp_path.glob("tmp/bsjoin-*/copies-*/copy-*")]) == len(manifest.files)
-
-
-def test_what_fails_is_an_answer_that_names_the_error(service: Service, tmp_path: Path) -> None:
-    url = f"local://{tmp_path}/table"
-    file = {"name": "data/b/0.arrow", "size": 1, "checksum": "0"}
-    found = answer(service, what="file", url=url, **file)
-    assert (found["error"], "is missing" in found["message"]) == ("DamagedTableError", True)
-    outside = answer(service, what="file", url=url, **{**file, "name": "../secret"})
-    assert (outside["error"], "stay in the folder" in outside["message"]) == ("StoreError", True)
-    (tmp_path / "table").mkdir()
-    (tmp_path / "table" / "versions").symlink_to("versions")
-    manifest = answer(service, what="manifest", url=url, number=1)
-    assert (manifest["error"], url in manifest["message"]) == ("StoreAccessError", True)
-    scheme = answer(service, what="numbers", url="nosuchscheme://bucket/table")
-    assert (scheme["error"], "nosuchscheme" in scheme["message"]) == ("StoreError", True)
+    # What fails is an answer that names the error.
+    file = {"what": "file", "url": url, "name": "data/b/0.arrow", "size": 1, "checksum": "0"}
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / "versions").symlink_to("versions")
+    loop = f"local://{tmp_path}/loop"
+    for request, error, text in (
+        (file, "DamagedTableError", "is missing"),
+        (file | {"name": "../secret"}, "StoreError", "stay in the folder"),
+        ({"what": "manifest", "url": loop, "number": 1}, "StoreAccessError", loop),
+        ({"what": "numbers", "url": "nosuchscheme://bucket/table"}, "StoreError", "nosuchscheme"),
+    ):
+        found = answer(service, **request)
+        assert (found["error"], text in found["message"]) == (error, True), request
 
 
 def test_it_ends_with_its_input_even_while_it_reads_from_the_remote(

@@ -101,36 +101,29 @@ class Faulty:
         return pa.table({"k": numbers, "v": list(map(str, numbers))})
 
 
-def null_table() -> Any:
+def table_of(on_error: str) -> Any:
     return SimpleNamespace(
         source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
         payload=pa.schema([("v", pa.string())]), order=None, unique=False,
-        retry_policy=SimpleNamespace(on_error="null", failure_cooldown_s=3600),
+        retry_policy=SimpleNamespace(on_error=on_error, failure_cooldown_s=3600),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("wrong", "failed"),
-    [
-        (range(5000), 5000),  # the table: every key
-        (range(300), 300),  # neighbours
-        (range(4900, 5000), 100),
-        (range(0, 5000, 50), 100),
-    ],
-)
-def test_a_fault_of_the_whole_table_is_not_queried_key_by_key(
-    tmp_path: Path, wrong: range, failed: int
-) -> None:
-    cache = HostCache(tmp_path, [pa.int64()], [pa.string()], CacheLimits(max_rows=9999), exact=True)
-    source, tally, numbers = Faulty(set(wrong), named=False), Tally(), np.arange(5000)
-    loader = Loader(null_table(), cache, source)  # type: ignore[arg-type]
+def test_a_fault_of_the_whole_table_is_not_queried_key_by_key(tmp_path: Path) -> None:
+    """Of every key, of neighbours, of the last ones, and of some here and there."""
+    limits, numbers = CacheLimits(max_rows=9999), np.arange(5000)
     keys = Batch(numbers, [pa.array(numbers)], None)
-    loaded = loader.load(keys, numbers, [], tally)
-    assert tally.failed == failed
-    assert np.flatnonzero(loaded.counts == 0).tolist() == list(wrong)
-    assert source.times <= 1001 + 5000 // source.max_keys + 2 * (5000 - failed)
-    source.wrong = set()  # what has no row is not cached, and waited for by no one
-    assert (loader.load(keys, numbers, [], Tally()).counts == 1).all()
+    for wrong in (range(5000), range(300), range(4900, 5000), range(0, 5000, 50)):
+        folder = tmp_path / f"{wrong}"
+        folder.mkdir()
+        cache = HostCache(folder, [pa.int64()], [pa.string()], limits, exact=True)
+        source, tally = Faulty(set(wrong), named=False), Tally()
+        loader = Loader(table_of("null"), cache, source)  # type: ignore[arg-type]
+        loaded = loader.load(keys, numbers, [], tally)
+        failed = tally.failed
+        assert np.flatnonzero(loaded.counts == 0).tolist() == list(wrong)
+        assert failed == len(wrong)
+        assert source.times <= 1001 + 5000 // source.max_keys + 2 * (5000 - failed)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -146,7 +139,7 @@ def test_a_fault_of_the_data_costs_only_its_own_keys(
     limits = CacheLimits(max_rows=1000)
     cache = HostCache(folder, [pa.int64()], [pa.string()], limits, exact=True)
     source, tally, places = Faulty(wrong, named=named), Tally(), []
-    loader = Loader(null_table(), cache, source)  # type: ignore[arg-type]
+    loader = Loader(table_of("null"), cache, source)  # type: ignore[arg-type]
     numbers = np.arange(count)
     keys = Batch(numbers, [pa.array(numbers)], None)
     loaded = loader.load(keys, numbers, places, tally)
@@ -170,12 +163,7 @@ def test_a_fault_of_the_data_costs_only_its_own_keys(
 @pytest.mark.parametrize("on_error", ["fail", "stale"])
 def test_a_fault_of_the_data_is_raised_as_it_is(tmp_path: Path, on_error: str) -> None:
     cache = HostCache(tmp_path, [pa.int64()], [pa.string()], CacheLimits(max_rows=9), exact=True)
-    table = SimpleNamespace(
-        source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
-        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
-        retry_policy=SimpleNamespace(on_error=on_error, failure_cooldown_s=3600),
-    )  # fmt: skip
-    loader = Loader(table, cache, Faulty({7}, named=True))  # type: ignore[arg-type]
+    loader = Loader(table_of(on_error), cache, Faulty({7}, named=True))  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(DataError, match=r"wrong: \[7\]"):
             loader.load(KEY, TICKS, [], Tally())
