@@ -81,25 +81,23 @@ def hits(cache: HostCache, keys: list[int]) -> int:
 
 
 @EVERY
-def test_what_was_put_is_found_while_there_is_room(tmp_path: Path, eviction: str) -> None:
+def test_what_was_put_is_found_while_there_is_room_and_a_full_cache_stays_full(
+    tmp_path: Path, eviction: str
+) -> None:
     cache = opened(tmp_path, eviction, max_rows=100)
     assert used(cache, list(range(60))) == [State.MISS] * 60
     assert used(cache, list(range(40, 100))) == [State.HIT] * 20 + [State.MISS] * 40
     assert used(cache, list(range(100))) == [State.HIT] * 100
     assert cache.header.evictions == 0
-
-
-@EVERY
-def test_a_full_cache_stays_full(tmp_path: Path, eviction: str) -> None:
-    cache = opened(tmp_path, eviction, max_rows=100)
-    for begin in range(0, 1_000, 30):
-        used(cache, list(range(begin, begin + 30)))
-        assert cache.held()[0] == min(begin + 30, 100)
+    for begin, size in ((1_000, 30), (2_000, 99), (3_000, 700)):  # the last one fits in no cache
+        used(cache, list(range(begin, begin + size)))
+        assert cache.held()[0] == 100
+        assert hits(cache, list(range(begin, begin + size))) > 0
         cache._check()
 
 
 @EVERY
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     batches=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=50), max_size=12),
     max_rows=st.none() | st.integers(1, 40),
@@ -121,6 +119,10 @@ def test_the_bounds_hold_and_the_answers_are_right(
             if number % 5 == 4:
                 with cache._writing():
                     cache._content.compact()
+            if number % 4 == 3:
+                there = [key for key in set(batch) if hits(cache, [key])]
+                assert cache.invalidate(*cells(batch)) == len(there)
+                assert hits(cache, batch) == 0
             used(cache, batch, number, rows=None)
             cache._check()  # the bounds are part of it
             rows, held = cache.held()
@@ -139,31 +141,13 @@ def test_what_is_used_in_every_batch_stays(tmp_path: Path, eviction: str) -> Non
 
 
 @EVERY
-def test_a_batch_that_is_larger_than_the_cache_fills_it(tmp_path: Path, eviction: str) -> None:
-    cache = opened(tmp_path, eviction, max_rows=100)
-    for begin in (0, 1_000):
-        used(cache, list(range(begin, begin + 700)))
-        assert cache.held()[0] == 100
-        cache._check()
-    assert hits(cache, list(range(1_000, 1_700))) > 0
-
-
-@EVERY
-def test_an_entry_that_fits_no_bound_is_not_stored(tmp_path: Path, eviction: str) -> None:
-    cache = opened(tmp_path, eviction, max_rows=10)
-    used(cache, list(range(10)))
-    load(cache, [77], [int(cache.find(*cells([77]), 0)[1][0])], rows=11)
-    assert cache.held()[0] == hits(cache, list(range(10))) == 10
-
-
-@EVERY
 def test_rows_that_are_being_read_and_claims_survive(tmp_path: Path, eviction: str) -> None:
     cache, other = (opened(tmp_path, eviction, max_rows=50) for _ in range(2))
     used(cache, [1, 2, 3])
     found, ticks = cache.find(*cells([1, 2, 3]), 0)
     pending = cells([900])
     assert cache.claim(*pending, ticks[:1], 0).states.tolist() == [State.MINE]
-    for begin in range(1_000, 30_000, 50):
+    for begin in range(1_000, 12_000, 50):
         used(other, list(range(begin, begin + 50)))
     assert cache.header.generation > found.view.number  # compacted, and its files removed
     assert found.view.rows.gather(found.first)[0].to_pylist() == [VALUE, 2 * VALUE, 3 * VALUE]
@@ -188,38 +172,15 @@ def test_what_was_learnt_outlives_a_process_and_a_compaction(tmp_path: Path, evi
 
 
 @EVERY
-def test_an_expired_entry_is_loaded_again_in_its_place(tmp_path: Path, eviction: str) -> None:
-    cache, hot = opened(tmp_path, eviction, max_rows=100, ttl_us=10), list(range(50))
-    used(cache, hot)
-    used(cache, hot, 1)
-    assert used(cache, hot, 20) == [State.MISS] * 50
-    used(cache, list(range(500, 560)), 21)
-    assert hits(cache, hot) == 40 if eviction == "lru" else hits(cache, hot) >= 40
-    cache._check()
-
-
-@EVERY
-def test_an_invalidated_entry_is_gone_at_once(tmp_path: Path, eviction: str) -> None:
-    cache = opened(tmp_path, eviction, max_rows=100)
-    for _ in range(3):
-        used(cache, list(range(100)))
-    assert cache.invalidate(*cells([5, 6])) == 2
-    assert used(cache, [5, 6, 7]) == [State.MISS, State.MISS, State.HIT]
-    assert cache.invalidate(None, []) == 100
-    assert cache.held() == (0, 0)
-    used(cache, list(range(200, 400)))
-    cache._check()
-
-
-@EVERY
 def test_several_processes_share_it_under_constant_eviction(tmp_path: Path, eviction: str) -> None:
-    running = [start(tmp_path, seed, 30, 500, 3_000, eviction=eviction) for seed in range(3)]
+    running = [start(tmp_path, seed, 30, 500, 3_000, eviction) for seed in range(3)]
     for process in running:
         finished(process)
     limits = CacheLimits(max_rows=500, max_bytes=1 << 30, eviction=eviction)
     cache = HostCache(tmp_path, [pa.int64()], [pa.int64(), pa.string()], limits, exact=True)
     cache._check()
     assert cache.header.evictions > 1_000
+    assert cache.header.ticks == 3 * 30 * 300  # no use is lost
 
 
 @EVERY

@@ -66,6 +66,7 @@ def test_the_files_of_large_rows_take_little_more_than_twice_the_bound(
 
 def test_large_texts_are_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(compaction, "_CHUNK", 4)
     sizes = [0, 100, 500, 100, 0, 0]
     cache = opened(tmp_path, max_rows=100)
     texts = [str(n) * count for n, count in enumerate(sizes)]
@@ -75,24 +76,6 @@ def test_large_texts_are_copied_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
     cache._check()
     found, _ = cache.find(*cells(list(range(6))), 0)
     assert found.view.rows.gather(found.first)[0].to_pylist() == texts
-
-
-@pytest.mark.parametrize(
-    ("sizes", "chunks"),
-    [
-        ([], []),
-        ([10, 10], [(0, 2)]),
-        ([150, 150, 1], [(0, 2), (2, 3)]),
-        ([1000, 1, 1000], [(0, 1), (1, 2), (2, 3)]),
-        ([0] * 5, [(0, 4), (4, 5)]),
-    ],
-)
-def test_chunks_are_bounded_in_entries_and_bytes(
-    sizes: list[int], chunks: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compaction, "_CHUNK_BYTES", 300)
-    monkeypatch.setattr(compaction, "_CHUNK", 4)
-    assert list(compaction._chunks(np.array(sizes, np.int64))) == chunks
 
 
 def test_what_cannot_be_copied_empties_the_cache(

@@ -272,7 +272,7 @@ class SharedCacheOfText(SharedCache):
     exact = False
 
 
-_SETTINGS = hypothesis.settings(max_examples=60, stateful_step_count=40)
+_SETTINGS = hypothesis.settings(max_examples=40, stateful_step_count=40)
 TestSharedCache = SharedCache.TestCase
 TestSharedCache.settings = _SETTINGS
 TestSharedCacheOfText = SharedCacheOfText.TestCase

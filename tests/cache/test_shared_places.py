@@ -27,19 +27,13 @@ def test_a_cache_is_stored_in_the_folder_of_its_options(tmp_path: Path) -> None:
     folder = cache_folder("x", str(tmp_path / "cache"))
     assert folder.path == tmp_path / "cache" / f"bsjoin-{os.geteuid()}" / "cache-x"
     assert cache_folder("x", str(tmp_path / "cache")).path == folder.path
-
-
-def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
-    planted = cache_folder("x", str(tmp_path)).path
-    planted.chmod(0o777)
+    folder.path.chmod(0o777)
     with pytest.raises(StoreAccessError, match="mode 0777"):
-        cache_folder("x", str(tmp_path))
+        cache_folder("x", str(tmp_path / "cache"))
 
 
 @needs_containers
-@pytest.mark.parametrize(
-    "scenario", ["room_runs_out", "room_comes_back", "room_changes_while_many_begin"]
-)
+@pytest.mark.parametrize("scenario", ["room_comes_back", "room_changes_while_many_begin"])
 def test_the_room_in_memory_decides_once(tmp_path: Path, scenario: str) -> None:
     """With a memory file system of its own that has just above 1 GiB."""
     done = subprocess.run(
@@ -112,15 +106,6 @@ def check_together(workers: list[Worker]) -> Path:
     for worker in workers:
         worker.end()
     return folder
-
-
-def room_runs_out(folder: Path) -> None:
-    first, second = Worker(folder, 1), Worker(folder, 2)
-    first.begin()
-    assert first.told
-    fill()
-    second.begin()
-    assert Path("/dev/shm") in check_together([first, second]).parents
 
 
 def room_comes_back(folder: Path) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from source_stands import DATABASES, STANDS, Database
 
 from bsjoin.sources import Source
 
@@ -30,6 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _collect_what_drivers_have_left() -> Iterator[None]:
     yield
     gc.collect()
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """A database without a table ``t``."""
+    found = STANDS[request.param](tmp_path, request)
+    assert isinstance(found, Database)
+    found.run("DROP TABLE IF EXISTS t")
+    return found
 
 
 @pytest.fixture(autouse=True)

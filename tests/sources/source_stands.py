@@ -7,6 +7,8 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -47,6 +49,9 @@ class Database(Stand):
     """A table ``planes`` of a database, with an index on its id and code."""
 
     mark = '"'
+    schema = "main"  # a name that may stand before that of a table
+    collated = "VARCHAR COLLATE NOCASE"  # a text that equals other ones
+    without_meaning: tuple[str, str]  # a type with a value that has no meaning in Spark
     types = ("BIGINT", "VARCHAR(40)", "DECIMAL(10, 2)", "DATE", "VARCHAR(200)")
     place = "?"
 
@@ -95,6 +100,9 @@ class Database(Stand):
 
 
 class SQLite(Database):
+    collated = "TEXT COLLATE NOCASE"
+    without_meaning = "TIMESTAMP", "'yesterday'"
+
     def __init__(self, folder: Path) -> None:
         self.path = folder / "data #1?%41.db"
         super().__init__(f"sqlite:///{self.path}".replace("%", "%25").replace("?", "%3F"))
@@ -109,6 +117,8 @@ class SQLite(Database):
 
 
 class DuckDB(Database):
+    without_meaning = "HUGEINT", "170141183460469231731687303715884105727"
+
     def __init__(self, folder: Path) -> None:
         self.path = folder / "data.duckdb"
         super().__init__(f"duckdb:///{self.path}")
@@ -121,9 +131,15 @@ class DuckDB(Database):
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
 
+    def bound(self, value: Any) -> Any:
+        return str(value) if isinstance(value, Decimal) else value
+
 
 class PostgreSQL(Database):
     place = "%s"
+    schema = "public"
+    collated = "CHAR(4)"
+    without_meaning = "TIMESTAMP", "'294276-12-31'"
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
@@ -133,10 +149,16 @@ class PostgreSQL(Database):
             cursor.execute("SET TimeZone = 'UTC'")
             yield cursor
 
+    def bound(self, value: Any) -> Any:
+        return str(value) if isinstance(value, Decimal) else value
+
 
 class MariaDB(Database):
     place = "%s"
     mark = "`"
+    schema = "test"
+    collated = "VARCHAR(9) COLLATE utf8mb4_general_ci"
+    without_meaning = "DATETIME NULL", "'2024-02-00'"
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
@@ -158,16 +180,12 @@ class MariaDB(Database):
             connection.cursor() as cursor,
         ):
             cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute("SET sql_mode = ''")  # so that it takes dates without a meaning
             yield cursor
 
-
-# Types with a value that has no meaning in Spark.
-WITHOUT_MEANING = {
-    SQLite: ("TIMESTAMP", "'yesterday'"),
-    DuckDB: ("HUGEINT", "170141183460469231731687303715884105727"),
-    PostgreSQL: ("TIMESTAMP", "'294276-12-31'"),
-    MariaDB: ("DATETIME NULL", "'2024-02-00'"),
-}
+    def bound(self, value: Any) -> Any:
+        # Of a time with a zone the server would leave the zone out, with a warning.
+        return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 class Parquet(Stand):

@@ -72,7 +72,6 @@ def test_the_schema_is_that_of_the_table(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     assert source.schema.equals(SCHEMA)
     assert all(field.nullable for field in source.schema)
-    source.close()
 
 
 @settings(
@@ -92,7 +91,24 @@ def test_a_look_up_equals_a_filter(stand: Stand, table: pa.Table, data: st.DataO
     for name in names:
         assert found.schema.field(name).type == SCHEMA.field(name).type
     assert rows(matching(found, asked), names) == rows(matching(table, asked), names)
-    source.close()
+
+
+# As Spark's strings may have them.
+WRONG_TEXTS = (b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x80")
+
+
+# What a function does with such a text is its own.
+@pytest.mark.parametrize("stand", [k for k in EVERYWHERE if k != "function"], indirect=True)
+def test_a_key_that_is_not_utf_8_costs_no_other_its_row(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    texts = pa.array([b"a", *WRONG_TEXTS, b"\\", b"absent"], pa.binary()).view(pa.string())
+    asked = pa.table({"id": pa.array([1] * len(texts), pa.int64()), "code": texts})
+    wanted = matching(table, keys((1, "a"), (1, "\\")))
+    fine = source.lookup(asked)
+    assert rows(matching(fine, keys((1, "a"), (1, "\\")))) == rows(wanted)
+    nothing = source.lookup(asked.slice(1, len(WRONG_TEXTS)), ["day"])
+    assert set(nothing.schema.names) == {*KEYS, "day"}
+    assert len(nothing) == 0
 
 
 # Redis is asked by its whole key.
@@ -103,7 +119,6 @@ def test_one_column_is_a_key_too(stand: Stand, table: pa.Table, name: str) -> No
     asked = table.select([name]).group_by(name).aggregate([]).drop_null().slice(0, 5)
     found = source.lookup(asked)
     assert rows(matching(found, asked), SCHEMA.names) == rows(matching(table, asked), SCHEMA.names)
-    source.close()
 
 
 def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand, table: pa.Table) -> None:
@@ -130,7 +145,6 @@ def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand, table: pa.T
     stand.put(row(8, "new"))
     assert notes() == ["new"]
     assert len(matching(source.lookup(one), one)) == 0
-    source.close()
 
 
 def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) -> None:
@@ -139,7 +153,6 @@ def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) 
     assert len(asked) == source.max_keys == 10_000
     found = source.lookup(asked)
     assert rows(matching(found, asked)) == rows(matching(table, asked))
-    source.close()
 
 
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
@@ -185,7 +198,6 @@ def test_a_child_process_opens_its_own_connection(stand: Stand, table: pa.Table)
     assert rows(source.lookup(asked)) == here
     assert in_a_child(same)
     assert rows(source.lookup(asked)) == here
-    source.close()
 
 
 def test_all_rows_can_be_read_where_a_source_says_so(stand: Stand, table: pa.Table) -> None:
@@ -201,4 +213,3 @@ def test_all_rows_can_be_read_where_a_source_says_so(stand: Stand, table: pa.Tab
         assert found.schema.equals(pa.schema([SCHEMA.field(name) for name in wanted]))
         assert rows(found) == rows(table, wanted)
     assert source.size() == len(table)
-    source.close()

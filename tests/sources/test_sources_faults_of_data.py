@@ -9,7 +9,6 @@ import gc
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,64 +16,25 @@ import pytest
 from servers import MariaDB as MariaDBServer
 from servers import PostgreSQL as PostgreSQLServer
 from source_stands import (
-    DATABASES,
-    WITHOUT_MEANING,
     Database,
     DuckDB,
     MariaDB,
     PostgreSQL,
     SQLite,
-    rows,
 )
 
-from bsjoin.errors import BSJoinError, DataError, SourceError
+from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, function, sql
 from bsjoin.sources import postgresql as postgresql_source
-from bsjoin.sources.conversion import rows_of_keys
-from bsjoin.sources.declared import Column
 from bsjoin.sources.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
-
-
-@pytest.fixture(params=DATABASES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    if request.param in ("sqlite", "duckdb"):
-        return (SQLite if request.param == "sqlite" else DuckDB)(tmp_path)
-    server = request.getfixturevalue(request.param)
-    found = (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
-    found.run("DROP TABLE IF EXISTS t")
-    return found
-
-
-def raw(*texts: bytes) -> pa.Array:
-    """Texts of any bytes, as Spark's strings may have them."""
-    return pa.array(texts, pa.binary()).view(pa.string())
-
-
-WRONG_TEXTS = (b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x80")
-
-
-def test_a_key_that_is_not_utf_8_has_no_row_and_costs_no_other_its_own(place: Database) -> None:
-    place.run(
-        "CREATE TABLE t (i INTEGER, c VARCHAR(20))",
-        "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, '?'), (4, '\ufffd'), (5, '')",
-    )
-    source = place.source(table="t")
-    keys = pa.table({"c": raw(b"a", *WRONG_TEXTS, b"b", b"nothing")})
-    assert rows(source.lookup(keys), ["i", "c"]) == rows(pa.table({"i": [1, 2], "c": ["a", "b"]}))
-    both = keys.append_column("i", pa.array([1] * len(keys), source.schema.field("i").type))
-    assert source.lookup(both).column("i").to_pylist() == [1]
-    nothing = source.lookup(pa.table({"c": raw(*WRONG_TEXTS)}), ["i"])
-    assert nothing.schema.names == ["c", "i"]
-    assert len(nothing) == 0
-    source.close()
 
 
 def test_a_text_that_is_not_utf_8_is_refused_by_name(
     tmp_path: Path, postgresql: PostgreSQLServer
 ) -> None:
-    place = SQLite(tmp_path)
-    place.run(
+    database = SQLite(tmp_path)
+    database.run(
         "CREATE TABLE t (i INTEGER, c TEXT)",
         "INSERT INTO t VALUES (1, CAST(x'61ff' AS TEXT)), (2, 'b')",
     )
@@ -89,7 +49,7 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
         r"INSERT INTO t VALUES (1, E'a\xff'), (2, 'b')",
     )
     try:
-        for made in (place.source, lambda **how: sql(url, **how)):
+        for made in (database.source, lambda **how: sql(url, **how)):
             source = made(table="t")
             dtype = source.schema.field("i").type
             bad, good = (pa.table({"i": pa.array([i], dtype)}) for i in (1, 2))
@@ -108,24 +68,14 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
         postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
 
 
-COLLATED = {
-    SQLite: "TEXT COLLATE NOCASE",
-    MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
-    PostgreSQL: "CHAR(4)",
-    DuckDB: "VARCHAR COLLATE NOCASE",
-}
-
-
-def test_a_fault_names_the_keys_that_it_concerns(place: Database) -> None:
-    declared, value = WITHOUT_MEANING[type(place)]
-    with place.cursor() as cursor:
-        if isinstance(place, MariaDB):
-            cursor.execute("SET sql_mode = ''")
-        cursor.execute(f"CREATE TABLE t (c {COLLATED[type(place)]}, i INTEGER, v {declared})")
+def test_a_fault_names_the_keys_that_it_concerns(database: Database) -> None:
+    declared, value = database.without_meaning
+    with database.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE t (c {database.collated}, i INTEGER, v {declared})")
         for number in range(30):
             written = value if number % 7 == 3 else "NULL"
             cursor.execute(f"INSERT INTO t VALUES ('k{number}', {number}, {written})")
-    source = place.source(table="t")
+    source = database.source(table="t")
     dtype = source.schema.field("i").type
     keys = pa.table({"c": [f"k{n}" for n in range(50)]})
     both = keys.append_column("i", pa.array(range(50), dtype))
@@ -144,7 +94,6 @@ def test_a_fault_names_the_keys_that_it_concerns(place: Database) -> None:
     # A collation finds rows of other keys: their faults are not of these.
     others = pa.table({"c": ["K3", "k3 ", "k5", "K10"]})
     assert source.lookup(others, ["i", "v"]).column("i").to_pylist() == [5]
-    source.close()
 
 
 FAULTS = {
@@ -159,11 +108,11 @@ FAULTS = {
 }  # fmt: skip
 
 
-def test_faults_of_values_are_permanent(place: Database) -> None:
-    place.run("CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (1)")
-    for fault in FAULTS[type(place)]:
-        schema = {"c": pa.int64()} if isinstance(place, SQLite) else None
-        source = place.source(query=f"SELECT n, {fault} AS c FROM t", schema=schema)
+def test_faults_of_values_are_permanent(database: Database) -> None:
+    database.run("CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (1)")
+    for fault in FAULTS[type(database)]:
+        schema = {"c": pa.int64()} if isinstance(database, SQLite) else None
+        source = database.source(query=f"SELECT n, {fault} AS c FROM t", schema=schema)
         keys = pa.table({"n": pa.array([1], source.schema.field("n").type)})
         with pytest.raises(DataError, match=r"sql\("):
             source.lookup(keys)
@@ -230,44 +179,12 @@ def adbc_error(kind: type[Exception], state: str) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("bad", [0, 1, 37, 1000])
-def test_finding_the_keys_of_a_fault_costs_a_bounded_number_of_conversions(bad: int) -> None:
-    called = []
-
-    def convert(rows: Any, columns: Any, schema: pa.Schema) -> pa.Table:
-        called.append(len(rows))
-        values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-        if any("wrong" in column for column in values):
-            raise DataError("wrong")
-        return pa.table(dict(zip(schema.names, values, strict=True)), schema)
-
-    schema = pa.schema([("k", pa.string()), ("v", pa.int64())])
-    columns = [Column(field.name, field.type, "") for field in schema]
-    found = [(f"k{n}", "wrong" if n < bad else n) for n in range(1000)]
-    keys = pa.table({"k": [f"k{n}" for n in range(1000)]})
-    if bad:
-        with pytest.raises(DataError) as caught:
-            rows_of_keys(convert, found, columns, schema, keys)
-        assert sorted(caught.value.keys["k"].to_pylist()) == sorted(f"k{n}" for n in range(bad))
-    else:
-        assert len(rows_of_keys(convert, found, columns, schema, keys)) == 1000
-    # Halving: at most two for each row with a fault, where all have one.
-    assert len(called) <= 4 + bad * (2 if bad == 1000 else 22)
-    called.clear()
-    others = pa.table({"k": ["K0"]})  # another key, which a collation takes for the same
-    assert len(rows_of_keys(convert, found, columns, schema, others)) == 1000 - bad
-    assert len(called) <= 5 + bad * (2 if bad == 1000 else 22)
-
-
 def test_a_row_of_any_nan_has_the_key_nan() -> None:
     negative = np.array([0xFFF8_0000_0000_0000], np.uint64).view(np.float64)
     for dtype in (pa.float32(), pa.float64()):
-        rows_ = pa.table(
-            {"k": pa.array([*negative, -0.0, None, 1.0], from_pandas=False).cast(dtype)}
-        )
-        keys = pa.table({"k": pa.array([float("nan"), 0.0], dtype)})
-        assert len(of_keys(rows_, keys)) == 2
-        assert len(of_keys(keys, rows_)) == 2
+        values = pa.array([*negative, -0.0, None, 1.0], from_pandas=False).cast(dtype)
+        found, keys = pa.table({"k": values}), pa.table({"k": pa.array([float("nan"), 0.0], dtype)})
+        assert len(of_keys(found, keys)) == len(of_keys(keys, found)) == 2
 
 
 def test_errors_of_drivers_are_what_their_codes_say() -> None:
@@ -302,35 +219,34 @@ def long_keys(count: int, length: int) -> list[str]:
 
 
 def test_long_keys_are_sent_in_several_statements(
-    place: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = "LONGTEXT" if isinstance(place, MariaDB) else "TEXT"
-    place.run(f"CREATE TABLE t (i INTEGER, c {kind})")
+    kind = "LONGTEXT" if isinstance(database, MariaDB) else "TEXT"
+    database.run(f"CREATE TABLE t (i INTEGER, c {kind})")
     keys = long_keys(4_000, 5_000)
-    with place.cursor() as cursor:
+    with database.cursor() as cursor:
         for number in (0, 1, 2, 1999, 3998, 3999):
-            insert = f"INSERT INTO t VALUES ({number}, {place.place})"
+            insert = f"INSERT INTO t VALUES ({number}, {database.place})"
             cursor.execute(insert, [keys[number]])
     # 16 MB is the server's default in MariaDB.
     monkeypatch.setattr(postgresql_source, "_STATEMENT_BYTES", 1 << 20)
-    source = place.source(table="t")
+    source = database.source(table="t")
     asked = pa.table({"c": keys})
     expected = [0, 1, 2, 1999, 3998, 3999]
     assert sorted(source.lookup(asked, ["i"]).column("i").to_pylist()) == expected
     numbers = pa.array(range(len(keys)), source.schema.field("i").type)
     both = asked.append_column("i", numbers)
     assert sorted(source.lookup(both).column("i").to_pylist()) == expected
-    source.close()
 
 
 def test_a_row_comes_once_though_keys_of_several_statements_match_it(
-    place: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.run(
-        f"CREATE TABLE t (i INTEGER, f FLOAT, c {COLLATED[type(place)]})",
+    database.run(
+        f"CREATE TABLE t (i INTEGER, f FLOAT, c {database.collated})",
         "INSERT INTO t VALUES (1, 0.0, 'a'), (2, 0.0, 'A'), (3, -0.0, 'b')",
     )
-    source = place.source(table="t")
+    source = database.source(table="t")
     expected = {"A": 2, "a": 1, "b": 3}
     one = lambda connection, keys: [keys.slice(i, 1) for i in range(len(keys))]  # noqa: E731
     monkeypatch.setattr(type(source), "_parts", lambda self, *args: one(*args))
@@ -346,46 +262,19 @@ def test_a_row_comes_once_though_keys_of_several_statements_match_it(
         found = source.lookup(asked, ["i", "c"])
         assert dict(zip(found["c"].to_pylist(), found["i"].to_pylist(), strict=True)) == expected
         assert len(found) == 3
-    source.close()
-
-
-def test_variables_of_a_statement_are_bounded_in_sqlite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = SQLite(tmp_path)
-    place.run("CREATE TABLE t (i INTEGER, at TIMESTAMP)", "INSERT INTO t VALUES (7, '2024-01-01')")
-    source = place.source(table="t")
-    opened = type(source)._open  # type: ignore[attr-defined]
-
-    def small(self: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = opened(self)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 10)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1000)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
-        return connection
-
-    monkeypatch.setattr(type(source), "_open", small)
-    times = pa.array([1_704_067_200_000_000 + n for n in range(50)], pa.timestamp("us"))
-    for keys in (
-        pa.table({"i": list(range(50))}),
-        pa.table({"at": times}),
-        pa.table({"i": [7] * 50, "at": times}),
-    ):
-        assert source.lookup(keys, ["i"]).column("i").to_pylist() == [7]
-    source.close()
 
 
 def test_one_key_that_is_too_long_has_no_row_or_is_named(
-    place: Database, mariadb: MariaDBServer
+    database: Database, mariadb: MariaDBServer
 ) -> None:
-    kind = "LONGTEXT" if isinstance(place, MariaDB) else "TEXT"
-    place.run(
+    kind = "LONGTEXT" if isinstance(database, MariaDB) else "TEXT"
+    database.run(
         f"CREATE TABLE t (i INTEGER, c VARCHAR(20), d {kind})", "INSERT INTO t VALUES (1, 'a', 'b')"
     )
     long = "x'" * (10 << 20)
-    source = place.source(table="t")
+    source = database.source(table="t")
     assert source.lookup(pa.table({"c": ["a", long]}), ["i"]).column("i").to_pylist() == [1]
-    if isinstance(place, MariaDB):  # longer than max_allowed_packet, not than the column
+    if isinstance(database, MariaDB):  # longer than max_allowed_packet, not than the column
         with pytest.raises(
             DataError, match=r"\"x'x'.*'d'.*20971520 bytes.*max_allowed_packet"
         ) as e:
@@ -394,54 +283,28 @@ def test_one_key_that_is_too_long_has_no_row_or_is_named(
         assert len(source.lookup(pa.table({"d": ["b"]}))) == 1
     else:
         assert source.lookup(pa.table({"d": ["b", long]}), ["i"]).column("i").to_pylist() == [1]
-    source.close()
 
 
 def test_a_key_that_the_connection_cannot_encode_has_no_row(mariadb: MariaDBServer) -> None:
-    place = MariaDB(mariadb.url)
-    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(4))")
-    place.run("INSERT INTO t VALUES (1, 'éééé'), (2, '?')")
+    database = MariaDB(mariadb.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(4))")
+    database.run("INSERT INTO t VALUES (1, 'éééé'), (2, '?')")
     source = sql(f"{mariadb.url}?charset=latin1", table="t")
     asked = pa.table({"c": ["☃", "éééé", "\ufffd"]})
     assert source.lookup(asked, ["i"]).to_pylist() == [{"c": "éééé", "i": 1}]
-    source.close()
 
 
 def test_the_servers_limit_is_asked_for_anew(mariadb: MariaDBServer) -> None:
-    place = MariaDB(mariadb.url)
-    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(300))")
-    place.run("INSERT INTO t VALUES (1, 'a')")
-    source: Source = place.source(table="t")
+    database = MariaDB(mariadb.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(300))")
+    database.run("INSERT INTO t VALUES (1, 'a')")
+    source: Source = database.source(table="t")
     asked = pa.table({"c": ["a", *long_keys(9_000, 300)]})
     try:
         for packet in (16 << 20, 1 << 20, 4 << 20):
-            place.run(f"SET GLOBAL max_allowed_packet = {packet}")
+            database.run(f"SET GLOBAL max_allowed_packet = {packet}")
             source.close()
             assert source.lookup(asked, ["i"]).column("i").to_pylist() == [1]
     finally:
-        place.run(f"SET GLOBAL max_allowed_packet = {16 << 20}")
-        source.close()
-
-
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_a_connection_that_is_lost_stays_transient(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
-    server = request.getfixturevalue(kind)
-    places = {"postgresql": "generate_series(1, 3000000) AS g", "mariadb": "seq_1_to_3000000"}
-    source = sql(
-        server.url, query=f"SELECT 1 AS i, repeat('x', 100) AS b FROM {places[kind]}", timeout=60
-    )
-    keys = pa.table({"i": pa.array([1], source.schema.field("i").type)})
-    import threading
-
-    killer = threading.Timer(0.3, server.kill)
-    killer.start()
-    try:
-        with pytest.raises((TransientSourceError, BSJoinError)) as caught:
-            source.lookup(keys)
-        assert isinstance(caught.value, TransientSourceError)
-    finally:
-        killer.join()
-        server.start()
+        database.run(f"SET GLOBAL max_allowed_packet = {16 << 20}")
         source.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import signal
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -78,7 +80,6 @@ def test_fields_of_hashes_get_their_types(client: Any, redis_server: Redis) -> N
     ]
     assert source.lookup(ids(1, 4), ["s"]).to_pylist() == [{"id": 1, "s": ROW["s"]}]
     assert source.lookup(ids(3, 4), []).to_pylist() == [{"id": 3}]
-    source.close()
 
 
 def test_members_of_json_get_their_types(client: Any, redis_server: Redis) -> None:
@@ -106,40 +107,33 @@ def test_members_of_json_get_their_types(client: Any, redis_server: Redis) -> No
     assert set(rows[1].values()) == {2, None}
     assert (rows[2]["f"], rows[2]["d"], rows[2]["n"]) == (5.0, ROW["d"], None)
     assert len(rows) == 3
-    source.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("n", "1.5"), ("n", "1_0"), ("n", " 1"), ("n", "3000000000"), ("f", "x"), ("d", "1.005"),
-     ("d", "NaN"), ("d", "1e30"), ("ok", "yes"), ("day", "2024-02-30"), ("at", "now"),
-     ("at", "2024-01-01T00:00:00Z"), ("s", b"\xff"), ("n", "")],
-)  # fmt: skip
-def test_a_wrong_field_is_named_with_its_key(
-    client: Any, redis_server: Redis, name: str, text: str | bytes
+FIELDS = [
+    ("n", "1.5"), ("n", "1_0"), ("n", " 1"), ("n", "3000000000"), ("f", "x"), ("d", "1.005"),
+    ("d", "NaN"), ("d", "1e30"), ("ok", "yes"), ("day", "2024-02-30"), ("at", "now"),
+    ("at", "2024-01-01T00:00:00Z"), ("s", b"\xff"), ("n", ""),
+]  # fmt: skip
+MEMBERS = [
+    ("n", "5"), ("n", 1.5), ("n", True), ("n", 1 << 40), ("f", "0.1"), ("s", 5), ("ok", "true"),
+    ("day", 20240101), ("s", ["a"]), ("l", [1, "x"]), ("l", 5), ("o", []), ("o", {"x": "1"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [("hash", FIELDS), ("json", MEMBERS)])
+def test_a_wrong_value_is_named_with_its_key(
+    client: Any, redis_server: Redis, kind: str, wrong: list[tuple[str, Any]]
 ) -> None:
-    client.hset("row:1", mapping=TEXTS)
-    client.hset("row:2", mapping={**TEXTS, name: text})
-    source = source_of(redis_server)
-    with pytest.raises(SourceError, match=rf"field '{name}' of the key 'row:2'"):
-        source.lookup(ids(1, 2))
-    source.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("n", "5"), ("n", 1.5), ("n", True), ("n", 1 << 40), ("f", "0.1"), ("s", 5), ("ok", "true"),
-     ("day", 20240101), ("s", ["a"]), ("l", [1, "x"]), ("l", 5), ("o", []), ("o", {"x": "1"})],
-)  # fmt: skip
-def test_a_wrong_member_is_named_with_its_key(
-    client: Any, redis_server: Redis, name: str, value: Any
-) -> None:
-    schema = [*SCHEMA, ("l", pa.list_(pa.int64())), ("o", pa.struct([("x", pa.int32())]))]
-    client.set("row:2", json.dumps({name: value}))
-    source = source_of(redis_server, pa.schema(schema), kind="json")
-    with pytest.raises(SourceError, match=rf"field '{name}' of the key 'row:2'"):
-        source.lookup(ids(2))
-    source.close()
+    nested = [("l", pa.list_(pa.int64())), ("o", pa.struct([("x", pa.int32())]))]
+    schema = pa.schema([*SCHEMA, *(nested if kind == "json" else [])])
+    source = source_of(redis_server, schema, kind=kind)
+    for number, (name, value) in enumerate(wrong):
+        if kind == "hash":
+            client.hset(f"row:{number}", mapping={**TEXTS, name: value})
+        else:
+            client.set(f"row:{number}", json.dumps({name: value}))
+        with pytest.raises(SourceError, match=rf"field '{name}' of the key 'row:{number}'"):
+            source.lookup(ids(number, 99))
 
 
 def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> None:
@@ -154,8 +148,6 @@ def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> 
         with pytest.raises(SourceError, match=rf"'row:{number}' does not contain a JSON object"):
             texts.lookup(ids(number))
     assert texts.lookup(ids(3)).num_rows == 0  # MGET has no word for it
-    for source in (hashes, texts):
-        source.close()
 
 
 @pytest.mark.parametrize("kind", ["hash", "json"])
@@ -180,7 +172,6 @@ def test_a_fault_names_all_keys_that_it_concerns(
         assert set(caught.value.keys["id"].to_pylist()) == bad
         asked = ids(*(set(asked["id"].to_pylist()) - bad))
     assert set(source.lookup(asked)["id"].to_pylist()) == set(range(20)) - other - wrong - absent
-    source.close()
 
 
 KEYS: list[tuple[pa.DataType, Any, str]] = [
@@ -195,38 +186,41 @@ KEYS: list[tuple[pa.DataType, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "value", "text"), KEYS)
-def test_key_columns_stand_in_the_key(
-    client: Any, redis_server: Redis, dtype: pa.DataType, value: Any, text: str
-) -> None:
-    client.hset(f"{{x}}/{text}/7", mapping={"v": "b"})
-    schema = {"k": dtype, "n": pa.int64(), "v": pa.string()}
-    source = source_of(redis_server, schema, key="{{x}}/{k}/{n}")
-    asked = pa.table({"n": pa.array([7, 8]), "k": pa.array([value, value], dtype)})
-    assert source.lookup(asked).select(["k", "n", "v"]).to_pylist() == [
-        {"k": value, "n": 7, "v": "b"}
-    ]
+def test_key_columns_stand_in_the_key(client: Any, redis_server: Redis) -> None:
+    for dtype, value, text in KEYS:
+        client.hset(f"{{x}}/{text}/7", mapping={"v": "b"})
+        schema = {"k": dtype, "n": pa.int64(), "v": pa.string()}
+        source = source_of(redis_server, schema, key="{{x}}/{k}/{n}")
+        asked = pa.table({"n": pa.array([7, 8]), "k": pa.array([value, value], dtype)})
+        assert source.lookup(asked).select(["k", "n", "v"]).to_pylist() == [
+            {"k": value, "n": 7, "v": "b"}
+        ]
     assert source.is_unique(["n", "k"])
     assert not source.is_unique(["k"])
     with pytest.raises(ColumnError, match="exactly the columns"):
         source.lookup(asked.select(["k"]))
-    source.close()
-
-
-def test_a_date_that_has_no_text_is_in_no_key(client: Any, redis_server: Redis) -> None:
-    """Python's calendar ends with the year 9999."""
+    # Python's calendar ends with the year 9999: a later day has no text, and so is in no key.
     client.hset("row:2000-01-01", mapping={"v": "b"})
     source = source_of(redis_server, {"id": pa.date32(), "v": pa.string()})
     days = pa.array([10_957, 10_000_000, -(2**31)], pa.int32()).cast(pa.date32())
     found = source.lookup(pa.table({"id": days}))
     assert found.to_pylist() == [{"id": dt.date(2000, 1, 1), "v": "b"}]
-    source.close()
 
 
-def test_a_restart_is_a_fault_and_then_forgotten(client: Any, redis_server: Redis) -> None:
+def test_a_restart_is_a_fault_and_then_forgotten_and_so_is_a_server_that_answers_nothing(
+    client: Any, redis_server: Redis
+) -> None:
     schema = {"id": pa.int64(), "v": pa.string()}
-    sources = [source_of(redis_server, schema, kind=kind, timeout=2) for kind in ("hash", "json")]
+    sources = [source_of(redis_server, schema, kind=kind, timeout=0.5) for kind in ("hash", "json")]
     assert [source.lookup(ids(1)).num_rows for source in sources] == [0, 0]
+    assert redis_server.process is not None
+    redis_server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(TransientSourceError):
+            sources[0].lookup(ids(1))
+    finally:
+        redis_server.process.send_signal(signal.SIGCONT)
+    assert sources[0].lookup(ids(1)).num_rows == 0
     try:
         redis_server.kill()
         for source in sources * 2:
@@ -235,23 +229,6 @@ def test_a_restart_is_a_fault_and_then_forgotten(client: Any, redis_server: Redi
         redis_server.start()
     for source in sources:
         assert source.lookup(ids(1)).num_rows == 0
-        source.close()
-
-
-def test_a_server_that_answers_nothing_is_a_fault(client: Any, redis_server: Redis) -> None:
-    import signal
-
-    source = source_of(redis_server, timeout=0.3)
-    assert source.lookup(ids(1)).num_rows == 0
-    assert redis_server.process is not None
-    redis_server.process.send_signal(signal.SIGSTOP)
-    try:
-        with pytest.raises(TransientSourceError):
-            source.lookup(ids(1))
-    finally:
-        redis_server.process.send_signal(signal.SIGCONT)
-    assert source.lookup(ids(1)).num_rows == 0
-    source.close()
 
 
 @pytest.mark.parametrize(
@@ -283,9 +260,6 @@ def test_arguments_are_checked_at_the_call(arguments: dict[str, Any], words: str
 
 
 def test_an_absent_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "redis", None)
-    source = bsjoin.sources.redis("redis://host", key="{id}", schema=SCHEMA)
     with pytest.raises(SourceError, match=r'pip install "bsjoin\[redis\]"'):
-        source.lookup(ids(1))
+        bsjoin.sources.redis("redis://host", key="{id}", schema=SCHEMA).lookup(ids(1))

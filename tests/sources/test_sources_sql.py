@@ -6,16 +6,14 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from servers import Server
-from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+from source_stands import STANDS, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
 from test_sources_credentials import raised
 
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
@@ -23,36 +21,8 @@ from bsjoin.sources import sql
 from bsjoin.sources.transient import TransientSourceError
 
 HOSTILE = [
-    'we"ird',
-    "sel ect",
-    "a.b",
-    "é",
-    "`tick`",
-    "50%",
-    "%s",
-    "select",
-    "a'b",
-    "{}",
-    ";--",
-    "A",
-]
-
-
-@pytest.fixture(params=DATABASES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    if request.param == "sqlite":
-        yield SQLite(tmp_path)
-    elif request.param == "duckdb":
-        yield DuckDB(tmp_path)
-    else:
-        server = request.getfixturevalue(request.param)
-        found = (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
-        found.run("DROP TABLE IF EXISTS t")
-        yield found
-
-
-def keys(**columns: Any) -> pa.Table:
-    return pa.table(columns)
+    'we"ird', "sel ect", "a.b", "é", "`tick`", "50%", "%s", "select", "a'b", "{}", ";--", "A",
+]  # fmt: skip
 
 
 def by_type(source: Any, **columns: list[Any]) -> pa.Table:
@@ -84,13 +54,11 @@ def test_names_are_only_names(database: Database) -> None:
         whole = by_type(source, **{name: [1] for name in HOSTILE})
         assert source.lookup(whole).num_rows == 1
         assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
-        source.close()
     assert all(sources[0].is_unique([name]) for name in HOSTILE)
-    sources[0].close()
     for name in HOSTILE[1:]:
         source = database.source(table=[name])
         assert source.lookup(by_type(source, a=[1])).num_rows == source.size() == 0
-        source.close()
+        source.close()  # or DuckDB would not let the tables go
     database.run(*(f"DROP TABLE {text}" for text in quoted))
 
 
@@ -102,46 +70,27 @@ def test_values_are_only_values(database: Database) -> None:
             cursor.execute(f"INSERT INTO t VALUES ({database.place}, {number})", [value])
     source = database.source(table="t")
     for number, value in enumerate(values):
-        assert source.lookup(keys(c=[value])).column("i").to_pylist() == [number]
-        assert source.lookup(keys(c=[value + "x"])).num_rows == 0
+        assert source.lookup(by_type(source, c=[value])).column("i").to_pylist() == [number]
+        assert source.lookup(by_type(source, c=[value + "x"])).num_rows == 0
     assert source.size() == len(values)
-    source.close()
 
 
-def test_a_schema_stands_before_the_name(database: Database) -> None:
-    database.run("CREATE TABLE t (i INTEGER)", "INSERT INTO t VALUES (5)")
-    schema = {SQLite: "main", DuckDB: "main", PostgreSQL: "public", MariaDB: "test"}
-    for table in (f"{schema[type(database)]}.t", [schema[type(database)], "t"]):
-        source = database.source(table=table)
-        assert source.lookup(by_type(source, i=[5])).num_rows == 1
-        assert source.size() == 1
-        assert not source.is_unique(["i"])
-        source.close()
-
-
-def test_a_table_that_is_not_there_gets_a_hint(database: Database) -> None:
-    database.run("DROP TABLE IF EXISTS planes", "CREATE TABLE planes (i INTEGER)")
-    source = database.source(table="plans")
+def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> None:
+    database.run("DROP TABLE IF EXISTS planes", "CREATE TABLE planes (carrier INTEGER)")
     with pytest.raises(SourceError, match=r"no table 'plans'.*'planes'"):
-        _ = source.schema
-    source.close()
-
-
-def test_a_column_that_is_not_there_gets_a_hint(database: Database) -> None:
-    database.run("CREATE TABLE t (carrier INTEGER, origin INTEGER)")
-    source = database.source(table="t")
+        _ = database.source(table="plans").schema
+    source = database.source(table="planes")
     asked = by_type(source, carrier=[1])
-    with pytest.raises(ColumnError, match=r"'carier'.*Did you mean 'carrier'"):
-        source.lookup(asked, ["carier"])
-    with pytest.raises(ColumnError, match="'carier'"):
-        source.lookup(asked.rename_columns(["carier"]))
-    with pytest.raises(ColumnError, match="'carier'"):
-        source.scan(["carier"])
-    with pytest.raises(ColumnError, match="'carier'"):
-        source.is_unique(["carier"])
-    with pytest.raises(ColumnError, match="'carier'"):
-        _ = database.source(table="t", schema={"carier": pa.int64()}).schema
-    source.close()
+    other = database.source(table="planes", schema={"carier": pa.int64()})
+    for work in (
+        lambda: source.lookup(asked, ["carier"]),
+        lambda: source.lookup(asked.rename_columns(["carier"])),
+        lambda: source.scan(["carier"]),
+        lambda: source.is_unique(["carier"]),
+        lambda: other.schema,
+    ):
+        with pytest.raises(ColumnError, match=r"'carier'.*Did you mean 'carrier'"):
+            work()
 
 
 def test_a_removed_column_is_a_permanent_error(database: Database) -> None:
@@ -156,7 +105,6 @@ def test_a_removed_column_is_a_permanent_error(database: Database) -> None:
     database.run("DROP TABLE t")
     with pytest.raises(SourceError):
         source.lookup(asked, ["here"])
-    source.close()
 
 
 def test_a_query_stands_for_a_table(database: Database) -> None:
@@ -166,18 +114,16 @@ def test_a_query_stands_for_a_table(database: Database) -> None:
     assert source.size() == 1
     assert source.lookup(by_type(source, a=[1, 3])).column("j").to_pylist() == [4]
     assert not source.is_unique(["a"])
-    source.close()
+    for table in (f"{database.schema}.t", [database.schema, "t"]):
+        assert database.source(table=table).size() in (2, None) or isinstance(database, MariaDB)
     doubled = database.source(query="SELECT i, j AS i FROM t")
     if isinstance(database, SQLite | DuckDB):  # they name the second one anew
         assert doubled.schema.names[0] == "i"
     else:
         with pytest.raises(BSJoinError, match="'i'"):
             _ = doubled.schema
-    doubled.close()
-    wrong = database.source(query="SELEC i FROM t")
     with pytest.raises(SourceError, match=r"(?i)syntax"):
-        _ = wrong.schema
-    wrong.close()
+        _ = database.source(query="SELEC i FROM t").schema
 
 
 def test_what_is_unique_is_the_databases_word(database: Database) -> None:
@@ -194,19 +140,12 @@ def test_what_is_unique_is_the_databases_word(database: Database) -> None:
     assert database.source(table="t", unique=True).is_unique(["e"])
     assert not database.source(table="t", unique=False).is_unique(["c"])
     assert database.source(query="SELECT * FROM t", unique=True).is_unique(["e"])
-    source.close()
 
-
-# MariaDB has neither.
-@pytest.mark.parametrize("database", ["sqlite", "duckdb", "postgresql"], indirect=True)
-def test_partial_and_computed_indexes_do_not_count(database: Database) -> None:
-    database.run("CREATE TABLE t (a INTEGER, b VARCHAR(9))")
-    if not isinstance(database, DuckDB):
-        database.run("CREATE UNIQUE INDEX t_a ON t (a) WHERE a > 1")
-    database.run("CREATE UNIQUE INDEX t_b ON t (lower(b))")
-    source = database.source(table="t")
-    assert not source.is_unique(["a", "b"])
-    source.close()
+    if not isinstance(database, MariaDB):  # it has no partial or computed indexes
+        if not isinstance(database, DuckDB):
+            database.run("CREATE UNIQUE INDEX t_a ON t (e) WHERE e > 1")
+        database.run("CREATE UNIQUE INDEX t_b ON t (lower(b))")
+        assert not database.source(table="t").is_unique(["e", "b"])
 
 
 def test_a_key_of_a_parent_does_not_bind_its_children(postgresql: Server) -> None:
@@ -226,36 +165,6 @@ def test_a_key_of_a_parent_does_not_bind_its_children(postgresql: Server) -> Non
         source = database.source(table=table)
         assert source.is_unique(["i"]) is unique
         assert source.size() == 2
-        source.close()
-
-
-def test_texts_of_one_time_are_not_unique_in_sqlite(tmp_path: Path) -> None:
-    database = SQLite(tmp_path)
-    database.run(
-        "CREATE TABLE t (at TIMESTAMP PRIMARY KEY)",
-        "INSERT INTO t VALUES ('2024-01-01 00:00:00'), ('2024-01-01T00:00:00.000')",
-    )
-    source = database.source(table="t")
-    assert not source.is_unique(["at"])
-    asked = pa.Table.from_batches(source.scan()).slice(0, 1)
-    assert source.lookup(asked).num_rows == 2
-    source.close()
-
-
-def test_sizes_are_known_cheaply(database: Database) -> None:
-    database.run("CREATE TABLE t (a INTEGER)")
-    source = database.source(table="t")
-    assert source.size() == 0
-    with database.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO t VALUES ({database.place})", [[n] for n in range(300)])
-    if isinstance(database, PostgreSQL | MariaDB):
-        assert source.size() == 300 or isinstance(database, MariaDB)
-        database.run("ANALYZE t" if isinstance(database, PostgreSQL) else "ANALYZE TABLE t")
-    size = source.size()
-    assert size is not None
-    assert 200 <= size <= 400
-    assert database.source(query="SELECT * FROM t WHERE a < 7").size() == 7
-    source.close()
 
 
 def test_keys_come_from_a_query(database: Database) -> None:
@@ -280,7 +189,6 @@ def test_keys_come_from_a_query(database: Database) -> None:
         source.keys_of("SELECT a AS nope FROM t", ["nope"])
     with pytest.raises(SourceError):
         source.keys_of("SELECT nope FROM t", ["a"])
-    source.close()
 
 
 def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) -> None:
@@ -307,37 +215,26 @@ def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) ->
     unfinished = source.scan()
     next(unfinished)
     unfinished.close()  # type: ignore[attr-defined]
-    source.close()
 
 
 def test_rows_of_a_collation_that_is_not_binary_come_once(database: Database) -> None:
-    kind = {SQLite: "TEXT COLLATE NOCASE", MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
-            PostgreSQL: "CHAR(4)", DuckDB: "VARCHAR COLLATE NOCASE"}[type(database)]  # fmt: skip
-    database.run(f"CREATE TABLE t (c {kind}, i INTEGER)", "INSERT INTO t VALUES ('a', 1), ('B', 2)")
+    database.run(f"CREATE TABLE t (c {database.collated}, i INTEGER)")
+    database.run("INSERT INTO t VALUES ('a', 1), ('B', 2)")
     source = database.source(table="t")
     for asked in (
-        keys(c=["a", "A", "a ", "B", "b"]),
+        by_type(source, c=["a", "A", "a ", "B", "b"]),
         by_type(source, c=["a", "A", "a ", "B"], i=[1, 1, 1, 2]),
     ):
         found = source.lookup(asked)
         assert rows(found, ["c", "i"]) == rows(pa.table({"c": ["a", "B"], "i": [1, 2]}))
-    source.close()
-
-
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
-def test_no_transaction_stays_open(database: Database) -> None:
-    database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
-    source = database.source(table="t")
-    assert source.lookup(by_type(source, a=[1])).num_rows == 1
-    # With a transaction of the source's open, this would wait for it.
-    database.run("ALTER TABLE t ADD COLUMN b INTEGER", "DROP TABLE t")
-    source.close()
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_restart_is_a_fault_and_then_forgotten(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     server: Server = request.getfixturevalue(kind)
-    database = (PostgreSQL if kind == "postgresql" else MariaDB)(server.url)
+    database: Any = STANDS[kind](tmp_path, request)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
     source = database.source(table="t")
     asked = by_type(source, a=[1])
@@ -359,37 +256,26 @@ def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.Fixt
     with pytest.raises(TransientSourceError):
         source.lookup(asked)
     assert source.lookup(asked).num_rows == 1
-    source.close()
 
 
 SLOW = {
-    "sqlite": "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 1000000000) "
+    SQLite: "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 1000000000) "
     "SELECT CAST(max(a) AS INTEGER) AS a FROM n",
-    "duckdb": "SELECT max(x.a + y.a) AS a FROM range(3000000) AS x(a), range(3000000) AS y(a)",
-    "postgresql": "SELECT 1 AS a FROM pg_sleep(60) AS s(x)",
-    "mariadb": "SELECT a FROM t WHERE sleep(60) = 0",
+    DuckDB: "SELECT max(x.a + y.a) AS a FROM range(3000000) AS x(a), range(3000000) AS y(a)",
+    PostgreSQL: "SELECT 1 AS a FROM pg_sleep(60) AS s(x)",
+    MariaDB: "SELECT a FROM t WHERE sleep(60) = 0",
 }
 
 
-@pytest.mark.parametrize("kind", SLOW)
-def test_a_look_up_that_takes_too_long_is_a_fault(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if kind in ("sqlite", "duckdb"):
-        database: Database = (SQLite if kind == "sqlite" else DuckDB)(tmp_path)
-        database.run("CREATE TABLE t (a INTEGER)")
-    else:
-        server = request.getfixturevalue(kind)
-        database = (PostgreSQL if kind == "postgresql" else MariaDB)(server.url)
-        database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a BIGINT)")
-        database.run("INSERT INTO t VALUES (1), (2)")
-    source = database.source(query=SLOW[kind], timeout=1, schema={"a": pa.int64()})
+def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
+    database.run("CREATE TABLE t (a BIGINT)", "INSERT INTO t VALUES (1), (2)")
+    query = SLOW[type(database)]  # type: ignore[type-abstract]
+    source = database.source(query=query, timeout=0.5, schema={"a": pa.int64()})
     assert source.schema.names == ["a"]
     start = time.monotonic()
     with pytest.raises(TransientSourceError):
-        source.lookup(keys(a=pa.array([1], pa.int64())))
+        source.lookup(by_type(source, a=[1]))
     assert time.monotonic() - start < 8
-    source.close()
 
 
 def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None:
@@ -417,50 +303,6 @@ def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None
     finally:
         for (pid,) in found:
             os.kill(pid, signal.SIGCONT)
-    source.close()
-
-
-def test_a_file_that_is_locked_is_a_fault_in_sqlite(tmp_path: Path) -> None:
-    database = SQLite(tmp_path)
-    database.run("CREATE TABLE t (a INTEGER)")
-    source = database.source(table="t", timeout=0.2)
-    asked = by_type(source, a=[1])
-    with database.cursor() as cursor:
-        cursor.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(TransientSourceError, match="locked"):
-            source.lookup(asked)
-    assert source.lookup(asked).num_rows == 0
-    source.close()
-
-
-def test_a_look_up_uses_the_index_in_sqlite(tmp_path: Path) -> None:
-    database = SQLite(tmp_path)
-    database.run("CREATE TABLE t (a INTEGER, b TEXT, PRIMARY KEY (b, a))")
-    source = database.source(table="t")
-    plans = []
-    for asked in (by_type(source, a=[1, 2], b=["x", "y"]), by_type(source, b=["x"])):
-        source.lookup(asked)
-        connection = source._session.held[1]  # type: ignore[attr-defined]
-        statements: list[str] = []
-        connection.set_trace_callback(statements.append)
-        source.lookup(asked)
-        connection.set_trace_callback(None)
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
-        plans.append(" ".join(row[3] for row in plan))
-    assert "SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (b=? AND a=?)" in plans[0]
-    assert "SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (b=?)" in plans[1]
-    source.close()
-
-
-def test_nothing_is_written_to_sqlite(tmp_path: Path) -> None:
-    database = SQLite(tmp_path)
-    database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
-    before = database.path.read_bytes()
-    source = database.source(query="SELECT a FROM t")
-    assert source.lookup(by_type(source, a=[1])).num_rows == 1
-    source.close()
-    assert database.path.read_bytes() == before
-    assert {path.name for path in tmp_path.iterdir()} == {database.path.name}
 
 
 def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Path) -> None:
@@ -489,28 +331,11 @@ def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Pa
     assert source.lookup(asked).num_rows == 1
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, scheme: str) -> None:
-    source = sql(f"{scheme}:///{tmp_path}/nope.db", table="t")
-    with pytest.raises(SourceError, match=r"no file .*nope\.db"):
-        _ = source.schema
+def test_an_absent_file_or_driver_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scheme in ("sqlite", "duckdb"):
+        with pytest.raises(SourceError, match=r"no file .*nope\.db"):
+            _ = sql(f"{scheme}:///{tmp_path}/nope.db", table="t").schema
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_relative_path_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = SQLite(tmp_path)
-    database.path = tmp_path / "a.db"
-    database.run("CREATE TABLE t (a INTEGER)")
-    monkeypatch.chdir(tmp_path)
-    source = sql("sqlite:///a.db", table="t")
-    monkeypatch.chdir("/")
-    assert source.schema.names == ["a"]
-    source.close()
-
-
-def test_an_absent_driver_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     for module, url, extra in (
         ("duckdb", "duckdb:///x.duckdb", "duckdb"),
         ("pymysql", "mysql://host/db", "mysql"),
@@ -526,19 +351,14 @@ def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) 
     PostgreSQL(postgresql.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
     MariaDB(mariadb.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
     rest = postgresql.url.partition("://")[2]
-    for scheme in ("postgresql", "postgres", "postgresql+psycopg", "postgresql+adbc"):
-        source = sql(f"{scheme}://{rest}?sslmode=prefer", table="t")
-        assert source.schema.names == ["a"]
-        source.close()
-    source = sql(f"postgresql:///test?host={postgresql.folder}&port={postgresql.port}&user=postgres",
-                 table="t")  # fmt: skip
-    assert source.schema.names == ["a"]
-    source.close()
-    rest = mariadb.url.partition("://")[2]
-    for scheme in ("mysql", "mysql+pymysql", "mariadb"):
-        source = sql(f"{scheme}://{rest}", table="t")
-        assert source.schema.names == ["a"]
-        source.close()
+    where = f"host={postgresql.folder}&port={postgresql.port}&user=postgres"
+    other = mariadb.url.partition("://")[2]
+    for url in (
+        *(f"{scheme}://{rest}?sslmode=prefer" for scheme in ("postgres", "postgresql+psycopg")),
+        f"postgresql:///test?{where}",
+        *(f"{scheme}://{other}" for scheme in ("mysql+pymysql", "mariadb")),
+    ):
+        assert sql(url, table="t").schema.names == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -577,14 +397,6 @@ def test_arguments_are_checked_at_the_call(arguments: dict[str, Any], words: str
         sql(**arguments)
 
 
-def test_the_text_of_a_source_says_where_it_is() -> None:
-    assert repr(sql("sqlite:///a.db", table="s.t")) == "sql('sqlite:///a.db', table='s.t')"
-    long = "SELECT " + ", ".join(f"column_{n}" for n in range(50)) + " FROM t"
-    text = repr(sql("mysql://me:secret@host/db", query=long))
-    assert text.startswith("sql('mysql://me:***@host/db', query='SELECT column_0")
-    assert len(text) < 120
-
-
 def test_only_the_driver_that_is_needed_is_imported() -> None:
     kinds = ["sqlite:///a.db", "postgresql://h/d", "mysql://h/d", "duckdb:///a"]
     code = (
@@ -595,13 +407,3 @@ def test_only_the_driver_that_is_needed_is_imported() -> None:
         "assert not found, found\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
-
-
-def test_threads_are_not_left_behind(database: Database) -> None:
-    database.run("CREATE TABLE t (a INTEGER)")
-    source = database.source(table="t")
-    before = threading.active_count()
-    for _ in range(5):
-        source.lookup(by_type(source, a=[1]))
-    assert threading.active_count() <= before + 1
-    source.close()

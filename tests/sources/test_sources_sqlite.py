@@ -1,0 +1,265 @@
+"""``sql`` and SQLite, whose columns hold values of any type, and whose file is shared."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import math
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from source_stands import SQLite
+from test_sources_sql_types import Case, check_own_keys, filled, quoted, us, utc
+
+from bsjoin.errors import DataError, SourceError
+from bsjoin.sources import Source, sql
+from bsjoin.sources.sqlite import _searches
+from bsjoin.sources.transient import TransientSourceError
+
+DRAWN = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> SQLite:
+    return SQLite(tmp_path)
+
+
+def source_of(place: SQLite, declared: str, dtype: pa.DataType, values: Sequence[str]) -> Source:
+    """A table whose column ``c`` has each of the values, as SQL, twice."""
+    place.run("DROP TABLE IF EXISTS t")
+    return filled(place, (Case(declared, dtype), [], [*values] * 2))
+
+
+@DRAWN
+@given(
+    times=st.lists(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)), max_size=8),
+    units=st.sampled_from([1, 10, 1000, 10**6, 60 * 10**6, 3600 * 10**6, 86_400 * 10**6]),
+    seed=st.integers(0, 1 << 32),
+)
+def test_any_spelling_of_a_time_is_found(
+    place: SQLite, times: list[dt.datetime], units: int, seed: int
+) -> None:
+    chance = random.Random(seed)
+    values = []
+    for time in times:
+        micro = (time - dt.datetime(1, 1, 1)) // dt.timedelta(microseconds=1) // units * units
+        full = (dt.datetime(1, 1, 1) + dt.timedelta(microseconds=micro)).isoformat(
+            chance.choice(" T"), "microseconds"
+        )
+        shortest = full.rstrip("0").rstrip(".") if "." in full else full
+        for tail in (":00", ":00", "T00", " 00"):
+            shortest = shortest.removesuffix(tail)
+        ends = [end for end in (10, 13, 16, 19, 21, 22, 23, 24, 25, 26) if end >= len(shortest)]
+        values += [full[: chance.choice(ends)] for _ in range(3)]
+    source = source_of(place, "TIMESTAMP", us, quoted(*values))
+    assert len(pa.Table.from_batches(source.scan())) == 2 * len(values) + 1
+    check_own_keys(source)
+    source.close()
+
+
+@DRAWN
+@given(
+    numbers=st.lists(
+        st.floats(-1e18, 1e18) | st.integers(-(1 << 63), (1 << 63) - 1)
+        | st.decimals(-(10**12), 10**12, places=2).map(float), max_size=12,
+    ),
+    steps=st.integers(0, 40),
+    scale=st.integers(0, 14),
+    digits=st.sampled_from([14, 15, 38]),
+    indexed=st.booleans(),
+)  # fmt: skip
+@example(numbers=[0.3, 1e15 - 0.125, 1e15, 9.995, 10.0], steps=1, scale=2, digits=38, indexed=True)
+@example(numbers=[0.3, 9.995, 10.0, 99.99], steps=5, scale=2, digits=14, indexed=True)
+def test_any_number_of_a_decimal_is_found(
+    place: SQLite, numbers: list[float], steps: int, scale: int, digits: int, indexed: bool
+) -> None:
+    near = list(numbers)
+    for number in numbers:
+        for _ in range(steps if isinstance(number, float) else 0):
+            number = math.nextafter(number, math.inf)
+        near.append(number)
+    column = f"DECIMAL({digits}, {scale})", pa.decimal128(digits, scale)
+    source, fine = source_of(place, *column, list(map(repr, near))), []
+    for row in range(len(near)):
+        with contextlib.suppress(DataError):
+            fine += source.lookup(pa.table({"i": [row]}), ["c", "i"]).column("i").to_pylist()
+    source.close()
+    source = source_of(place, *column, [repr(near[row]) for row in fine])
+    if indexed:
+        place.run("CREATE INDEX t_c ON t (c)")
+    check_own_keys(source)
+    source.close()
+
+
+def test_a_binary_fraction_means_its_decimal_text(place: SQLite) -> None:
+    numbers = ["0.1 + 0.2", "1.1", "12345678901234567.0"]
+    source = source_of(place, "DECIMAL(20, 2)", pa.decimal128(20, 2), numbers)
+    found = pa.Table.from_batches(source.scan(["c"])).column("c").to_pylist()[:3]
+    assert found == [Decimal("0.30"), Decimal("1.10"), Decimal("12345678901234568.00")]
+
+
+def test_a_text_that_is_not_utf_8_costs_no_other_key_its_row(place: SQLite) -> None:
+    columns: list[tuple[str, pa.DataType, Any]] = [
+        ("TEXT", utc, "2024-01-01T00:00:00Z"),
+        ("TEXT", us, "2024-01-01"),
+        ("DECIMAL(20, 2)", pa.decimal128(20, 2), 1.5),
+        ("DECIMAL(10, 2)", pa.decimal128(10, 2), 1.5),
+        ("REAL", pa.float32(), 1.5),
+    ]
+    for declared, dtype, fine in columns:
+        with place.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS t")
+            cursor.execute(f"CREATE TABLE t (i INTEGER, c {declared})")
+            cursor.execute("INSERT INTO t VALUES (1, ?)", [fine])
+            for wrong in (b"\xff", b"2024-01-01 00:00:00\x00\xff", b"2024-01-01T00:00:00Z\xff"):
+                cursor.execute("INSERT INTO t VALUES (2, CAST(? AS TEXT))", [wrong])
+        source = place.source(table="t", schema={"c": dtype})
+        value = dt.datetime(2024, 1, 1) if pa.types.is_timestamp(dtype) else fine
+        key = pa.table({"c": pa.array([value]).cast(dtype)})
+        assert source.lookup(key, ["i"]).column("i").to_pylist() == [1]
+
+
+def test_a_column_without_a_type_needs_the_users_word(place: SQLite) -> None:
+    place.run("CREATE TABLE t (i INTEGER, c)", "INSERT INTO t VALUES (1, 'a')")
+    with pytest.raises(SourceError, match=r"'c'.*schema="):
+        _ = place.source(table="t").schema
+    source = place.source(table="t", schema={"c": pa.string()})
+    assert source.lookup(pa.table({"c": ["a"]})).column("i").to_pylist() == [1]
+
+
+def test_texts_of_one_time_are_not_unique(place: SQLite) -> None:
+    place.run(
+        "CREATE TABLE t (at TIMESTAMP PRIMARY KEY)",
+        "INSERT INTO t VALUES ('2024-01-01 00:00:00'), ('2024-01-01T00:00:00.000')",
+    )
+    source = place.source(table="t")
+    assert not source.is_unique(["at"])
+    asked = pa.Table.from_batches(source.scan()).slice(0, 1)
+    assert source.lookup(asked).num_rows == 2
+
+
+def test_a_look_up_uses_the_index(place: SQLite) -> None:
+    place.run("CREATE TABLE t (a INTEGER, b TEXT, PRIMARY KEY (b, a))")
+    source: Any = place.source(table="t")
+    for asked, used in (
+        (pa.table({"a": [1, 2], "b": ["x", "y"]}), "(b=? AND a=?)"),
+        (pa.table({"b": ["x"]}), "(b=?)"),
+    ):
+        source.lookup(asked)
+        connection = source._session.held[1]
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        source.lookup(asked)
+        connection.set_trace_callback(None)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
+        wanted = f"SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 {used}"
+        assert wanted in " ".join(row[3] for row in plan)
+
+
+def test_keys_are_searched_one_by_one_only_in_an_index(place: SQLite) -> None:
+    for name in "ai":
+        place.run(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, k DECIMAL, b INT)")
+    place.run("CREATE TABLE b (id INTEGER PRIMARY KEY, x INT)", "CREATE INDEX ik ON i (k)")
+    for rows, searched in (
+        ("a AS t", False),
+        ("i AS t", True),
+        ("(SELECT a.*, b.x FROM a JOIN b ON a.b = b.id) AS t", False),
+        ("(SELECT i.*, b.x FROM i JOIN b ON i.b = b.id) AS t", True),
+        ("(SELECT k, count(*) FROM i GROUP BY k) AS t", False),
+    ):
+        statement = (
+            "WITH bsjoin_keys(k0, k1) AS (VALUES (?, ?)) SELECT * FROM bsjoin_keys AS q "
+            f"CROSS JOIN {rows} ON t.k BETWEEN q.k0 AND q.k1"
+        )
+        with place.cursor() as cursor:
+            assert _searches(cursor.connection, statement, (1, 2)) == searched, rows
+
+
+def test_variables_of_a_statement_are_bounded(
+    place: SQLite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.run("CREATE TABLE t (i INTEGER, at TIMESTAMP)", "INSERT INTO t VALUES (7, '2024-01-01')")
+    source: Any = place.source(table="t")
+    opened = type(source)._open
+
+    def small(self: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = opened(self)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 10)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1000)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
+        return connection
+
+    monkeypatch.setattr(type(source), "_open", small)
+    times = pa.array([1_704_067_200_000_000 + n for n in range(50)], us)
+    for keys in (
+        pa.table({"i": list(range(50))}),
+        pa.table({"at": times}),
+        pa.table({"i": [7] * 50, "at": times}),
+    ):
+        assert source.lookup(keys, ["i"]).column("i").to_pylist() == [7]
+
+
+def test_a_file_that_is_locked_is_a_fault_and_one_in_wal_mode_is_only_read(place: SQLite) -> None:
+    place.run("PRAGMA journal_mode = wal", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    source: Any = place.source(table="t", timeout=0.2)
+    asked = pa.table({"a": [1]})
+    assert source.lookup(asked).num_rows == 1
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        source._session.held[1].execute("DELETE FROM t")
+    for query in ("DELETE FROM t RETURNING a", "SELECT 1) AS t; DELETE FROM t; --"):
+        with pytest.raises(SourceError):
+            _ = place.source(query=query).schema
+    source.close()
+    place.run("PRAGMA journal_mode = delete")
+    with place.cursor() as cursor:
+        cursor.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(TransientSourceError, match="locked"):
+            source.lookup(asked)
+    assert source.lookup(asked).num_rows == 1
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs a mount of its own")
+def test_wal_mode_on_a_read_only_mount_says_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / "mount"
+    folder.mkdir()
+    database = SQLite(folder)
+    database.path = folder / "a.db"
+    database.run("PRAGMA journal_mode = wal", "CREATE TABLE t (a INTEGER)")
+    url = f"sqlite:///{database.path}"
+    code = f"from bsjoin.sources import sql\nprint(sql({url!r}, table='t').schema)"
+    mounted = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f'{mounted} || exit 77; exec "$0" -c "$1"',
+         sys.executable, code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent.parent,
+    )  # fmt: skip
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no mounts here: {done.stderr}")
+    assert "SourceError" in done.stderr
+    assert "journal_mode" in done.stderr
+    assert sql(url, table="t").schema.names == ["a"]
+
+
+def test_a_relative_path_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = SQLite(tmp_path)
+    database.path = tmp_path / "a.db"
+    database.run("CREATE TABLE t (a INTEGER)")
+    monkeypatch.chdir(tmp_path)
+    source = sql("sqlite:///a.db", table="t")
+    monkeypatch.chdir("/")
+    assert source.schema.names == ["a"]
