@@ -12,18 +12,18 @@ from bsjoin.sources.protocol import Source
 
 if TYPE_CHECKING:
     from bsjoin.sources.callback import function
-    from bsjoin.sources.database import sql
-    from bsjoin.sources.files import parquet
+    from bsjoin.sources.databases.database import sql
     from bsjoin.sources.keyvalue import redis
+    from bsjoin.sources.parquet_files.source import parquet
 
 __all__ = ["Source", "function", "parquet", "redis", "sql"]
 
 # No module has the name of a function: importing it would hide the function.
 _MODULES = {
     "function": "bsjoin.sources.callback",
-    "parquet": "bsjoin.sources.files",
+    "parquet": "bsjoin.sources.parquet_files.source",
     "redis": "bsjoin.sources.keyvalue",
-    "sql": "bsjoin.sources.database",
+    "sql": "bsjoin.sources.databases.database",
 }
 
 

@@ -25,8 +25,8 @@ from source_stands import (
 
 from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, function, sql
-from bsjoin.sources import postgresql as postgresql_source
-from bsjoin.sources.parts import of_keys
+from bsjoin.sources.databases import postgresql as postgresql_source
+from bsjoin.sources.databases.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
 
 

@@ -22,8 +22,8 @@ from source_stands import Database, DuckDB, MariaDB, PostgreSQL, SQLite
 
 from bsjoin.errors import ColumnError, DataError
 from bsjoin.sources import Source
-from bsjoin.sources import postgresql as postgresql_source
-from bsjoin.sources.infinite import ENDS
+from bsjoin.sources.databases import postgresql as postgresql_source
+from bsjoin.sources.databases.infinite import ENDS
 
 INF, NAN = math.inf, math.nan
 us, utc = pa.timestamp("us"), pa.timestamp("us", "UTC")

@@ -24,7 +24,7 @@ from test_sources_sql_types import Case, check_own_keys, filled, quoted, us, utc
 
 from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, sql
-from bsjoin.sources.sqlite import _searches
+from bsjoin.sources.databases.sqlite import _searches
 from bsjoin.sources.transient import TransientSourceError
 
 DRAWN = settings(

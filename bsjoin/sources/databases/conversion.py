@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import DataError
-from bsjoin.sources.declared import Column
-from bsjoin.sources.parts import of_keys
+from bsjoin.sources.databases.declared import Column
+from bsjoin.sources.databases.parts import of_keys
 
 __all__ = ["Convert", "rows_of_keys"]
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
-from bsjoin.sources.conversion import rows_of_keys
-from bsjoin.sources.declared import Column, Target
-from bsjoin.sources.parts import of_keys
+from bsjoin.sources.databases.conversion import rows_of_keys
+from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.parts import of_keys
+from bsjoin.sources.databases.session import Session
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.session import Session
 from bsjoin.sources.texts import is_utf8, with_utf8
 from bsjoin.sources.transient import (
     LookupTimeoutError,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bsjoin.sources.declared import Column
+from bsjoin.sources.databases.declared import Column
 from bsjoin.sources.types import DECIMAL, decimal_type, sparkable
 
 __all__ = ["SLICE", "TIMES", "Kind", "column_of", "reported_modifiers", "types_of"]

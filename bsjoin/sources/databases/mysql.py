@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError, DataError, suggest
-from bsjoin.sources import mysql_errors
-from bsjoin.sources.declared import Column, Target
-from bsjoin.sources.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases import mysql_errors
+from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases.parts import in_parts, sizes_of
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.parts import in_parts, sizes_of
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
 from bsjoin.values.python_values import shown

@@ -16,13 +16,17 @@ import pyarrow.fs as pafs
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, BSJoinError, SourceError, StoreError
 from bsjoin.sources.arguments import check_max_keys
-from bsjoin.sources.file_listing import Listing, listing_of, other_format_above
-from bsjoin.sources.parquet_columns import Rules
-from bsjoin.sources.parquet_file import FORMAT, ParquetFile, matching
-from bsjoin.sources.parquet_schema import declared_columns, rules_of
-from bsjoin.sources.partition_values import Partitioning, partition_scalar, partitioning_of
+from bsjoin.sources.parquet_files.columns import Rules
+from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile, matching
+from bsjoin.sources.parquet_files.listing import Listing, listing_of, other_format_above
+from bsjoin.sources.parquet_files.partition_values import (
+    Partitioning,
+    partition_scalar,
+    partitioning_of,
+)
+from bsjoin.sources.parquet_files.row_groups import sorted_keys
+from bsjoin.sources.parquet_files.schema import declared_columns, rules_of
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.row_groups import sorted_keys
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, overridden, wanted_columns
 from bsjoin.storage.addresses import address_of, opened

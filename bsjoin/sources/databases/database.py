@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_max_keys, positive
-from bsjoin.sources.declared import Target
-from bsjoin.sources.dialect import Database
+from bsjoin.sources.databases.declared import Target
+from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.types import as_schema
 from bsjoin.sources.urls import Address, address_of
@@ -20,12 +20,12 @@ __all__ = ["sql"]
 
 _FILES = ("sqlite", "duckdb")
 _HOMES = {
-    "sqlite": ("bsjoin.sources.sqlite", "SQLite"),
-    "duckdb": ("bsjoin.sources.duckdb", "DuckDB"),
-    "postgresql": ("bsjoin.sources.postgresql", "PostgreSQL"),
-    "postgres": ("bsjoin.sources.postgresql", "PostgreSQL"),
-    "mysql": ("bsjoin.sources.mysql", "MySQL"),
-    "mariadb": ("bsjoin.sources.mysql", "MySQL"),
+    "sqlite": ("bsjoin.sources.databases.sqlite", "SQLite"),
+    "duckdb": ("bsjoin.sources.databases.duckdb", "DuckDB"),
+    "postgresql": ("bsjoin.sources.databases.postgresql", "PostgreSQL"),
+    "postgres": ("bsjoin.sources.databases.postgresql", "PostgreSQL"),
+    "mysql": ("bsjoin.sources.databases.mysql", "MySQL"),
+    "mariadb": ("bsjoin.sources.databases.mysql", "MySQL"),
 }
 
 

@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from bsjoin.errors import DataError, SourceError
-from bsjoin.sources.file_listing import Found
-from bsjoin.sources.parquet_columns import (
+from bsjoin.sources.parquet_files.columns import (
     Column,
     Rules,
     TypesDifferError,
     columns_of,
     converted,
 )
-from bsjoin.sources.row_groups import EMPTY, MinMax, comparable, min_max_of, touched
+from bsjoin.sources.parquet_files.listing import Found
+from bsjoin.sources.parquet_files.row_groups import EMPTY, MinMax, comparable, min_max_of, touched
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.file_listing import Listing
-from bsjoin.sources.parquet_columns import Rules, columns_of, declared_by_spark
-from bsjoin.sources.parquet_file import FORMAT, ParquetFile
-from bsjoin.sources.partition_values import Partitioning
+from bsjoin.sources.parquet_files.columns import Rules, columns_of, declared_by_spark
+from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile
+from bsjoin.sources.parquet_files.listing import Listing
+from bsjoin.sources.parquet_files.partition_values import Partitioning
 
 __all__ = ["declared_columns", "rules_of"]
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.declared import Column, Target
-from bsjoin.sources.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases.infinite import ENDS, Infinities, bounded, ends_in
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.infinite import ENDS, Infinities, bounded, ends_in
 from bsjoin.sources.types import sparkable
 
 __all__ = ["DuckDB"]

@@ -16,11 +16,11 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.declared import Column, Target
-from bsjoin.sources.dialect import BATCH_ROWS, Database
-from bsjoin.sources.parts import sizes_of
+from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases.parts import sizes_of
+from bsjoin.sources.databases.sqlite_keys import canonical, form_of
 from bsjoin.sources.rows import array_of
-from bsjoin.sources.sqlite_keys import canonical, form_of
 from bsjoin.sources.types import DECIMAL, decimal_type
 
 __all__ = ["SQLite"]

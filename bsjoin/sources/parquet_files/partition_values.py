@@ -15,7 +15,7 @@ from functools import reduce
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.legacy_calendar import days_of, zone_of
+from bsjoin.sources.parquet_files.legacy_calendar import days_of, zone_of
 
 __all__ = ["NULL", "Partitioning", "partition_scalar", "partitioning_of"]
 

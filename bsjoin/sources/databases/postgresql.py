@@ -11,14 +11,21 @@ from urllib.parse import quote, urlencode
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.sources import pgerrors
-from bsjoin.sources.declared import Column, Target
-from bsjoin.sources.dialect import Database
+from bsjoin.sources.databases import pgerrors
+from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.dialect import Database
+from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
+from bsjoin.sources.databases.parts import in_parts, sizes_of
+from bsjoin.sources.databases.pgarrays import LENGTHS, depth_of, nested
+from bsjoin.sources.databases.pgtypes import (
+    SLICE,
+    TIMES,
+    Kind,
+    column_of,
+    reported_modifiers,
+    types_of,
+)
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.infinite import Infinities, bounded, ends_in
-from bsjoin.sources.parts import in_parts, sizes_of
-from bsjoin.sources.pgarrays import LENGTHS, depth_of, nested
-from bsjoin.sources.pgtypes import SLICE, TIMES, Kind, column_of, reported_modifiers, types_of
 from bsjoin.sources.timeouts import run_with_timeout
 
 __all__ = ["PostgreSQL"]

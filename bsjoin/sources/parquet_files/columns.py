@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bsjoin.sources.legacy_calendar import rebased
+from bsjoin.sources.parquet_files.legacy_calendar import rebased
 from bsjoin.sources.plain import is_any_list, list_of, plain
 from bsjoin.sources.types import decimal_type
 from bsjoin.storage.spark_schema import read_spark_schema

@@ -1,0 +1,1 @@
+"""``sql``: SQLite, DuckDB, PostgreSQL, and MySQL or MariaDB, each a dialect."""
