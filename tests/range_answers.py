@@ -6,16 +6,15 @@ Rows of the stream have a key k and the columns p and x, those of the table k, q
 from __future__ import annotations
 
 import math
-from decimal import localcontext
 from fractions import Fraction
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from range_kinds import Kind, When
-from range_oracle import matching
 
 from bsjoin import AsOf, Band, Within
+from tests.fuzz.exact import matcher, nearest_rows, order_or_none
 
 __all__ = ["Row", "by_duckdb", "by_loop", "order"]
 
@@ -35,58 +34,31 @@ def by_loop(
 
     As-of takes the first of rows with the same value.
     """
-    left, right = ([_in_units(kind, row) for row in rows] for rows in (stream, table))
-    if isinstance(when, AsOf) and (kind.floating or not kind.widths):
-        return [_nearest(row, right, on, when) for row in left]
-    with localcontext(prec=100):
-        found = matching(left, right, on, when)
-    return [rows[:1] for rows in found] if isinstance(when, AsOf) else found
+    name = "double" if kind.floating else "long" if kind.widths else str(kind.arrow)
+    points = [(row["k"], _numbers(kind, row, "p", "x")) for row in stream]
+    rows = [(row["k"], _numbers(kind, row, "q", "y")) for row in table]
+    found = []
+    for key, probe in points:
+        there = {
+            n: row
+            for n, (k, row) in enumerate(rows)
+            if row[0] is not None and (not on or (k is not None and k == key))
+        }
+        if probe[0] is None:
+            found.append([])
+        elif isinstance(when, AsOf):
+            values = {n: row[0] for n, row in there.items()}
+            found.append(sorted(nearest_rows(when, probe[0], name, values))[:1])
+        else:
+            holds = matcher(when, probe, name)
+            found.append([n for n, row in there.items() if holds([*map(order_or_none, row)])])
+    return found
 
 
-def _in_units(kind: Kind, row: Row) -> Row:
-    return {k: v if k == "k" or v is None else kind.number(v) for k, v in row.items()}
-
-
-def _nearest(left: Row, table: list[Row], on: list[str], when: AsOf) -> list[int]:
-    """The contract where NaN and infinities take part, or there are no distances."""
-    point = left["p"]
-    if point is None or any(left[k] is None for k in on):
-        return []
-    values: dict[Place, int] = {}
-    for number, row in enumerate(table):
-        if row["q"] is not None and all(row[k] == left[k] for k in on):
-            values.setdefault(order(row["q"]), number)
-    place = order(point)
-    if not when.exact:
-        values.pop(place, None)
-    if when.direction == "nearest" or when.tolerance is not None:
-        values = {v: n for v, n in values.items() if _is_near(v, place, when.tolerance)}
-    before = max((v for v in values if v <= place and when.direction != "forward"), default=None)
-    behind = min((v for v in values if v >= place and when.direction != "backward"), default=None)
-    if before is None or (behind is not None and _far(behind, place) < _far(before, place)):
-        before = behind
-    return [] if before is None else [values[before]]
-
-
-def _is_near(value: Place, point: Place, tolerance: Any) -> bool:
-    (nan, one), (also_nan, other) = value, point
-    if nan or also_nan:
-        return False
-    if tolerance is None or one == other:
-        return True
-    finite = math.isfinite(one) and math.isfinite(other)
-    return finite and other - tolerance <= one <= other + tolerance
-
-
-def _far(value: Place, point: Place) -> tuple[int, float]:
-    """A distance, to be compared with others of the same point: in double, without overflow."""
-    one, other = value[1], point[1]
-    if one == other:
-        return 0, 0.0
-    if math.isinf(one) or math.isinf(other):
-        return 2, 0.0
-    gap = abs(one - other)
-    return (1, abs(one / 2 - other / 2)) if math.isinf(gap) else (0, gap)
+def _numbers(kind: Kind, row: Row, *names: str) -> list[Any]:
+    """Values in units of the codes."""
+    values = [row[name] for name in names]
+    return [None if value is None else kind.number(value) for value in values]
 
 
 def by_duckdb(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -17,9 +17,10 @@ __all__ = [
     "TooManyRowsError",
     "difference",
     "expected",
-    "is_between",
     "is_within",
+    "matcher",
     "nearest_rows",
+    "order_or_none",
     "overlaps",
     "width_of",
 ]
@@ -78,7 +79,7 @@ class _Side:
         found = self._orders.get(key)
         if found is None:
             found = self._orders[key] = {
-                n: tuple(map(_order, values)) for n, values in self.known(key).items()
+                n: tuple(map(order_or_none, values)) for n, values in self.known(key).items()
             }
         return found
 
@@ -179,24 +180,36 @@ def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _
         values = {n: v[0] for n, v in side.known(key).items()}
         nearest = nearest_rows(when, probe[0], kind, values)
         return [side.first(nearest)] if nearest else []
-    found, closed = side.orders(key), when.closed
+    holds = matcher(when, probe, kind)
+    return [n for n, orders in side.orders(key).items() if holds(orders)]
+
+
+def matcher(when: Any, probe: Sequence[Any], kind: str) -> Callable[[Sequence[Any]], bool]:
+    """Whether range columns of a row match, of which is given what orders their values.
+
+    Args:
+        when: a band, an interval, or an overlap.
+        probe: the stream's range columns; the first is not null.
+        kind: the type of the first of them.
+    """
+    closed = when.closed
     if isinstance(when, Band):
-        low = _order(_moved(probe[0], when.before, kind, -1))
-        high = _order(_moved(probe[0], when.after, kind, 1))
-        return [n for n, (v,) in found.items() if is_between(v, low, high, closed)]
-    orders = [*map(_order, probe)]
+        low = order_or_none(_moved(probe[0], when.before, kind, -1))
+        high = order_or_none(_moved(probe[0], when.after, kind, 1))
+        return lambda row: _is_between(row[0], low, high, closed)
+    orders = [*map(order_or_none, probe)]
     if isinstance(when, Within):
-        return [n for n, ends in found.items() if is_within(orders, ends, closed)]
+        return lambda row: is_within(orders, row, closed)
     assert isinstance(when, Overlaps)
-    return [n for n, ends in found.items() if overlaps(orders, ends, closed)]
+    return lambda row: overlaps(orders, row, closed)
 
 
-def _order(value: Any) -> Any:
+def order_or_none(value: Any) -> Any:
     """What orders a value; None for one that is missing."""
     return None if value is None else order(value)
 
 
-def is_between(value: Any, low: Any, high: Any, closed: str) -> bool:
+def _is_between(value: Any, low: Any, high: Any, closed: str) -> bool:
     """Whether a value is between two, of which None is without limit; what orders them is given."""
     if low is not None and not (low < value or (low == value and closed in ("both", "left"))):
         return False
@@ -209,7 +222,7 @@ def _is_empty(start: Any, end: Any, closed: str) -> bool:
 
 def is_within(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
     start, end = ends
-    return not _is_empty(start, end, closed) and is_between(probe[0], start, end, closed)
+    return not _is_empty(start, end, closed) and _is_between(probe[0], start, end, closed)
 
 
 def overlaps(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
