@@ -70,6 +70,15 @@ def test_constants_folders_and_names_are_those_of_python() -> None:
         assert named(code(row["Python"])).pattern in forms, row
 
 
+def test_constants_of_java_are_there() -> None:
+    """What they say is held by the joins with the golden tables."""
+    tables = map(rows_of, ("constants", "folders", "names", "index"))
+    for place in filter(None, (code(row["Java"]) for table in tables for row in table)):
+        owner, _, name = place.partition(".")
+        source = (JAVA / "storage" / f"{owner}.java").read_text("utf-8")
+        assert re.search(rf"\b{name} =\s", source), place
+
+
 def written() -> dict[str, Any]:
     """A manifest with every field."""
     fields = [{"name": n, "type": "long", "nullable": True, "metadata": {}} for n in "pq"]
