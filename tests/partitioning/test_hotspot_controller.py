@@ -206,6 +206,7 @@ def test_a_part_leaves_a_partition_and_stays_away() -> None:
     assert controller.rule == rule
     assert controller.spread(splits) is not None
     assert Targets.of(np.array([0.0, 16.0, 14.0, 10.0])).shares[0] > 0.02  # it keeps a little
+    assert Targets.equal(1).effective_rows(5) == 5
 
 
 def test_keys_that_change_are_followed_under_unequal_shares() -> None:

@@ -209,6 +209,7 @@ WRONG = [
     (12, "parallelism: 2", "parallelism: 2.5", "operator 'map': parallelism=2.5"),
     (12, "parallelism: 2", "parallelism: 0", "parallelism=0: give 1, 2, 3, ..."),
     (13, "cpu_cores: 0.5", "cpu_cores: -1", "cpu_cores=-1"),
+    (14, "to:\n      sink: 100", "to: 3", "to of operator 'map' is 3"),
     (15, "sink: 100", "sink: many", "to of operator 'map': sink='many'"),
     (15, "sink: 100", "sank: 100", "sends to 'sank', which is no operator"),
     (15, "sink: 100", "map: 100", "map -> map"),

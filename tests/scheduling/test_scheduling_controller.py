@@ -345,6 +345,8 @@ def test_why_an_answer_is_not_taken_is_said() -> None:
     assert loop.decisions[-1].reason == "kept: says's answer is the present plan"
     policy.workers = ("cheap", "cheap", "cheap", "dear")
     assert loop.step().reason == "kept: says's answer saves nothing"
+    policy.workers = ("nobody", "cheap", "dear", "dear")
+    assert loop.step().reason == "kept: says's answer leaves 1 more out"
     cluster.usage |= {f"join-{i}": Resources(0.92, 512) for i in (2, 3)}
     for _ in range(6):
         loop.step()
