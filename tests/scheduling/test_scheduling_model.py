@@ -77,6 +77,8 @@ def test_the_summary_of_a_plan_has_the_tasks_without_room_first() -> None:
         "tuple",
         "  w: map-0, map-1",
     ]
+    placed = dataclasses.replace(plan, unplaced=(), fallback="")
+    assert placed.summary == "cetsa: 2 tasks on 1 worker, 0.5 $/s\n  w: map-0, map-1"
 
 
 def test_a_worker_has_its_own_host_by_default_and_room_up_to_delta() -> None:
