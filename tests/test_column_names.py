@@ -18,7 +18,6 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, HotSpot, Incremental, Overlaps, Within
 from bsjoin.errors import DuplicateKeyError
-from bsjoin.planner.columns import unused
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -60,21 +59,14 @@ def probes(spark: SparkSession) -> DataFrame:
     return spark.sql("SELECT k, bigint(k) AS n FROM VALUES (1), (2), (3), (9), (null) AS t(k)")
 
 
-@pytest.mark.in_turns("runtime")
-def test_names_of_ours_are_never_those_of_a_column() -> None:
-    for columns in (NAMES, ["note_", "NOTE__"], [], ["____"]):
-        ours = unused(columns, "note", "answer")
-        assert len(set(ours)) == 2
-        assert not {name.upper() for name in ours} & {name.upper() for name in columns}
-
-
-@pytest.mark.parametrize("most", [1, 2, 70])
+@pytest.mark.parametrize("most", [1, 70])
 def test_a_column_that_is_brought(numbers: DataFrame, probes: DataFrame, most: int) -> None:
     """Both sides have every name; keys with one row, a few and many are answered differently."""
     batch = wide(numbers.where(f"n <= {most}"), NAMES, "k")
     check(wide(probes, NAMES, "k"), batch, "k", hows=HOWS if most == 1 else ("inner", "left"))
 
 
+@pytest.mark.in_turns("runtime")
 def test_a_key(numbers: DataFrame, probes: DataFrame) -> None:
     stream = wide(probes, NAMES, "n")
     check(stream, wide(numbers.where("n <= 3"), NAMES, "k"), NAMES)
@@ -88,7 +80,7 @@ def test_a_key_of_another_name(numbers: DataFrame, probes: DataFrame) -> None:
 
 
 @pytest.mark.in_turns("runtime")
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", SOME[3:5])
 def test_a_duplicate_key_is_named(numbers: DataFrame, name: str) -> None:
     df = numbers.select(F.col("k").alias(name), "n")
     with pytest.raises(DuplicateKeyError) as error:
@@ -103,9 +95,7 @@ def test_a_duplicate_nan_is_named(spark: SparkSession) -> None:
         BatchTable.build(df, on="k", unique=True)
 
 
-@pytest.mark.parametrize(
-    "names", [SOME[:6], ["__bsjoin_note", "h", "k0", "s0", "c0", "r0"], ["p0", "t0", *SOME[4:]]]
-)
+@pytest.mark.parametrize("names", [SOME[:6], ["__bsjoin_note", "h", "k0", "s0", "c0", "r0"]])
 def test_a_range_column(spark: SparkSession, names: list[str]) -> None:
     key, p, x, q, y, n = names[:6]
     stream = spark.range(4).select(
@@ -139,6 +129,7 @@ def test_a_range_column(spark: SparkSession, names: list[str]) -> None:
         assert got == sorted(pairs, key=str), label
 
 
+@pytest.mark.in_turns("runtime")
 def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
     keys, brought = NAMES[::2], NAMES[1::2]
     columns = {name: pa.array([i, i + 1, i + 1], pa.int64()) for i, name in enumerate(keys)}

@@ -11,7 +11,6 @@ import oracle
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed
 
 from bsjoin import BatchTable
 
@@ -70,15 +69,6 @@ def test_the_rows_are_those_of_spark(
         oracle.assert_same_rows(rows, wanted, f"{name}, {how}")
 
 
-def test_a_decimal_of_the_stream_is_compared_as_a_number(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    table = BatchTable.build(frame(spark, LONG, list(range(9))), on="k", path=tmp_path)
-    stream = spark.sql("SELECT CAST(id / 2 AS decimal(30,1)) AS k FROM range(-3, 30)")
-    found = table.join(stream, "k").select("k").toArrow()["k"].to_pylist()
-    assert sorted(map(int, found)) == list(range(9))
-
-
 def test_several_segments_may_each_be_in_the_order_of_its_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -90,22 +80,3 @@ def test_several_segments_may_each_be_in_the_order_of_its_keys(
     stream = spark.range(-150, 12_050, 7).withColumnRenamed("id", "k")
     wanted = oracle.expected(stream, df, "k", "left").toArrow()
     oracle.assert_same_rows(table.join(stream, "k", how="left").toArrow(), wanted)
-
-
-def test_a_running_stream_meets_dense_and_scattered_keys(
-    spark: SparkSession, feed: Feed, tmp_path: Path
-) -> None:
-    def table_of(step: int) -> DataFrame:
-        return frame(spark, LONG, [number * step for number in range(20)])
-
-    steps = (1, 1_000_003, 1)
-    table = BatchTable.build(table_of(1), on="k", path=tmp_path / "table")
-    query = feed.start(table.join(feed.stream, "k"))
-    for number, step in enumerate(steps):
-        if number:
-            table.refresh(table_of(step))
-        dense = segments(tmp_path / "table")[0]["first_key"] is not None
-        assert dense == (step == 1)
-        feed.add(*(number * step for number in range(-1, 22)))
-        query.processAllAvailable()
-        assert feed.results[number] == [(key * step, f"{key} of {key * step}") for key in range(20)]

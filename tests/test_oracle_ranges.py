@@ -412,6 +412,7 @@ def cells(rows: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.parametrize("how", HOWS)
 def test_empty_sides(spark: SparkSession, how: Any) -> None:
     full = spark.range(5).select("id", F.col("id").alias("t"))

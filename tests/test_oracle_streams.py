@@ -171,20 +171,6 @@ def test_aggregates_before_and_after_a_join(
     assert_same_rows(*map(oracle.collected, (finished(before, "complete")[0], right)))
 
 
-def test_one_table_is_joined_twice_in_a_query(
-    spark: SparkSession, source: Callable[..., Source]
-) -> None:
-    data = source(rows([0, 1, 2, None]), rows([3, 3, 5], 2))
-    batch = table_of(spark, SHAPES["rows"])
-    table = BatchTable.build(batch, on="k")
-    once = table.join(data.stream, suffix="_1", select=["v", "at"])
-    twice = table.join(once, {"i": "k"}, how="left", suffix="_2", select=["at", "v"])
-    right = expected(data.batch, batch, "k", "inner", ["v", "at"], "_1")
-    right = expected(right, batch, {"i": "k"}, "left", ["at", "v"], "_2")
-    assert_same_schema(twice, right)
-    assert_same(finished(twice)[0], right)
-
-
 def test_one_joined_stream_goes_into_a_union_twice(
     spark: SparkSession, source: Callable[..., Source]
 ) -> None:
@@ -205,36 +191,3 @@ def test_two_joined_streams_are_united(spark: SparkSession, source: Callable[...
     )
     right = expected(one.batch, large, "k").union(expected(other.batch, small, "k", "left"))
     assert_same(finished(union)[0], right)
-
-
-@pytest.mark.parametrize("shape", ["row", "runs"])
-def test_a_join_inside_for_each_batch(
-    spark: SparkSession, source: Callable[..., Source], tmp_path: Path, shape: str
-) -> None:
-    data = source(rows([0, 1, 2, None, 2]), rows([3, 7], 5), rows([1], 9))
-    batch = table_of(spark, SHAPES[shape])
-    table = BatchTable.build(batch, on="k")
-    folder = str(tmp_path / "out")
-
-    def joined(df: DataFrame, number: int) -> None:
-        done = table.join(df, how="left") if number else bsjoin.join(df, batch, "k", how="left")
-        done.write.mode("append").parquet(folder)
-
-    query = data.stream.writeStream.foreachBatch(joined).trigger(availableNow=True).start()
-    query.awaitTermination()
-    assert_same(spark.read.parquet(folder), expected(data.batch, batch, "k", "left"))
-
-
-def test_a_query_that_goes_on_from_its_checkpoint_misses_nothing(
-    spark: SparkSession, source: Callable[..., Source], tmp_path: Path
-) -> None:
-    data = source(rows([0, 1, 2, None]))
-    batch = table_of(spark, SHAPES["runs"])
-    out = str(tmp_path / "out")
-    for more in ([3, 2], [7, 0, 0]):
-        data.write(rows(more, 100 * len(more)))
-        table = BatchTable.build(batch, on="k", path=tmp_path / "table")
-        writer = table.join(data.stream, how="left").writeStream.format("parquet")
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        writer.trigger(availableNow=True).start(out).awaitTermination()
-    assert_same(spark.read.parquet(out), expected(data.batch, batch, "k", "left"))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, apart, assert_same_rows, rows_of_all, rows_of_spark, together
+from oracle import HOWS, apart, assert_same_rows, rows_of_spark, together
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import write_stream_file
 
@@ -234,26 +234,6 @@ def test_a_wide_stream_is_planned_at_once(
         query.stop()
     copies = Counter(row["k"] for row in table.collect())
     assert found == [sum(copies[key] ** 2 for key in keys_of(0))]
-
-
-@pytest.mark.parametrize("partition", [Hash(3), HotSpot(partitions=3)], ids=["hash", "hotspot"])
-def test_a_batch_has_the_same_result(spark: SparkSession, table: DataFrame, partition: Any) -> None:
-    keys = [(key, place, {"a": place}) for place, key in enumerate(keys_of(0)[::10])]
-    stream = spark.createDataFrame(keys, "k long, p long, m map<string,long>")
-    twice = spark.sql("SELECT id % 90 AS a, concat('b', id % 3) AS b, id AS w FROM range(0, 300)")
-    composite = stream.selectExpr("k AS a", "concat('b', p % 4) AS b", "p")
-    for left, right, on in ((stream, table, ["k"]), (composite, twice, ["a", "b"])):
-        results = {
-            f"{how} {name}": bsjoin.join(left, right, on, how=how, partition=routed)
-            for how in HOWS
-            for name, routed in (("plain", None), ("routed", partition))
-        }
-        results = {key: rows.drop("m") for key, rows in results.items()}  # maps have no order
-        found = {
-            key: Counter(map(str, rows.to_pylist())) for key, rows in rows_of_all(results).items()
-        }
-        for how in HOWS:
-            assert found[f"{how} plain"] == found[f"{how} routed"]
 
 
 def test_progress_says_why_there_is_no_shuffle(arrivals: Arrivals, table: DataFrame) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import AsOf, Band, BatchTable, Within
+from bsjoin import AsOf, Band, BatchTable
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -47,51 +47,6 @@ def test_figures_are_exact_for_every_join_type(spark: SparkSession, tmp_path: Pa
             assert cycle.mode == "full"
             if how in ("inner", "left"):
                 assert cycle.matches == matches
-
-
-def test_a_stream_takes_up_a_new_version(spark: SparkSession, tmp_path: Path) -> None:
-    when = AsOf("k", "q")
-    first = spark.createDataFrame([(1, "a"), (5, "b")], "q bigint, v string")
-    table = BatchTable.build(first, on=[], when=when, path=tmp_path / "table")
-    feed = Feed(spark, tmp_path)
-    query = feed.start(table.join(feed.stream, when=when, how="left").select("k", "v"))
-    feed.add(0, 3, 7)
-    query.processAllAvailable()
-    table.refresh(spark.createDataFrame([(1, "c"), (6, "d")], "q bigint, v string"))
-    feed.add(0, 3, 7)
-    query.processAllAvailable()
-    query.stop()
-    assert feed.results[0] == [(0, None), (3, "a"), (7, "b")]
-    assert feed.results[1] == [(0, None), (3, "c"), (7, "d")]
-    opened = BatchTable.open(tmp_path / "table")
-    again = opened.join(spark.range(7, 8).toDF("k"), when=when).select("v").collect()
-    assert [row.v for row in again] == ["d"]
-
-
-def test_a_replayed_micro_batch_searches_its_old_version(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    when = Within("k", "q", "y")
-    first = spark.createDataFrame([(1, 3, "a"), (2, 9, "b")], "q bigint, y bigint, v string")
-    table = BatchTable.build(first, on=[], when=when, path=tmp_path / "table")
-    feed = Feed(spark, tmp_path)
-    joined = table.join(feed.stream, when=when, select=["v"])
-    feed.add(2, 9)
-    query = feed.start(joined)
-    query.processAllAvailable()
-    query.stop()
-    assert feed.forget_last_commit() == 0
-    table.refresh(first.where("q = 2"))
-    feed.results.clear()
-    feed.add(2, 9)
-    query = feed.start(joined)
-    query.processAllAvailable()
-    query.stop()
-    assert feed.results == {0: [(2, "a"), (2, "b")], 1: [(2, "b")]}
-    assert [(c.rows_in, c.matches, c.table_version) for c in cycles(query)] == [
-        (2, 2, 1),
-        (2, 1, 2),
-    ]
 
 
 def test_a_watermark_lives_on_behind_a_range_join(spark: SparkSession, tmp_path: Path) -> None:

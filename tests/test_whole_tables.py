@@ -18,7 +18,7 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Within
-from bsjoin.build import job, merging, storing
+from bsjoin.build import job, merging
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError
 from bsjoin.runtimes.jvm.attach import attached
@@ -26,10 +26,7 @@ from bsjoin.storage import Manifest, StorageLocation, versions
 
 KEYS: dict[str, list[str]] = {
     "long": ["CAST({} AS bigint)"],
-    "far apart": ["CAST({} AS bigint) * 1000003"],
-    "text": ["concat('key ', {})"],
     "double": ["CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END"],
-    "decimal": ["CAST({} AS decimal(30,3))"],
     "pair": ["concat('k', {} DIV 2)", "CAST({} % 2 AS smallint)"],
 }
 CONDITIONS: dict[str, Condition] = {
@@ -94,7 +91,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object], version: int 
     path.write_text(json.dumps(data))
 
 
-@pytest.mark.parametrize(("kind", "seed"), [*zip(KEYS, range(6), strict=True)])
+@pytest.mark.parametrize(("kind", "seed"), [("double", 3), ("pair", 5)])
 def test_a_scan_has_all_rows_of_the_source(
     spark: SparkSession, tmp_path: Path, kind: str, seed: int
 ) -> None:
@@ -126,7 +123,7 @@ def test_a_scan_has_all_rows_of_the_source(
     spark.catalog.dropTempView("source")
 
 
-@pytest.mark.parametrize(("when", "seed"), [("points", 0), ("asof", 1), ("intervals", 4)])
+@pytest.mark.parametrize(("when", "seed"), [("asof", 1), ("intervals", 4)])
 def test_a_table_for_range_joins_has_all_rows_too(
     spark: SparkSession, tmp_path: Path, when: str, seed: int
 ) -> None:
@@ -141,22 +138,6 @@ def test_a_table_for_range_joins_has_all_rows_too(
     alone = BatchTable.build(df, on=[], when=CONDITIONS[when], path=tmp_path / "alone")
     assert shown(relation(spark, alone)) == shown(df)
     assert alone.stats().rows == df.where("at IS NOT NULL").count()
-
-
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.usefixtures("runtime")
-def test_look_ups_find_what_they_found(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    keys = KEYS[kind]
-    on = [f"k{i}" for i in range(len(keys))]
-    df = random_table(spark, 4, keys)
-    stream = random_table(spark, 8, keys).select(*on, "price")
-    table = BatchTable.build(df, on=on, path=tmp_path / "t")
-    for how in ("left", "anti"):
-        found = table.join(stream, how=how, select=["v", "text"] if how == "left" else None)
-        wanted = stream.join(df.select(*on, "v", "text"), on, how)
-        assert shown(found.select(*sorted(found.columns))) == shown(
-            wanted.select(*sorted(found.columns))
-        )
 
 
 @pytest.mark.parametrize("when", ["points", "intervals"])
@@ -207,7 +188,7 @@ def test_rows_without_columns_are_stored_for_nobody(spark: SparkSession, tmp_pat
     assert relation(spark, table).count() == 3
 
 
-@pytest.mark.parametrize("segment_bytes", [1 << 20, 4 << 20, 64 << 20])
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 64 << 20])
 def test_many_rows_without_a_key_are_in_few_segments(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int
 ) -> None:
@@ -224,7 +205,7 @@ def test_many_rows_without_a_key_are_in_few_segments(
     stats, manifest = table.stats(), newest(table)
     assert (stats.rows, stats.unindexed) == (40_000, 80_000)
     assert manifest.unindexed is not None
-    most = {1 << 20: 12, 4 << 20: 4, 64 << 20: 1}[segment_bytes]
+    most = {1 << 20: 12, 64 << 20: 1}[segment_bytes]
     assert 1 <= len(manifest.unindexed) <= most
     assert len(manifest.unindexed) > 2 or segment_bytes > 1 << 20
     stored = {
@@ -278,14 +259,6 @@ def test_a_table_in_which_nothing_has_a_key(spark: SparkSession, tmp_path: Path)
     assert shown(relation(spark, table)) == shown(df)
 
 
-def test_a_column_is_added_to_rows_that_match_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
-    table = BatchTable.build(df, on="k", path=tmp_path / "t")
-    assert table.refresh(df.selectExpr("*", "upper(v) AS more")) == 2
-    assert shown(relation(spark, table)) == {"(1, 'a', 'A')": 1, "(None, 'x', 'X')": 1}
-    assert newest(table).is_whole
-
-
 # Tables that lack rows
 
 
@@ -311,8 +284,7 @@ def test_a_table_that_lacks_rows_is_searched_and_not_scanned(
         assert "Build it again" in str(caught.value)
 
 
-@pytest.mark.parametrize("how", ["build", "refresh"])
-@pytest.mark.parametrize("kind", ["one is null", "none is null"])
+@pytest.mark.parametrize(("how", "kind"), [("build", "one is null"), ("refresh", "none is null")])
 def test_building_it_again_makes_it_whole(
     spark: SparkSession, tmp_path: Path, how: str, kind: str
 ) -> None:
@@ -356,21 +328,6 @@ def test_a_table_that_a_join_stores_is_whole(spark: SparkSession, tmp_path: Path
     assert shown(relation(spark, tmp_path / "t")) == shown(more)
 
 
-def test_a_temporary_table_of_one_join_leaves_them_out(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drafts = []
-
-    def built(*arguments: Any) -> Manifest:
-        drafts.append(job.build(*arguments))
-        return drafts[-1]
-
-    monkeypatch.setattr(storing, "build", built)
-    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
-    assert bsjoin.join(spark.range(3).selectExpr("int(id) AS k"), df, on="k").count() == 1
-    assert [draft.is_whole for draft in drafts] == [False]
-
-
 # Damaged and hostile ones
 
 
@@ -384,6 +341,7 @@ def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.in_turns("runtime")
 @pytest.mark.parametrize("damage", ["cut", "removed", "zeros", "another type"])
 def test_damage_outside_of_the_index_is_an_error_of_scans_alone(
     spark: SparkSession, stored: Path, tmp_path: Path, damage: str
