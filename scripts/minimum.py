@@ -2,14 +2,11 @@
 
     python scripts/minimum.py
 
-The oldest versions that pyproject.toml admits run ``tests/smoke.py`` in a virtual environment of
-their own. The versions of Spark between the oldest and the installed one stand in front of the
-installed packages and run ``tests/smoke_jvm.py``, since the JVM runtime is compiled once for all
-of them. Both programs run ``tests/smoke_projections.py``, too: selections between joins, which need
-private members of Spark's plans, and ``tests/smoke_compat.py``: every private member that bsjoin
-touches. All run ``tests/smoke_pins.py``: the private members of Spark that
-``scheduling`` uses, on a standalone cluster. ``scripts/matrix.py`` tries more combinations, and
-takes longer.
+The oldest versions that pyproject.toml admits run ``tests/smoke.py`` and ``tests/smoke_pins.py``,
+pins on a standalone cluster, in a virtual environment of their own. The versions of Spark between
+the oldest and the installed one stand in front of the installed packages and run
+``tests/smoke_compat.py``: every private member of Spark that bsjoin touches. Joins run with them in
+``scripts/lakes.py``. ``scripts/matrix.py`` tries more combinations, and takes longer.
 """
 
 import sys
@@ -33,7 +30,7 @@ def main() -> int:
     oldest_python = str(own / "bin" / "python")
     running = [start(oldest_python, program) for program in ("smoke.py", "smoke_pins.py")]
     for folder in filter(None, between):
-        running += [start(sys.executable, one, folder) for one in ("smoke_jvm.py", "smoke_pins.py")]
+        running.append(start(sys.executable, "smoke_compat.py", folder))
     for process in running:
         print(process.communicate()[0], end="", flush=True)
     return int(any(process.returncode for process in running))

@@ -167,17 +167,6 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """In which order the tests run."""
-    parser.addoption(
-        "--order",
-        choices=("files", "tests", "written"),
-        default="files",
-        help="shuffle the files (default), the tests inside of each file too, or nothing; the "
-        "order is that of --hypothesis-seed",
-    )
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of the property tests; the processes of a run share that of the first."""
@@ -217,8 +206,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Tell the seed."""
-    options = f"--hypothesis-seed={config.option.hypothesis_seed} --order={config.option.order}"
-    return f"cases and order: {options}"
+    return f"cases and order of the files: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 def pytest_terminal_summary(
@@ -245,7 +233,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = folder if folder in TOGETHER else item.path.stem
         return _FIRST.index(name) if name in _FIRST else len(_FIRST) + (item.path not in long)
 
-    shuffle(items, config.option.order, config.option.hypothesis_seed)
+    shuffle(items, config.option.hypothesis_seed)
     items.sort(key=place)
 
 

@@ -17,13 +17,14 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
@@ -123,62 +124,30 @@ class Series:
         return found
 
 
-def _status(process: int, name: str) -> float:
-    """A line of the status of a process in MiB; 0 if it has ended."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0)
+def _private_memory(process: psutil.Process) -> float:
+    """Memory that a process shares with no file and no other process, in MiB."""
+    memory = process.memory_info()
+    return float(memory.rss - memory.shared) / 2**20
 
 
-def _open_files(process: int) -> int:
-    with suppress(OSError):
-        return len(os.listdir(f"/proc/{process}/fd"))
-    return 0
-
-
-def _mapped_files(process: int, folder: Path) -> int:
+def _mapped_files(process: psutil.Process, folder: Path) -> int:
     """Mappings of tables and caches; programs and threads have their own."""
-    with suppress(OSError):
-        return Path(f"/proc/{process}/maps").read_bytes().count(b" " + bytes(folder))
-    return 0
+    return Path(f"/proc/{process.pid}/maps").read_bytes().count(b" " + bytes(folder))
 
 
-def _threads(process: int) -> int:
+def _threads(process: psutil.Process) -> int:
     """Threads, without those that come and go with the pace of the run."""
     count = 0
-    for thread in _tasks(process):
+    for thread in Path(f"/proc/{process.pid}/task").iterdir():
         with suppress(OSError):
             count += not (thread / "comm").read_text().startswith(_SHORT_LIVED)
     return count
 
 
-def _tasks(process: int) -> list[Path]:
-    """The folders of a process's threads; none if it has ended."""
-    folder = Path(f"/proc/{process}/task")
-    with suppress(OSError):
-        return [folder / name for name in os.listdir(folder)]
-    return []
-
-
-def _program(process: int) -> str:
-    try:
-        return os.path.basename(os.readlink(f"/proc/{process}/exe"))
-    except OSError:
-        return ""
-
-
-def _descendants(process: int) -> list[int]:
-    found = []
-    for task in _tasks(process):
-        try:
-            children = [int(number) for number in (task / "children").read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *_descendants(child)]
-    return found
+def _program(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return os.path.basename(process.exe())
+    return ""
 
 
 class Endurance:
@@ -193,8 +162,9 @@ class Endurance:
     def __init__(self, spark: SparkSession, folder: Path, tell: Callable[[str], None]):
         self.spark, self.folder, self.tell = spark, folder, tell
         self.interrupted = False
-        programs = {p: _program(p) for p in _descendants(os.getpid())}
-        self.jvm = next(process for process, name in programs.items() if name == "java")
+        self.own = psutil.Process()
+        below = self.own.children(recursive=True)
+        self.jvm = next(process for process in below if _program(process) == "java")
         self.version = 1
         self.table = BatchTable.build(self._rows(), on="k", path=folder / "table")
         database = folder / "items.db"
@@ -237,21 +207,25 @@ class Endurance:
         heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
         # Spark starts workers, and ends idle ones, as it likes: of these the largest counts. What
         # the JVM starts is the JVM, with all of its memory and files, until it is another program.
-        workers = [p for p in _descendants(self.jvm) if _program(p).startswith("python")]
-        lasting = [os.getpid(), self.jvm]
+        below = self.jvm.children(recursive=True)
+        workers = [one for one in below if _program(one).startswith("python")]
 
-        def of_all(measure: Callable[[int], float]) -> float:
-            return sum(map(measure, lasting)) + max(map(measure, workers), default=0)
+        def of_workers(measure: Callable[[psutil.Process], float]) -> Iterator[float]:
+            for one in workers:
+                with suppress(psutil.Error, OSError):  # it has ended
+                    yield measure(one)
+
+        def of_all(measure: Callable[[psutil.Process], float]) -> float:
+            lasting = measure(self.own) + measure(self.jvm)
+            return lasting + max(of_workers(measure), default=0)
 
         return {
             "JVM heap after a collection, MiB": heap,
-            "JVM resident memory, MiB": _status(self.jvm, "RssAnon"),
-            "driver's Python memory, MiB": _status(os.getpid(), "RssAnon"),
-            "memory of the largest worker, MiB": max(
-                (_status(process, "RssAnon") for process in workers), default=0
-            ),
+            "JVM resident memory, MiB": _private_memory(self.jvm),
+            "driver's Python memory, MiB": _private_memory(self.own),
+            "memory of the largest worker, MiB": max(of_workers(_private_memory), default=0),
             "Python processes below the JVM": len(workers),
-            "open files": of_all(_open_files),
+            "open files": of_all(psutil.Process.num_fds),
             "mapped files": of_all(lambda process: _mapped_files(process, self.folder)),
             "threads": of_all(_threads),
             "files on disk": sum(len(files) for _, _, files in os.walk(self.folder)),

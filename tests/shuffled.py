@@ -15,10 +15,10 @@ TESTS = Path(__file__).resolve().parent
 TOGETHER = ("sources",)
 
 
-def shuffle(items: list[pytest.Item], order: str, seed: str) -> None:
-    """Order the files, or the tests in them too, at random; files and folders stay together."""
+def shuffle(items: list[pytest.Item], seed: str) -> None:
+    """Order the files at random; the tests of a file, and the files of a folder, stay together."""
 
-    def drawn(name: object) -> bytes:
+    def drawn(name: str) -> bytes:
         return hashlib.sha256(f"{seed} {name}".encode()).digest()
 
     def file_of(item: pytest.Item) -> tuple[bytes, bytes]:
@@ -26,10 +26,7 @@ def shuffle(items: list[pytest.Item], order: str, seed: str) -> None:
         group = folder if folder.name in TOGETHER else item.path
         return drawn(os.path.relpath(group, TESTS)), drawn(item.path.name)
 
-    if order == "tests":
-        items.sort(key=lambda item: drawn(item.nodeid))
-    if order != "written":
-        items.sort(key=file_of)
+    items.sort(key=file_of)
 
 
 def at_its_turn(item: pytest.Item) -> bool:

@@ -2,7 +2,7 @@
 
     python tests/smoke_compat.py [connect]
 
-``tests/smoke.py`` and ``tests/smoke_jvm.py`` run it with other versions than the installed one.
+``tests/smoke.py`` and ``scripts/minimum.py`` run it with other versions than the installed one.
 """
 
 from __future__ import annotations

@@ -1,25 +1,23 @@
-"""The JVM runtime in one version of Spark: every type, all join types, a stream and its refresh.
+"""Both runtimes in one version of Spark: every type, all join types, a stream and its refresh.
 
 ``tests/smoke.py`` runs it with other versions than the installed one, without pytest.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 
-import smoke_compat
-import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import session
+from sessions import configured
 from spark_samples import Feed, cycles, table_of
 
+import bsjoin
 from bsjoin import BatchTable
+from bsjoin.planner.chain import joins_of
 
 __all__ = ["checks"]
 
@@ -118,33 +116,26 @@ def a_stream(spark: SparkSession, folder: Path) -> None:
     ], figures
 
 
-@contextmanager
-def _settings(spark: SparkSession) -> Iterator[None]:
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in SETTINGS:
-            spark.conf.unset(name)
+def selections_between_joins(spark: SparkSession) -> None:
+    """Joins in Python workers with selections between them are one stage: Spark's plans tell."""
+    table = spark.range(5).selectExpr("id", "id * 2 AS next", "concat('text ', id) AS text")
+    stream = spark.range(6).select(F.col("id").alias("k", metadata={"unit": "m"}))
+    with configured(spark, {"spark.bsjoin.runtime": "python"}):
+        df = bsjoin.join(stream, table, {"k": "id"}, how="left")
+        df = df.withColumn("sum", F.col("k") + F.col("next")).withColumnRenamed("next", "n")
+        df = df.drop("text").alias("a").select("a.*", F.expr("transform(array(n), v -> v + 1)[0]"))
+        df = bsjoin.join(df.toDF("k", "n", "sum", "more"), table, {"n": "id"}, select=["text"])
+        random = bsjoin.join(df.withColumn("r", F.rand()), table, {"n": "id"}, how="semi")
+    assert [step.apart for step in joins_of(df)] == ["", ""]
+    assert df.schema["k"].metadata == {"unit": "m"}
+    wanted = [(k, 2 * k, 3 * k, 2 * k + 1, f"text {2 * k}") for k in range(3)]
+    assert sorted(map(tuple, df.collect())) == wanted
+    assert joins_of(random)[-1].apart == "an expression between them is not deterministic"
 
 
 def checks(spark: SparkSession, folder: Path) -> None:
     """Run all of them."""
-    with _settings(spark):
+    with configured(spark, SETTINGS):
         every_type(spark)
         a_stream(spark, folder)
-
-
-def main() -> None:
-    spark = session("local[2]")
-    smoke_compat.check(spark)
-    with tempfile.TemporaryDirectory() as folder:
-        checks(spark, Path(folder))
-    smoke_projections.check(spark)
-    print(f"smoke test: joins in the JVM of Spark {spark.version} are right")
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()
+    selections_between_joins(spark)

@@ -19,8 +19,6 @@ from bsjoin import AsOf, Band, BatchTable, Full, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.planner.chain import joins_of
 
-INCREMENTAL = Incremental(max_rows=5)
-
 
 def test_a_chain_is_known_from_its_first_join_to_its_last(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -65,15 +63,6 @@ def times_condition() -> str:
     return "Band(stream_col='p', batch_col='at', before=1, after=1, closed='both')"
 
 
-def test_a_stream_is_explained_before_it_starts(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stream = spark.readStream.format("rate").load()
-    table = spark.range(1).withColumnRenamed("id", "value")
-    bsjoin.explain(bsjoin.join(stream, table, cache=bsjoin.Full(refresh="1 hour")))
-    assert "full cache, newest version of" in capsys.readouterr().out
-
-
 def made_of(spark: SparkSession, joined: DataFrame) -> dict[str, DataFrame]:
     """All kinds of DataFrames that are made of the result of a join."""
     other = spark.range(3).withColumnRenamed("id", "k")
@@ -95,24 +84,22 @@ def made_of(spark: SparkSession, joined: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.in_turns("runtime")
 def test_the_joins_that_a_dataframe_is_made_of(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], runtime: str
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with settings(spark, spark__bsjoin__runtime=runtime):
-        table = spark.range(3).selectExpr("id AS k", "id AS v")
-        joined = bsjoin.join(spark.range(2).withColumnRenamed("id", "k"), table)
-        bsjoin.explain(joined)
-        wanted = capsys.readouterr().out
-        for kind, df in made_of(spark, joined).items():
-            bsjoin.explain(df)
-            assert capsys.readouterr().out == wanted, kind
-        joined.unpersist(blocking=True)
-        again = BatchTable.build(table.where("v = 1"), on="k").join(
-            joined.where("v > 0"), suffix="2"
-        )
-        bsjoin.explain(again.select("k").union(joined.select("k")))
-        printed = capsys.readouterr().out
+    table = spark.range(3).selectExpr("id AS k", "id AS v")
+    joined = bsjoin.join(spark.range(2).withColumnRenamed("id", "k"), table)
+    bsjoin.explain(joined)
+    wanted = capsys.readouterr().out
+    for kind, df in made_of(spark, joined).items():
+        bsjoin.explain(df)
+        assert capsys.readouterr().out == wanted, kind
+    joined.unpersist(blocking=True)
+    again = BatchTable.build(table.where("v = 1"), on="k").join(joined.where("v > 0"), suffix="2")
+    bsjoin.explain(again.select("k").union(joined.select("k")))
+    printed = capsys.readouterr().out
     spark.catalog.dropTempView("explained")
     assert printed.startswith(wanted)
     assert printed.count(" join on k = k: full cache") == 2
@@ -133,34 +120,28 @@ def test_it_says_why_not_in_the_jvm(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Model(tmp_path / "model", pa.table({"id": [1], "v": ["x"]}))
-    rate = spark.readStream.format("rate").load()
+    rate, batch = spark.readStream.format("rate").load(), spark.range(2).toDF("value")
+    table = BatchTable.build(batch, on="value")
 
-    table = BatchTable.build(rows_of(spark), on="value")
-
-    def said(setting: str, stream: DataFrame, cache: Incremental | Full) -> str:
+    def said(setting: str, stream: DataFrame, is_cached: bool) -> str:
         with settings(spark, spark__bsjoin__runtime=setting):
-            if cache is INCREMENTAL:
-                joined = bsjoin.join(stream, source, {"value": "id"}, cache=INCREMENTAL)
+            if is_cached:
+                cache = Incremental(max_rows=5)
+                joined = bsjoin.join(stream, source, {"value": "id"}, cache=cache)
             else:
                 joined = table.join(stream)
             bsjoin.explain(joined)
         return capsys.readouterr().out
 
-    batch = rows_of(spark)
-    assert said("auto", batch, INCREMENTAL).endswith(
-        "    not in the JVM: the cache is incremental\n"
-    )
-    assert "although spark.bsjoin.runtime=jvm asks for it: the cache is" in said(
-        "jvm", batch, INCREMENTAL
-    )
-    assert said("python", batch, Full()).endswith("JVM: spark.bsjoin.runtime is python\n")
-    assert "not in the JVM" not in said("jvm-only", rate, Full())
+    incremental = "    not in the JVM: the cache is incremental\n"
+    assert said("auto", batch, True).endswith(incremental)
+    assert "although spark.bsjoin.runtime=jvm asks for it: the cache" in said("jvm", batch, True)
+    assert said("python", batch, False).endswith("JVM: spark.bsjoin.runtime is python\n")
+    started = said("jvm-only", rate, False)  # before it starts
+    assert "not in the JVM" not in started
+    assert "full cache, newest version of" in started
     with pytest.raises(ArgumentError, match="runtime=jvm-only: the JVM cannot run this, because "):
-        said("jvm-only", rate, INCREMENTAL)
-
-
-def rows_of(spark: SparkSession) -> DataFrame:
-    return spark.range(2).withColumnRenamed("id", "value")
+        said("jvm-only", rate, True)
 
 
 def test_the_three_entry_points_take_the_same_arguments() -> None:
@@ -177,40 +158,31 @@ def test_the_three_entry_points_take_the_same_arguments() -> None:
     assert cycles["how"][1:] == join["how"][1:]
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_table_joins_as_join_does(spark: SparkSession, tmp_path: Path) -> None:
     """Each argument, in every form: keys in another order, as a dict, ``how`` by place."""
     stream = spark.sql("SELECT * FROM VALUES (1, 2, 5), (2, 1, 6), (3, 3, 7) AS t(a, b, n)")
     table = spark.sql("SELECT * FROM VALUES (1, 2, 'x', 0), (2, 1, 'y', 9) AS t(a, b, name, n)")
     built = BatchTable.build(table, on=["a", "b"], path=tmp_path / "table")
     points = BatchTable.build(table, on=["a", "b"], when=AsOf("n", "n"), path=tmp_path / "points")
-    swapped = {"b": "a", "a": "b"}
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
-        ((["a", "b"],), {}), ((["b", "a"],), {}), ((("b", "a"),), {}), ((["B", "A"],), {}),
-        ((swapped,), {}), (({"b": "b", "a": "a"}, "left"), {}), ((["b", "a"], "left_outer"), {}),
-        ((["b", "a"], "LeftSemi"), {}), ((), {"on": ["b", "a"], "how": "anti"}),
-        ((["b", "a"],), {"select": ["n", "name"], "suffix": "_2"}),
-        ((["b", "a"],), {"select": ["b", "n"], "how": "left"}),
-        ((["b", "a"],), {"partition": bsjoin.Hash(2)}),
-        ((["b", "a"],), {"when": AsOf("n", "n"), "how": "left"}),
+        ((["b", "a"],), {}), ((["B", "A"],), {}), (({"b": "a", "a": "b"},), {}),
+        ((("b", "a"), "left_outer"), {}), ((), {"on": ["b", "a"], "how": "anti"}),
+        ((["b", "a"],), {"select": ["n", "name"], "suffix": "_2", "how": "left"}),
+        ((["b", "a"],), {"when": AsOf("n", "n"), "partition": bsjoin.Hash(2)}),
         ((["a"],), {}), ((["b", "c"],), {}), (([],), {}), ((["a", "a"],), {}),
         ((["b", "a"],), {"how": "right"}), ((["b", "a"], "semi"), {"select": ["n"]}),
     ]  # fmt: skip
     for i, (args, named) in enumerate(calls):
         one, path = (points, "points") if "when" in named else (built, "table")
-        stored = Full(store=tmp_path / path)
-        ways = [
-            lambda args=args, named=named, one=one: one.join(stream, *args, **named),
-            lambda args=args, named=named, one=one: bsjoin.join(stream, one, *args, **named),
-            lambda args=args, named=named, stored=stored: bsjoin.join(
-                stream, table, *args, cache=stored, **named
-            ),
-        ]
-        if i >= len(calls) - 6:  # refused
-            assert [outcome(way) for way in ways][:2] == [outcome(ways[0])] * 2
-            assert isinstance(outcome(ways[0]), str), args
-            continue
-        assert outcome(ways[0]) == outcome(ways[1]) == outcome(ways[2]), (args, named)
-        assert not isinstance(outcome(ways[0]), str), outcome(ways[0])
+        ways = [outcome(lambda: one.join(stream, *args, **named))]  # noqa: B023
+        ways.append(outcome(lambda: bsjoin.join(stream, one, *args, **named)))  # noqa: B023
+        is_refused = i >= len(calls) - 6
+        if not is_refused:
+            cache = Full(store=tmp_path / path)
+            ways.append(outcome(lambda: bsjoin.join(stream, table, *args, cache=cache, **named)))  # noqa: B023
+        assert all(way == ways[0] for way in ways), (args, named, ways)
+        assert isinstance(ways[0], str) == is_refused, ways[0]
 
 
 def outcome(way: Any) -> tuple[list[str], list[tuple[Any, ...]]] | str:

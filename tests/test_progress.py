@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -70,27 +72,23 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
 def test_figures_are_exact_for_every_join_type(
-    spark: SparkSession, runtime: str, tmp_path: Path, shape: str
+    spark: SparkSession, runtime: str, tmp_path: Path
 ) -> None:
-    counts = SHAPES[shape]
-    unique = shape == "one row a key"
-    table = BatchTable.build(
-        table_of(spark, counts), on="k", path=tmp_path / "table", unique=unique
-    )
-    feed = Feed(spark, tmp_path)
+    feed, joins = Feed(spark, tmp_path), []
     for keys in MICRO_BATCHES:
         feed.add(*keys)
+    for shape, counts in SHAPES.items():
+        unique = shape == "one row a key"
+        table = BatchTable.build(table_of(spark, counts), on="k", unique=unique)
+        for how in HOWS:
+            joined = table.join(feed.stream, how=how)  # type: ignore[arg-type]
+            joins.append(joined.select("k", F.lit(f"{shape} {how}").alias("join")))
     listener = Listener()
     spark.streams.addListener(listener)
     try:
-        # The four joins of one stream run as one query: less to start, and names to keep apart.
-        joins = [
-            table.join(feed.stream, how=how).select("k", F.lit(how).alias("how"))  # type: ignore[arg-type]
-            for how in HOWS
-        ]
-        query = feed.start(joins[0].union(joins[1]).union(joins[2]).union(joins[3]))
+        # The joins of one stream run as one query: less to start, and names to keep apart.
+        query = feed.start(reduce(DataFrame.union, joins))
         query.processAllAvailable()
         figures = cycles(query)
         listener.wait_for(figures)
@@ -98,30 +96,25 @@ def test_figures_are_exact_for_every_join_type(
         query.stop()
         spark.streams.removeListener(listener)
 
-    assert len({cycle.join for cycle in figures}) == len(HOWS)
+    assert listener.seen == figures
+    assert len({cycle.join for cycle in figures}) == len(joins)
     for number, keys in enumerate(MICRO_BATCHES):
         made = Counter(row[-1] for row in feed.results[number])
         found = [cycle for cycle in figures if cycle.batch_id == number]
-        assert len(found) == len(HOWS)
         # Joins are listed in the order of their calls.
-        for how, cycle in zip(HOWS, found, strict=True):
-            assert cycle.on == ("k",)
+        for (shape, how), cycle in zip(itertools.product(SHAPES, HOWS), found, strict=True):
+            counts = SHAPES[shape]
             hits = sum(key in counts for key in keys)
             pairs = sum(counts.get(key, 0) for key in keys if key is not None)
-            assert cycle.rows_in == len(keys)
-            assert cycle.hits == hits
-            assert cycle.misses == len(keys) - hits
-            assert cycle.matches == (hits if how in ("semi", "anti") else pairs)
-            assert cycle.rows_out == made[how]
-            assert cycle.hit_rate == hits / len(keys)
-            assert cycle.table_version == 1
+            matches = hits if how in ("semi", "anti") else pairs
+            got = (cycle.rows_in, cycle.hits, cycle.misses, cycle.matches, cycle.rows_out)
+            wanted = (len(keys), hits, len(keys) - hits, matches, made[f"{shape} {how}"])
+            assert got == wanted, (shape, how, number)
+            assert (cycle.on, cycle.hit_rate, cycle.table_version) == (("k",), hits / len(keys), 1)
             assert cycle.runtime == runtime
-            if runtime == "jvm":
-                assert (cycle.lookup_ms, cycle.runtime_reason) == (None, "")
-            else:
-                assert cycle.lookup_ms > 0
-                assert cycle.runtime_reason == "spark.bsjoin.runtime is python"
-    assert listener.seen == figures
+            assert (cycle.lookup_ms is None) == (runtime == "jvm")
+            reason = "" if runtime == "jvm" else "spark.bsjoin.runtime is python"
+            assert cycle.runtime_reason == reason
 
 
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin import Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.plan import SourceTable
 from bsjoin.planner.chain import joins_of
@@ -27,7 +27,7 @@ TRANSFERS = ("auto", "keys", "rows")
 
 
 @pytest.fixture(autouse=True)
-def _in_python(spark: SparkSession) -> Iterator[None]:
+def _in_python(spark: SparkSession, interpreted: None) -> Iterator[None]:
     settings = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__chains": "true"}
     with oracle.settings(spark, **settings):
         yield
@@ -68,81 +68,21 @@ def names(tmp_path: Path) -> Model:
     return Model(tmp_path / "names", pa.table(columns))
 
 
-def test_full_and_incremental_equality_and_range_in_one_stage(
-    spark: SparkSession, names: Model, tmp_path: Path
-) -> None:
-    """Keys that joins before bring: text, decimals and integers of other types, and two of them."""
-    frame = spark.createDataFrame(names._read())
-    texts = frame.selectExpr("name", "other AS number", "id AS i").where("name IS NOT NULL")
-    by_text = BatchTable.build(texts, on="name", path=tmp_path / "texts")
-    pairs = frame.selectExpr("CAST(id AS bigint) AS i", "name AS n", "CAST(id AS double) AS d")
-    by_pair = BatchTable.build(pairs, on=["i", "n"], path=tmp_path / "pairs")
-    times = frame.selectExpr("CAST(id % 3 AS smallint) AS g", "at AS since", "id AS t")
-    when = AsOf("at", "since")
-    by_time = BatchTable.build(times, on="g", when=when, path=tmp_path / "times")
-    stream = spark.range(30).selectExpr("id AS k", "CAST(id % 3 AS int) AS g")
-    stream = stream.withColumn("k", F.when(F.col("k") != 8, F.col("k")))
-
-    def ours(how: Any) -> DataFrame:
-        df = bsjoin.join(stream, names, {"k": "id"}, how="left", cache=CACHE)
-        df = by_text.join(df, "name", how="left")
-        df = bsjoin.join(df, names, {"other": "id"}, how="left", cache=CACHE, suffix="_2")
-        df = by_pair.join(df, {"i": "i", "name": "n"}, how=how)
-        return by_time.join(df, "g", when=when, how="left")
-
-    def theirs(how: str) -> DataFrame:
-        df = oracle.expected(stream, frame, {"k": "id"}, "left")
-        df = oracle.expected(df, texts, {"name": "name"}, "left")
-        df = oracle.expected(df, frame, {"other": "id"}, "left", None, "_2")
-        df = oracle.expected(df, pairs, {"i": "i", "name": "n"}, how)
-        last = times.groupBy("g").agg(F.collect_list(F.struct("since", "t")).alias("all"))
-        before = F.filter("all", lambda one: one["since"] <= F.col("at"))
-        found = df.join(last, "g", "left").withColumn("best", F.array_max(before))
-        return found.select(*df.columns, "best.since", "best.t")
-
-    for how in ("inner", "anti"):
-        result = ours(how)
-        assert stages(result) == 1
-        oracle.assert_same_rows(result.toArrow(), theirs(how).toArrow(), how)
-
-
-@pytest.mark.parametrize(
-    ("transfer", "count"), [("auto", 1), ("auto", 2), ("keys", 2), ("rows", 1)]
-)
-def test_a_watermark_closes_windows_behind_joins(
-    spark: SparkSession, tmp_path: Path, transfer: str, count: int
-) -> None:
-    start = 1_767_225_600
-    feed = feed_of(spark, tmp_path, [0, 1, 11, 12, 13], [40], [41])
-    timed = feed.stream.withColumn("at", F.timestamp_seconds(F.col("k") * 60 + start))
-    stream = timed.withWatermark("at", "5 minutes")
-    table = spark.range(60).selectExpr("id AS k", "id DIV 10 AS n")
-    with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
-        df = bsjoin.join(stream, table, "k")
-        if count == 2:
-            df = bsjoin.join(df, table, "k", suffix="_2", how="left")
-    assert df.schema["at"].metadata == stream.schema["at"].metadata != {}
-    counted = df.groupBy(F.window("at", "10 minutes"), "n").count().select("n", "count")
-    run(feed, counted)
-    assert sorted(row for rows in feed.results.values() for row in rows) == [(0, 2), (1, 3)]
-
-
-@pytest.mark.parametrize("transfer", TRANSFERS)
-def test_columns_keep_their_metadata_and_nullability(spark: SparkSession, transfer: str) -> None:
+def test_columns_keep_their_metadata_and_nullability(spark: SparkSession) -> None:
     column = F.col("id").alias("id", metadata={"unit": "m"})
     stream = spark.range(3).select(column, F.struct("id").alias("s"), F.lit("x").alias("twice"))
     stream = stream.select("*", F.lit(None).cast("string").alias("twice"))
     table = spark.range(3).select("id", F.col("id").alias("v", metadata={"of": "the table"}))
-    with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
-        first = bsjoin.join(stream, table, "id")
-        second = bsjoin.join(first, table, "id", how="left", suffix="_2")
-    assert second.schema.fields[:4] == stream.schema.fields
-    assert second.schema["v"] == table.schema["v"]
-    assert second.schema["v_2"].metadata == {"of": "the table"}
-    assert second.schema["v_2"].nullable
-    assert sorted((row[0], row[1][0], row[2], row[3], row[4]) for row in second.collect()) == [
-        (n, n, "x", None, n) for n in range(3)
-    ]
+    for transfer in TRANSFERS:
+        with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
+            first = bsjoin.join(stream, table, "id")
+            second = bsjoin.join(first, table, "id", how="left", suffix="_2")
+        assert second.schema.fields[:4] == stream.schema.fields
+        assert second.schema["v"] == table.schema["v"]
+        assert second.schema["v_2"].metadata == {"of": "the table"}
+        assert second.schema["v_2"].nullable
+        found = sorted((row[0], row[1][0], row[2], row[3], row[4]) for row in second.collect())
+        assert found == [(n, n, "x", None, n) for n in range(3)], transfer
 
 
 def test_figures_of_a_chain_of_which_nothing_is_left(
@@ -221,28 +161,26 @@ def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
     assert df.count() == 12  # 1 to 10, of which 4 is missing and 3 there twice: four for it
 
 
-@pytest.mark.parametrize("value", ["parse_json('{\"a\": 1}')", "NULL", "INTERVAL '1' MONTH"])
-def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession, value: str) -> None:
-    stream = spark.range(3).selectExpr("id", f"{value} AS odd")
+def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession) -> None:
+    odd = ["parse_json('{\"a\": 1}') AS variant", "NULL AS nothing", "INTERVAL '1' MONTH AS month"]
+    stream = spark.range(3).selectExpr("id", *odd)
     table = spark.range(2).selectExpr("id", "id * 2 AS v")
     with oracle.settings(spark, spark__bsjoin__python__transfer="rows"):
-        df = bsjoin.join(stream, table, "id")
-        df = bsjoin.join(df, table, {"v": "id"}, how="left", suffix="_2")
-    assert df.schema["odd"] == stream.schema["odd"]
-    found = [(row["id"], row["v"], row["v_2"]) for row in df.drop("odd").collect()]
-    assert sorted(found) == [(0, 0, 0), (1, 2, None)]
+        for name in ("variant", "nothing", "month"):
+            df = bsjoin.join(stream.select("id", name), table, "id")
+            df = bsjoin.join(df, table, {"v": "id"}, how="left", suffix="_2")
+            assert df.schema[name] == stream.schema[name]
+            found = [(row["id"], row["v"], row["v_2"]) for row in df.drop(name).collect()]
+            assert sorted(found) == [(0, 0, 0), (1, 2, None)], name
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("spark.bsjoin.python.transfer", "row"), ("spark.bsjoin.python.chains", "no")],
-)
-def test_unknown_settings_are_refused(spark: SparkSession, setting: str, value: str) -> None:
-    with (
-        oracle.settings(spark, **{setting.replace(".", "__"): value}),
-        pytest.raises(ArgumentError, match=f"{setting}='{value}' is not known"),
-    ):
-        bsjoin.join(spark.range(1), spark.range(1), "id")
+def test_unknown_settings_are_refused(spark: SparkSession) -> None:
+    for setting, value in (("transfer", "row"), ("chains", "no")):
+        with (
+            oracle.settings(spark, **{f"spark__bsjoin__python__{setting}": value}),
+            pytest.raises(ArgumentError, match=rf"python\.{setting}='{value}' is not known"),
+        ):
+            bsjoin.join(spark.range(1), spark.range(1), "id")
 
 
 def test_sockets_are_recommended_once_where_nobody_has_decided(

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import Source, wait_for
 from spark_samples import cycles, table_of
 
-import bsjoin
 from bsjoin import Band, BatchTable
 
 
@@ -70,22 +69,3 @@ def test_a_refresh_reaches_a_running_batch(
     for first, last in (cycles(query)[0:4:2], cycles(query)[1:4:2]):
         assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
         assert (last.rows_in, last.hits, last.table_version) == (6, 4, 2)
-
-
-def test_the_python_runtime_is_refused_by_spark(
-    spark: SparkSession, tmp_path: Path, table: BatchTable
-) -> None:
-    spark.conf.set("spark.bsjoin.runtime", "python")
-    try:
-        joined = bsjoin.join(Source(spark).rows, table)
-    finally:
-        spark.conf.unset("spark.bsjoin.runtime")
-    query = (
-        joined.writeStream.foreach(lambda row: None)
-        .outputMode("update")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(realTime="5 seconds")
-        .start()
-    )
-    wait_for(lambda: query.exception())
-    assert "OPERATOR_OR_SINK_NOT_IN_ALLOWLIST" in str(query.exception())

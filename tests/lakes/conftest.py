@@ -46,10 +46,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.jars": ",".join(map(str, sorted(folder_of_jars.glob("*.jar")))),
         "spark.sql.extensions": ",".join(_EXTENSIONS[name] for name in LAKES),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     }
+    if "delta" in LAKES:
+        catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        settings["spark.sql.catalog.spark_catalog"] = catalog
     if "iceberg" in LAKES:
         # Two catalogues of one folder: each caches tables, as two applications do.
         for name in ("ice", ELSEWHERE):
