@@ -1,8 +1,13 @@
-"""Equal fingerprints mean equal rows: of files as they are, and of what is done with them."""
+"""A stored table is built again when its source has changed, and only then.
+
+Equal fingerprints mean equal rows: of files as they are, and of what is done with them.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,24 +17,39 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import rows, write_parquet
 
+import bsjoin
 import bsjoin.build.storing
-from bsjoin import BatchTable
+from bsjoin import BatchTable, Full
+from bsjoin.errors import DuplicateKeyError
 from bsjoin.spark.fingerprint import fingerprint
 from tests.sessions import configured
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
+ROOT = Path(__file__).resolve().parent.parent
+
 
 @pytest.fixture
 def source(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """A folder of one Parquet file: keys 1, 2, 3. The view ``t`` goes with it."""
-    write_parquet(tmp_path / "source" / "0.parquet", k=pa.array([1, 2, 3]), tag=["a", "b", "a, b"])
-    yield tmp_path / "source"
+    folder = tmp_path / "source"
+    write_parquet(folder / "0.parquet", k=pa.array([1, 2, 3]), tag=["a", "C#7", "C#8"])
+    yield folder
     spark.catalog.dropTempView("t")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
 
 
 def read(spark: SparkSession, source: Path) -> DataFrame:
     return spark.read.schema("k long, tag string").parquet(str(source))
+
+
+def state(store: Path) -> list[tuple[Path, int]]:
+    """Every file and folder of a store with its time of change."""
+    return [(path, path.stat().st_mtime_ns) for path in sorted(store.rglob("*"))]
 
 
 # Each has other rows, or may have, though some look the same when Spark prints the plan.
@@ -38,6 +58,8 @@ PLANS = (
     "SELECT k, tag FROM t WHERE tag IN ('a', 'b')",
     "SELECT k, tag FROM t WHERE tag IN ('a, b')",
     "SELECT k, tag FROM t WHERE tag = 'k'",
+    "SELECT k, tag FROM t WHERE tag = 'C#7'",
+    "SELECT k, tag FROM t WHERE tag = 'C#8'",
     "SELECT k, '1' AS tag FROM t",
     "SELECT k, 1 AS tag FROM t",
     "SELECT k, cast(null AS int) AS tag FROM t",
@@ -53,6 +75,16 @@ PLANS = (
     "SELECT DISTINCT k, tag FROM t",
     "SELECT k, tag FROM t UNION ALL SELECT k, tag FROM t",
 )
+UNKNOWN = (
+    "SELECT k, rand() AS v FROM t",
+    "SELECT k, current_date() AS v FROM t",
+    "SELECT k, current_user() AS v FROM t",
+    "SELECT k, try_cast(tag AS int) AS v FROM t",
+    "SELECT k, X'00' AS v FROM t",
+    "SELECT k FROM t WHERE k > (SELECT min(k) FROM t)",
+    "SELECT k FROM t LIMIT 1",
+    "SELECT k, tag FROM t UNION ALL SELECT * FROM VALUES (1L, 'a')",
+)
 
 
 def test_another_plan_has_another_fingerprint(spark: SparkSession, source: Path) -> None:
@@ -65,29 +97,8 @@ def test_another_plan_has_another_fingerprint(spark: SparkSession, source: Path)
     assert [fingerprint(spark.sql(plan)) for plan in PLANS] == found
     with configured(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
         assert not set(found) & {fingerprint(spark.sql(plan)) for plan in PLANS[:2]}
-
-
-@pytest.mark.parametrize(
-    "plan",
-    [
-        "SELECT k, rand() AS v FROM t",
-        "SELECT k, current_date() AS v FROM t",
-        "SELECT k, current_user() AS v FROM t",
-        "SELECT k, try_cast(tag AS int) AS v FROM t",
-        "SELECT k, X'00' AS v FROM t",
-        "SELECT k FROM t WHERE k > (SELECT min(k) FROM t)",
-        "SELECT k FROM t LIMIT 1",
-        "SELECT k, tag FROM t UNION ALL SELECT * FROM VALUES (1L, 'a')",
-    ],
-)
-def test_what_is_not_known_for_certain_has_none(
-    spark: SparkSession, source: Path, plan: str
-) -> None:
-    read(spark, source).createOrReplaceTempView("t")
-    assert fingerprint(spark.sql(plan)) is None
-
-
-def test_rows_that_spark_keeps_have_none(spark: SparkSession, source: Path) -> None:
+    # What is not known for certain has none; nor have rows that Spark keeps.
+    assert {plan: fingerprint(spark.sql(plan)) for plan in UNKNOWN} == dict.fromkeys(UNKNOWN)
     files = read(spark, source)
     known = fingerprint(files)
     files.cache()
@@ -99,24 +110,139 @@ def test_rows_that_spark_keeps_have_none(spark: SparkSession, source: Path) -> N
     assert fingerprint(files) == known is not None
 
 
-def test_a_file_of_the_same_size_and_time_is_another_one(
-    spark: SparkSession, source: Path, tmp_path: Path
+def test_an_unchanged_source_is_not_built_again(
+    spark: SparkSession, source: Path, store: Path, builds: list[str]
 ) -> None:
+    probe = spark.range(5).withColumnRenamed("id", "k")
+    cache = Full(store=store)
+    first = bsjoin.join(probe, read(spark, source), "k", cache=cache)
+    before = state(store)
+    again = bsjoin.join(probe, read(spark, source), "k", cache=cache)
+    # Another selection, another join type, another API: the same table.
+    bsjoin.join(probe, read(spark, source), "k", cache=cache, select=["k"], how="left")
+    table = BatchTable.build(read(spark, source), on="k", path=store)
+    assert builds == [str(store)]
+    assert table.version == 1
+    assert state(store) == before
+    assert rows(again) == rows(first) == [(1, "a"), (2, "C#7"), (3, "C#8")]
+    # A touched file with the same rows costs one build, not one per restart.
+    os.utime(source / "0.parquet")
+    for _ in range(2):
+        assert BatchTable.build(read(spark, source), on="k", path=store).stats().rows == 3
+    assert len(builds) == 2
+
+
+def test_a_changed_source_is_built_again(
+    spark: SparkSession, source: Path, store: Path, builds: list[str]
+) -> None:
+    def version(rows: int) -> int:
+        one, same = (BatchTable.build(read(spark, source), on="k", path=store) for _ in range(2))
+        assert (one.version, one.stats().rows) == (same.version, rows)
+        return one.version
+
+    seen = [version(3)]
+    write_parquet(source / "1.parquet", k=pa.array([4]), tag=["added"])
+    seen.append(version(4))
+    write_parquet(source / "0.parquet", k=pa.array([1, 2, 3]), tag=["b", "C#7", "C#8"])
+    seen.append(version(4))
+    (source / "1.parquet").unlink()
+    seen.append(version(3))
+    assert len(builds) == 4
+    # A version that is published too late takes another number.
+    assert [listed.number for listed in BatchTable.open(store).versions()] == seen
+    # A file of the same size and time is another one.
     file = source / "0.parquet"
-    write_parquet(file, k=pa.array([1, 2]), tag=["a", "b"])
-    BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
     before = file.stat()
-    write_parquet(file, k=pa.array([1, 2]), tag=["b", "a"])
+    write_parquet(file, k=pa.array([1, 2, 3]), tag=["c", "C#7", "C#8"])
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-    table = BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
-    assert rows(table.join(spark.range(1, 4).withColumnRenamed("id", "k"))) == [(1, "b"), (2, "a")]
+    table = BatchTable.build(read(spark, source), on="k", path=store)
+    assert rows(table.join(spark.range(1, 2).toDF("k"))) == [(1, "c")]
+    # A function in the plan is never taken for unchanged.
+    for number in (6, 7):
+        BatchTable.build(read(spark, source).where("rand() >= 0"), on="k", path=store)
+        assert len(builds) == number
+
+
+def test_other_columns_and_filters_are_built_again(
+    spark: SparkSession, source: Path, store: Path, tmp_path: Path
+) -> None:
+    BatchTable.build(read(spark, source).select("k"), on="k", path=store)
+    for version, columns in ((2, ["k", "tag"]), (3, ["tag", "k"])):
+        table = BatchTable.build(read(spark, source).select(*columns), on="k", path=store)
+        assert (table.version, table.columns) == (version, columns)
+    for condition, count in (("k < 3", 2), ("tag = 'C#7'", 1), ("tag = 'C#8'", 1), ("k >= 2", 2)):
+        table = BatchTable.build(read(spark, source).where(condition), on="k", path=store)
+        assert table.stats().rows == count, condition
+
+    # One that reads another table sees its changes.
+    def filtered() -> DataFrame:
+        limit = spark.read.schema("top long").parquet(str(tmp_path / "limit"))
+        return read(spark, source).where(F.col("k") <= limit.select("top").scalar())
+
+    write_parquet(tmp_path / "limit" / "0.parquet", top=pa.array([1]))
+    made = filtered()
+    table = BatchTable.build(made, on="k", path=store)
+    assert table.stats().rows == 1
+    write_parquet(tmp_path / "limit" / "0.parquet", top=pa.array([2]))
+    table.refresh(made)
+    assert table.stats().rows == 2
+    write_parquet(tmp_path / "limit" / "0.parquet", top=pa.array([3]))
+    assert BatchTable.build(filtered(), on="k", path=store).stats().rows == 3
+
+
+def test_a_promise_of_uniqueness_is_checked_when_it_is_new(
+    spark: SparkSession, source: Path, store: Path, builds: list[str]
+) -> None:
+    for unique in (False, True, True):
+        BatchTable.build(read(spark, source), on="k", path=store, unique=unique)
+    assert len(builds) == 2
+    write_parquet(source / "1.parquet", k=pa.array([3]), tag=["again"])
+    with pytest.raises(DuplicateKeyError):
+        BatchTable.build(read(spark, source), on="k", path=store, unique=True)
+
+
+def test_what_cannot_be_shortened_or_recognised(
+    spark: SparkSession, store: Path, tmp_path: Path, builds: list[str]
+) -> None:
+    # Spark shortens plans of more than 25 columns when it prints them.
+    columns = {f"c{i}": pa.array([i]) for i in range(40)}
+    write_parquet(tmp_path / "wide" / "0.parquet", **columns)
+    schema = ", ".join(f"{name} long" for name in columns)
+    for _ in range(2):
+        df = spark.read.schema(schema).parquet(str(tmp_path / "wide"))
+        BatchTable.build(df, on="c0", path=store)
+    assert len(builds) == 1
+    # Rows that were given are read again; the same ones make no new version.
+    for value in (1, 1, 2):
+        df = spark.createDataFrame([(k, value) for k in range(3)], "k long, v int")
+        table = BatchTable.build(df, on="k", path=tmp_path / "given")
+    assert (len(builds), table.version) == (4, 2)
+
+
+def test_a_fingerprint_decides_alone(
+    spark: SparkSession, source: Path, store: Path, builds: list[str]
+) -> None:
+    def build(fingerprint: str) -> BatchTable:
+        df = read(spark, source)
+        return BatchTable.build(df, on="k", path=store, fingerprint=fingerprint)
+
+    assert build("v1").version == 1
+    write_parquet(source / "1.parquet", k=pa.array([4]), tag=["added"])
+    assert build("v1").stats().rows == 3
+    assert len(builds) == 1
+    assert build("v2").stats().rows == 4
+    assert len(builds) == 2
+    # A new word for the same rows: built once to find out, then known by that word.
+    for _ in range(2):
+        assert build("v3").stats().rows == 4
+    assert len(builds) == 3
 
 
 def test_a_source_that_changes_while_it_is_read_is_read_again(
     spark: SparkSession,
     source: Path,
-    tmp_path: Path,
+    store: Path,
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -132,49 +258,59 @@ def test_a_source_that_changes_while_it_is_read_is_read_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(bsjoin.build.storing, "build", changing)
-        BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
-    table = BatchTable.build(read(spark, source), on="k", path=tmp_path / "store")
+        BatchTable.build(read(spark, source), on="k", path=store)
+    table = BatchTable.build(read(spark, source), on="k", path=store)
     assert (table.stats().rows, len(builds)) == (3, 2)
 
 
 def test_a_refresh_reads_what_has_changed_and_nothing_else(
-    spark: SparkSession, source: Path, builds: list[str], caplog: pytest.LogCaptureFixture
+    spark: SparkSession,
+    source: Path,
+    store: Path,
+    builds: list[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="bsjoin")
     files = read(spark, source)
-    table = BatchTable.build(files, on="k")
-    for df in (files, read(spark, source), files):
+    table = BatchTable.build(files, on="k", path=store)
+    for df in (files, read(spark, source)):
         assert table.refresh(df) == 1
     assert len(builds) == 1
-    assert caplog.text.count("nothing has changed") == 3
+    assert caplog.text.count("nothing has changed") == 2
     # The same DataFrame sees a file that came after it was made.
     write_parquet(source / "1.parquet", k=pa.array([4]), tag=["added"])
     assert table.refresh(files) == 2
     assert table.refresh(files.where("k < 4")) > 2
     assert (table.stats().rows, len(builds)) == (3, 3)
+    # What is missing is repaired.
+    for file in (store / "data").rglob("*.arrow"):
+        file.unlink()
+    table.refresh(files.where("k < 4"))
+    assert len(builds) == 4
+    assert table.join(spark.range(1, 9).toDF("k")).count() == 3
 
 
-def test_a_refresh_repairs_what_is_missing(
-    spark: SparkSession, source: Path, tmp_path: Path, builds: list[str]
+RESTARTED = """
+import sys
+import bsjoin
+from pyspark.sql import SparkSession
+source, store = sys.argv[1:]
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = spark.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+df = spark.read.schema("k long, tag string").parquet(source).where("tag <> 'a'")
+table = bsjoin.BatchTable.build(df, on="k", path=store)
+print("version", table.version)
+"""
+
+
+@pytest.mark.slow
+def test_a_restarted_application_finds_its_table(
+    spark: SparkSession, source: Path, store: Path
 ) -> None:
-    files = read(spark, source)
-    table = BatchTable.build(files, on="k", path=tmp_path / "store")
-    for file in (tmp_path / "store" / "data").rglob("*"):
-        if file.is_file():
-            file.unlink()
-    table.refresh(files)
-    assert (len(builds), table.version) == (2, 2)
-    assert table.join(spark.range(1, 9).withColumnRenamed("id", "k")).count() == 3
-
-
-def test_a_subquery_is_listed_again_too(
-    spark: SparkSession, source: Path, tmp_path: Path, builds: list[str]
-) -> None:
-    limit = spark.read.schema("k long, tag string").parquet(str(source))
-    df = spark.range(10).withColumnRenamed("id", "k")
-    df = df.where(F.col("k") <= limit.groupBy().max("k").scalar())
-    table = BatchTable.build(df, on="k")
-    assert table.stats().rows == 4
-    write_parquet(source / "1.parquet", k=pa.array([6]), tag=["added"])
-    table.refresh(df)
-    assert table.stats().rows == 7
+    BatchTable.build(read(spark, source).where("tag <> 'a'"), on="k", path=store)
+    before = state(store)
+    code = [sys.executable, "-c", RESTARTED, str(source), str(store)]
+    done = subprocess.run(code, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert "version 1" in done.stdout
+    # Nothing was built to find that out either: not even a folder was changed.
+    assert state(store) == before

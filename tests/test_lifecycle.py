@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 import spark_samples
 from oracle import settings as spark_settings
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -23,7 +21,7 @@ from spark_samples import files, rows
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.build import job, merging
-from bsjoin.errors import ArgumentError, VersionNotFoundError
+from bsjoin.errors import ArgumentError
 from bsjoin.runtimes.python.driver import keys_only
 
 table_of = functools.partial(spark_samples.table_of, keys=5)
@@ -73,39 +71,18 @@ def test_a_table_is_built_opened_joined_refreshed_and_vacuumed(
     table.verify()
 
 
-def test_a_result_whose_version_was_vacuumed_before_it_ran_fails_and_says_so(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
-    waiting = table.join(stream)
-    table.refresh(table_of(spark, 2))
-    assert table.vacuum(older_than="0 s") == [1]
-    # Classic Spark leaves the error of a task in the JVM as py4j's.
-    with pytest.raises((PySparkException, Py4JError), match=VersionNotFoundError.__name__) as error:
-        waiting.collect()
-    assert "version 1 of the table" in str(error.value)
-    assert "[2]" in str(error.value)
-    assert "plan it again" in str(error.value)
-
-
 def test_stats_are_those_of_the_newest_version(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(10).selectExpr("nullif(id % 4, 3) AS k", "id AS v")
     table = BatchTable.build(df, on="k", path=tmp_path / "t")
     stats = table.stats()
     # Keys 0, 0, 0, 1, 1, 1, 2, 2; rows with a null key match nothing and are stored apart.
     assert (stats.rows, stats.keys, stats.longest_run, stats.version) == (8, 3, 3, 1)
-    assert stats.unindexed == 2
-    assert stats.segments == 1
+    assert (stats.unindexed, stats.segments) == (2, 1)
     assert stats.bytes == sum(file.stat().st_size for file in files(tmp_path / "t" / "data"))
     assert 0 < stats.build_s < 300
-
-
-def test_a_refresh_with_the_same_rows_makes_no_version(spark: SparkSession, tmp_path: Path) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    # The same rows make no version, nor does the order of the columns or the case of their names.
     before = files(tmp_path / "t" / "data"), files(tmp_path / "t" / "versions")
-    # The order of the columns does not matter, nor does the case of their names.
-    again = table_of(spark, 1).select(F.col("v").alias("V"), "k")
-    assert table.refresh(again) == 1
+    assert table.refresh(df.select(F.col("v").alias("V"), "k")) == 1
     assert (files(tmp_path / "t" / "data"), files(tmp_path / "t" / "versions")) == before
 
 
@@ -147,59 +124,28 @@ def test_a_table_larger_than_a_segment_has_several(
     assert shapes[64 << 20] == 1
 
 
-def test_columns_may_have_the_names_that_bsjoin_uses_itself(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    names = ["k0", "h", "c0", "c1", "none", "first", "count", "ns", "version", "name", "a`b", "a.b"]
-    columns = [F.concat(F.lit(f"{name} "), "id").alias(name) for name in names]
-    df = spark.range(3).select(*columns)
-    table = BatchTable.build(df, on="k0", path=tmp_path / "t")
-    probe = df.select("k0", F.lit(1).alias("h"))
-    result = table.join(probe)
-    assert result.columns == ["k0", "h", "h_batch", *names[2:]]
-    assert rows(result)[2] == ("k0 2", 1, *(f"{name} 2" for name in names[1:]))
-
-
-def test_one_query_may_join_several_tables_and_one_table_twice(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
-    next_one = stream.withColumn("next", F.col("k") - 2)
-    twice = table.join(table.join(next_one, how="left"), {"next": "k"}, suffix="_next")
-    both = bsjoin.join(twice, spark.range(4).selectExpr("id AS next", "id * 10 AS ten"), "next")
-    assert both.columns == ["k", "next", "v", "v_next", "ten"]
-    assert rows(both) == [(3, 1, 1, 1, 10), (4, 2, 1, 1, 20), (5, 3, None, 1, 30)]
-
-
-def test_the_sessions_settings_are_left_as_they_are(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    def settings() -> tuple[Any, ...]:
-        return spark.conf.getAll, sorted(spark.sparkContext.getConf().getAll())
-
-    environment, before = dict(os.environ), settings()
-    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
-    table.join(stream).collect()
-    bsjoin.join(stream, table_of(spark, 1), cache=Full(store=tmp_path / "u")).collect()
-    assert settings() == before
-    assert dict(os.environ) == environment
-
-
-def test_arguments_are_left_as_they_are(
+def test_settings_and_arguments_are_left_as_they_are(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:
     df = table_of(spark, 1).withColumn("w", F.lit("x"))
     keys, pairs, select = ["k"], {"k": "k"}, ["w", "v"]
     cache = Full(store=tmp_path / "t")
-    kept = (df.schema.json(), stream.schema.json(), repr(cache))
+
+    def state() -> tuple[Any, ...]:
+        settings = spark.conf.getAll, sorted(spark.sparkContext.getConf().getAll())
+        arguments = df.schema.json(), stream.schema.json(), repr(cache)
+        return settings, dict(os.environ), arguments
+
+    before = state()
     table = BatchTable.build(df, on=keys, path=tmp_path / "u")
     for joined in (
         bsjoin.join(stream, df, pairs, select=select, cache=cache),
         table.join(stream, keys, select=select),
     ):
         assert joined.columns == ["k", "w", "v"]
+        joined.collect()
+    assert state() == before
     assert (keys, pairs, select) == (["k"], {"k": "k"}, ["w", "v"])
-    assert (df.schema.json(), stream.schema.json(), repr(cache)) == kept
 
 
 def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
@@ -224,9 +170,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     with spark_settings(spark, **python):
         table.join(stream)
         table.join(spark.readStream.format("rate").load(), {"value": "k"})
-    names = [function.__name__ for function in shipped]
-    assert names == ["write", *["bsjoin_lookup", "bsjoin_gather"], "bsjoin_lookup", *names[4:]]
-    assert set(names[4:]) == {"bsjoin_note", "bsjoin_gather"}
+    assert {function.__name__ for function in shipped} >= {"write", "bsjoin_lookup"}
     for function in shipped:
         assert len(CloudPickleSerializer().dumps(function)) < 5_000
         held = inspect.getclosurevars(function).nonlocals.values()
@@ -235,16 +179,15 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
 
 
 def test_a_table_lives_behind_a_url_too(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:
     # local:// takes the way of a remote file system, and the workers see the same files.
     path = f"local://{tmp_path}/t"
-    built = BatchTable.build(table_of(spark, 1), on="k", path=path)
-    assert built.path == path
+    assert BatchTable.build(table_of(spark, 1), on="k", path=path).path == path
     table = BatchTable.open(path)
-    assert rows(table.join(stream)) == [(3, 1), (4, 1)]
-    assert table.refresh(table_of(spark, 2)) == 2
-    assert rows(table.join(stream)) == [(3, 2), (4, 2)]
+    for version in (1, 2):
+        assert rows(table.join(stream)) == [(3, version), (4, version)]
+        table.refresh(table_of(spark, 2))
     assert table.vacuum(older_than=0) == [1]
     table.verify()
     assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1
