@@ -25,6 +25,7 @@ from test_sources_sql_types import Case, check_own_keys, filled, quoted, us, utc
 from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, sql
 from bsjoin.sources.databases.sqlite import _searches
+from bsjoin.sources.databases.sqlite_keys import canonical
 from bsjoin.sources.transient import TransientSourceError
 
 DRAWN = settings(
@@ -109,6 +110,7 @@ def test_a_binary_fraction_means_its_decimal_text(place: SQLite) -> None:
     source = source_of(place, "DECIMAL(20, 2)", pa.decimal128(20, 2), numbers)
     found = pa.Table.from_batches(source.scan(["c"])).column("c").to_pylist()[:3]
     assert found == [Decimal("0.30"), Decimal("1.10"), Decimal("12345678901234568.00")]
+    assert canonical(math.inf, pa.decimal128(20, 2)) is None
 
 
 def test_a_text_that_is_not_utf_8_costs_no_other_key_its_row(place: SQLite) -> None:
