@@ -1,32 +1,13 @@
-"""Twister2's schedulers: what their text promises, and what their code does."""
+"""Twister2's schedulers: the examples of their text."""
 
 from __future__ import annotations
 
-import pytest
 from scheduling_samples import tasks
 
-from benchmarks.papers.scheduling import containers
-from benchmarks.papers.scheduling.containers import (
-    CONTAINER,
-    INSTANCE,
-    container_sizes,
-    distance,
-)
-from scheduling import (
-    DataNode,
-    FirstFit,
-    JobGraph,
-    Resources,
-    RoundRobin,
-    Snapshot,
-    Worker,
-    errors,
-)
+from scheduling import FirstFit, JobGraph, Resources, RoundRobin, Snapshot, Worker
 
 ROOMY = Resources(100, 100_000, 100_000)
-TWO, FOUR = (
-    Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(count))) for count in (2, 4)
-)
+INSTANCE = Resources(cpu_cores=2.0, memory_mb=512.0, disk_mb=500.0)  # where nothing is said
 
 
 def instances(parallelism: int, operator: str) -> tuple:  # type: ignore[type-arg]
@@ -41,29 +22,12 @@ JOB = JobGraph((*instances(2, "t1"), *instances(2, "t2")))
 
 def test_the_example_of_round_robin() -> None:
     # Instance 0 of both tasks in the first container, instance 1 of both in the second.
+    two = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(2)))
     expected = {"c0": ("t1-0", "t2-0"), "c1": ("t1-1", "t2-1")}
-    assert RoundRobin(restart=True).plan(JOB, TWO).by_worker == expected
-    assert containers.round_robin(JOB, TWO).by_worker == expected
-
-
-def test_the_original_round_robin_places_nothing_where_containers_are_enough() -> None:
-    plan = containers.round_robin(JOB, FOUR)
-    assert not plan.assignments
-    assert plan.unplaced[0].reason == "4 containers are not fewer than 4 instances"
-    assert not RoundRobin(restart=True).plan(JOB, FOUR).unplaced
-    tiny = Snapshot(0, (Worker("c0", Resources(1, 1), 1),))  # nor does it look at a size
-    assert len(containers.round_robin(JOB, tiny).assignments) == 4
-
-
-def test_a_container_is_as_large_as_its_worker_or_its_instances_and_padding() -> None:
-    plan = RoundRobin(restart=True).plan(JOB, TWO)
-    assert container_sizes(plan, JOB, TWO) == {"c0": ROOMY, "c1": ROOMY}
-    unknown = Snapshot(0, tuple(Worker(f"c{i}", Resources(0, 0), 50) for i in range(2)))
-    padded = Resources(2 * 2 + 1.0, 2 * 512 + 2.0, 2 * 500 + 12.0)
-    assert container_sizes(plan, JOB, unknown)["c0"] == padded
-    # The original adds the instances' disk to the CPU.
-    original = container_sizes(plan, JOB, unknown, compat="twister2")["c1"]
-    assert original == Resources(2 * 500 + 1.0, 2 * 512 + 2.0, 2 * 500 + 12.0)
+    assert RoundRobin(restart=True).plan(JOB, two).by_worker == expected
+    # Also where there are as many containers as instances: the original places nothing then.
+    four = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(4)))
+    assert not RoundRobin(restart=True).plan(JOB, four).unplaced
 
 
 def test_the_example_of_first_fit() -> None:
@@ -76,29 +40,7 @@ def test_the_example_of_first_fit() -> None:
     job = JobGraph((*tasks(1, "small", memory_mb=100), *tasks(1, "large", memory_mb=900)))
     workers = Snapshot(0, tuple(Worker(f"c{i}", Resources(4, 1200), 9) for i in range(2)))
     assert FirstFit().plan(job, workers).placement == {"large-0": "c0", "small-0": "c1"}
-
-
-def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> None:
-    plan = containers.first_fit(JOB, FOUR)
-    assert plan.by_worker == {"c0": ("t1-0",), "c1": ("t1-1",), "c2": ("t2-0",), "c3": ("t2-1",)}
-    # What the text promises: two instances to a container.
-    default = Snapshot(0, tuple(Worker(f"c{i}", CONTAINER, 50, delta=1.0) for i in range(4)))
+    # Two default instances to a default container; the original has room for one.
+    container = Resources(cpu_cores=4, memory_mb=1034, disk_mb=1010)
+    default = Snapshot(0, tuple(Worker(f"c{i}", container, 50, delta=1.0) for i in range(4)))
     assert [len(there) for there in FirstFit().plan(JOB, default).by_worker.values()] == [2, 2]
-    with pytest.raises(errors.InfeasibleError, match="'map-0' needs"):
-        containers.first_fit(JobGraph(tasks(1, cpu_cores=3.5)), TWO)
-
-
-def test_the_original_data_locality_hands_instances_out_in_turns() -> None:
-    job = JobGraph((*instances(3, "t1"), *instances(2, "t2")))
-    plan = containers.data_locality(job, TWO)
-    assert list(plan.placement.values()) == ["c0", "c1", "c0", "c1", "c0"]
-    few = Snapshot(0, (Worker("c0", ROOMY, 2), Worker("c1", ROOMY, 2)))
-    with pytest.raises(errors.ArgumentError, match="5 instances are more than the 4"):
-        containers.data_locality(job, few)
-
-
-def test_the_original_distance_ignores_what_is_read() -> None:
-    # Its defaults: workers 100 and 0.02, data nodes 200 and 0.01.
-    worker = Worker("c", ROOMY, 1, bandwidth_bytes_per_s=100, latency_s=0.02)
-    assert distance(worker, DataNode("d", 200, 0.01)) == 0
-    assert distance(worker, DataNode("d", 512, 0.4)) == pytest.approx(405.6)
