@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from benchmarks.data.kept import kept
 from benchmarks.data.zipf import Shifting
 
-STREAMS = ("uniform", "zipf", "shifting")
-
 _CUSTOMERS = 150_000  # per unit of the scale factor
 _EXPONENT = 1.04
 
@@ -61,17 +59,9 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
     return kept(folder / f"tpch-{scale:g}", make)
 
 
-def customer_ids(
-    kind: str, customers: int, rows: int, cycle: int, *, seed: int = 0, every: int = 3
-) -> NDArray[np.int64]:
+def customer_ids(customers: int, rows: int, cycle: int, seed: int = 0) -> NDArray[np.int64]:
     """The customers of one cycle of a stream, which can be drawn by itself: ids 1 ... customers.
 
-    They are "uniform"; "zipf": rank r with a weight of r^(-1.04), always the same order of
-    customers; or "shifting": likewise, but another order after ``every`` few cycles.
+    Rank r has a weight of r^(-1.04), always in the same order of customers.
     """
-    if kind not in STREAMS:
-        raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")
-    if kind == "uniform":
-        return np.random.default_rng([seed, cycle]).integers(1, customers + 1, rows)
-    changes = every if kind == "shifting" else None
-    return Shifting(customers, _EXPONENT, rows, changes, seed).cycle(cycle) + 1
+    return Shifting(customers, _EXPONENT, rows, None, seed).cycle(cycle) + 1

@@ -98,13 +98,12 @@ class Table:
         """The same table with one chart more.
 
         Args:
-            kind: "lines", "bars", "ranked bars" or "dots".
+            kind: "lines", "bars" or "ranked bars".
             x: the columns that name a place on the axis, or one of them.
             y: the columns that are drawn: their heads, or what these begin with.
             more: ``by``: the column whose values name the series, instead of the heads; ``across``:
-                rows are series and heads are places; ``over``: the column by which others are
-                divided; ``where``: columns and the values of the rows to draw;
-                ``title``; labels and scales of the axes as ``Axes.set`` has them.
+                rows are series and heads are places; ``title``; labels and scales of the axes as
+                ``Axes.set`` has them.
         """
         chart = {"kind": kind, "x": (x,) if isinstance(x, str) else tuple(x), "y": y, **more}
         return replace(self, charts=(*self.charts, chart))

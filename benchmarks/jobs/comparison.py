@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 
 from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
@@ -32,14 +31,14 @@ def run(context: Context) -> Outcome:
 
 
 def measure(
-    context: Context, job: Job, *, size: float, kinds: list[str], batches: dict[str, int],
+    context: Context, job: Job, *, size: float, batches: dict[str, int],
     sample: int = 5_000, records: int = 2_000, skipped: Iterable[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Check all ways, then time them alternately.
 
     Returns:
-        ``ways`` (stream, way, run),
-        ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
+        ``ways`` (runs by way), ``fan_out`` (results for each row of the stream), ``build_s``,
+        ``rows`` and ``left_out``.
     """
     runs, folder = Batches(**batches), job.tables(context.data, size)
     rows = {step.table: pads.dataset(folder / step.table).count_rows() for step in job.steps}
@@ -49,16 +48,11 @@ def measure(
         left_out[rivals.BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
     names = [name for name in rivals.WAYS if name not in left_out]
     with rivals.prepared(context, job, size, max_rows=2 * most) as ready:
-        half, first = sample // 2, kinds[0]
-        fan_out = _check(context, ready, names, ready.files(first, [half, half]))
+        fan_out = _check(context, ready, names, ready.files([sample // 2] * 2))
         for name in (rivals.FULL, rivals.AQE_ON):  # Spark compiles; not counted
-            ready.run(name, ready.files(first, runs.few.sizes), runs.few)
-        ways: dict[str, dict[str, rivals.Run]] = {kind: {} for kind in kinds}
-        for kind in kinds:
-            files = ready.files(kind, runs.sizes)
-            everywhere = (*rivals.OURS, rivals.AQE_ON)
-            for name in (one for one in names if kind == first or one in everywhere):
-                ways[kind][name] = ready.run(name, files, runs, records, kind)
+            ready.run(name, ready.files(runs.few.sizes), runs.few)
+        files = ready.files(runs.sizes)
+        ways = {name: ready.run(name, files, runs, records, job.name) for name in names}
     found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
     return found | {"ways": ways}
@@ -69,9 +63,7 @@ def _check(context: Context, ready: rivals.Ready, names: list[str], files: Path)
     spark, job = context.spark, ready.job
     events = pq.read_table(files).cast(job.arrow)
     stream = spark.createDataFrame(events).localCheckpoint()
-    answers: dict[str, Callable[[], DataFrame]] = {}
-    for name in names:
-        answers[name] = partial(ready.way(name), stream)
+    answers = {name: partial(ready.way(name), stream) for name in names}
     results = timing.check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
@@ -85,11 +77,8 @@ def figures(
     A full cache is compared with what has the tables as files or in memory, an incremental one
     with what queries the database. ``over_spark`` is promised of Spark as it chooses.
     """
-    first, *others = measured["ways"]
-    ways = measured["ways"][first]
-    small = measured["batches"][0]
-    batch = f"addBatch of {small:,} rows"
-    found = []
+    ways, found = measured["ways"], []
+    batch = f"addBatch of {measured['batches'][0]:,} rows"
     for name, one in ways.items():
         if name in rivals.OURS:
             continue
@@ -103,9 +92,6 @@ def figures(
         python, ours = ways[rivals.FULL_PYTHON], ways[rivals.FULL]
         name = f"{rivals.FULL_PYTHON} / {rivals.FULL}"
         found.append(ratio(f"{batch}, {name}", python, ours, "ms"))
-    for kind in others:
-        on, ours = (measured["ways"][kind][name] for name in (rivals.AQE_ON, rivals.FULL))
-        found.append(ratio(f"{batch}, {rivals.AQE_ON} / {rivals.FULL}, {kind}", on, ours, "ms"))
     return found
 
 
@@ -125,31 +111,18 @@ def ratio(name: str, above: rivals.Run, below: rivals.Run, each: str, **more: An
 def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     """Every way with its numbers."""
     small, large = measured["batches"]
-    listed = [
-        (
-            kind,
-            way,
-            ", ".join(one.get("runtimes", ())) or None,
-            one.get("ms", ()),
-            one["rate"],
-            one.get("hit_rate"),
-        )
-        for kind, ways in measured["ways"].items()
-        for way, one in ways.items()
-    ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
-            "stream": kind,
             "way": way,
-            "runtime": runtime,
-            f"ms per {small:,} rows": round(statistics.median(ms), 1) if ms else None,
-            "least": round(min(ms), 1) if ms else None,
-            "most": round(max(ms), 1) if ms else None,
-            "rows/s": round(rate),
-            "results/s": round(rate * measured["fan_out"]),
-            "hits, %": None if hits is None else round(100 * hits, 1),
+            "runtime": ", ".join(one.get("runtimes", ())) or None,
+            f"ms per {small:,} rows": statistics.median(one["ms"]) if "ms" in one else None,
+            "least": min(one["ms"], default=None) if "ms" in one else None,
+            "most": max(one["ms"], default=None) if "ms" in one else None,
+            "rows/s": round(one["rate"]),
+            "results/s": round(one["rate"] * measured["fan_out"]),
+            "hits, %": 100 * one["hit_rate"] if "hit_rate" in one else None,
         }
-        for kind, way, runtime, ms, rate, hits in listed
+        for way, one in measured["ways"].items()
     ]
     names = ", ".join(f"{name} {n:,}" for name, n in measured["rows"].items())
     note = (
@@ -159,6 +132,5 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     )
     for name, why in measured["left_out"].items():
         note += f" {name} is left out: {why}."
-    ways = ("stream", "way")
-    shown = Table.of(title, rows, note).drawn("ranked bars", ways, f"ms per {small:,} rows")
-    return [shown.drawn("ranked bars", ways, "rows/s", xscale="log")]
+    shown = Table.of(title, rows, note).drawn("ranked bars", "way", f"ms per {small:,} rows")
+    return [shown.drawn("ranked bars", "way", "rows/s", xscale="log")]

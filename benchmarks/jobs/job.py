@@ -70,7 +70,7 @@ class Job:
         stream: the columns of the stream, in Spark's DDL.
         steps: the joins, in order; a key may be a column of an earlier table.
         make: the tables of a size; the folder has what they are made of.
-        events: rows of the stream: from the size, how many, which cycle, which kind, and a seed.
+        events: rows of the stream: from the size, how many, which cycle, and a seed.
         size: the meaning of "size", for print.
         files: of each table, of about the same size, for tasks to share.
     """
@@ -79,7 +79,7 @@ class Job:
     stream: str
     steps: tuple[Step, ...]
     make: Callable[[Path, float], Mapping[str, pa.Table]]
-    events: Callable[[float, int, int, str, int], pa.Table]
+    events: Callable[[float, int, int, int], pa.Table]
     size: str
     files: int = 4
 
@@ -111,13 +111,11 @@ class Job:
 
         return kept(folder / f"tables-{self.name}-{size:g}", write)
 
-    def stream_files(
-        self, folder: Path, size: float, kind: str, batches: Sequence[int], seed: int
-    ) -> Path:
+    def stream_files(self, folder: Path, size: float, batches: Sequence[int], seed: int) -> Path:
         """The stream as files, ``FILES`` per micro-batch, in order of their times."""
         runs = [f"{list(batches).count(rows)}x{rows}" for rows in dict.fromkeys(batches)]
-        path = folder / "-".join([self.name, kind, f"{size:g}", *runs, str(FILES), str(seed)])
-        events = (self.events(size, rows, at, kind, seed) for at, rows in enumerate(batches))
+        path = folder / "-".join([self.name, f"{size:g}", *runs, str(FILES), str(seed)])
+        events = (self.events(size, rows, at, seed) for at, rows in enumerate(batches))
         return kept(path, lambda place: write_stream(place, events, FILES))
 
 

@@ -60,8 +60,8 @@ def _recall_tables(folder: Path, scale: float) -> dict[str, pa.Table]:
     return {name: database.sql(query).to_arrow_table() for name, query in _RECALL.items()}
 
 
-def _recall_events(scale: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
-    ids = tpch.customer_ids(kind, tpch.customers(scale), rows, cycle, seed=seed)
+def _recall_events(scale: float, rows: int, cycle: int, seed: int) -> pa.Table:
+    ids = tpch.customer_ids(tpch.customers(scale), rows, cycle, seed)
     return pa.table({"customer": ids, "event": np.arange(rows) + cycle * 100_000_000})
 
 
@@ -87,21 +87,15 @@ def _traffic_tables(folder: Path, side: float) -> dict[str, pa.Table]:
     return {name: _long(database.sql(query).to_arrow_table()) for name, query in _TRAFFIC.items()}
 
 
-def _traffic_events(side: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
-    """What vehicles report in ten minutes; cycle 0 begins at seven in the morning.
-
-    Of the kind "centre" more of them are near the centre, of "uniform" all turns are alike.
-    """
+def _traffic_events(side: float, rows: int, cycle: int, seed: int) -> pa.Table:
+    """What vehicles report in ten minutes; cycle 0 begins at seven in the morning."""
     moment = _FIRST_MIN + cycle * _SLICE_MIN
     weekday, minute = divmod(moment, 24 * 60)
     city = City(int(side), 1, 0, seed + cycle)  # whose turns are those of any seed
     found = city.reports(rows, minute, _SLICE_MIN)
-    turn = found["turn"]
-    if kind == "uniform":
-        turn = pa.array(np.random.default_rng([seed, cycle]).integers(0, city.turns, rows))
     columns = {
         "event": np.arange(rows) + cycle * 100_000_000,
-        "turn": turn,
+        "turn": found["turn"],
         "weekday": np.full(rows, weekday % _WEEKDAYS),
         "slice": np.full(rows, minute // _SLICE_MIN),
     }
@@ -150,7 +144,7 @@ def _departures() -> pa.Table:
     return pa.Table.from_pandas(known, preserve_index=False)
 
 
-def _flight_events(size: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
+def _flight_events(size: float, rows: int, cycle: int, seed: int) -> pa.Table:
     """Departures in order, from one that the seed chooses; after December comes January."""
     year, number = _departures(), np.arange(rows) + cycle * rows
     some = year.take(pa.array((number + seed) % year.num_rows))

@@ -64,10 +64,10 @@ class Ready:
     url: str = ""
     max_rows: int = 0
 
-    def files(self, kind: str, sizes: list[int]) -> Path:
+    def files(self, sizes: list[int]) -> Path:
         """The files of a stream with micro-batches of these sizes."""
         context = self.context
-        return self.job.stream_files(context.data, self.size, kind, sizes, context.seed)
+        return self.job.stream_files(context.data, self.size, sizes, context.seed)
 
     def way(self, name: str) -> Join:
         """One of :data:`WAYS`: a function of the stream."""

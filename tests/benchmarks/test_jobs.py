@@ -30,7 +30,7 @@ USERS = pa.table({"person": [1, 1, 2, 4], "city": ["a", "b", "b", "x"]})
 CITIES = pa.table({"city": ["a", "b"], "people": [10, 20]})
 
 
-def _events(size: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
+def _events(size: float, rows: int, cycle: int, seed: int) -> pa.Table:
     return pa.table(
         {"person": [n % 4 for n in range(rows)], "event": [cycle * 1000 + n for n in range(rows)]}
     )
@@ -56,8 +56,7 @@ def test_tables_of_a_job_have_each_key_once_and_events_find_their_rows(
 ) -> None:
     job = JOBS[name]
     folder = job.tables(tmp_path, SIZES[name])
-    kind = {"traffic": "uniform", "flights": "year"}.get(name, "zipf")
-    rows = job.events(SIZES[name], 500, 110, kind, 1)  # past midnight on the roads
+    rows = job.events(SIZES[name], 500, 110, 1)  # past midnight on the roads
     assert rows.schema == job.arrow
     for step in job.steps:
         table = pq.read_table(folder / step.table)
@@ -79,14 +78,12 @@ def test_a_generator_that_fails_is_reported_and_streams_have_hot_customers(tmp_p
     with pytest.raises(SystemExit, match="ended with 3: no such command"):
         tpch.tables(tmp_path, 0.01, program=program)
 
-    def hottest(kind: str, cycle: int) -> int:
-        ids = tpch.customer_ids(kind, 1_000, 20_000, cycle, every=3).tolist()
-        return Counter(ids).most_common(1)[0][0]
-
-    assert hottest("zipf", 0) == hottest("zipf", 3)
-    assert hottest("shifting", 0) == hottest("shifting", 2) != hottest("shifting", 3)
-    with pytest.raises(ValueError, match="kind='pareto': give one of uniform, zipf, shifting"):
-        tpch.customer_ids("pareto", 10, 10, 0)
+    hottest = [
+        Counter(tpch.customer_ids(1_000, 20_000, cycle).tolist()).most_common(1)[0]
+        for cycle in (0, 3)
+    ]
+    assert hottest[0][0] == hottest[1][0]
+    assert min(count for _, count in hottest) > 1_500
 
 
 def test_a_folder_is_made_once_a_half_made_one_anew_and_a_stream_is_in_order(
@@ -116,7 +113,7 @@ def test_the_same_seed_draws_the_same_and_another_seed_draws_others(tmp_path: Pa
         case = Case(name="small", kind="within", rows=50, probes=20, keys=3, width_s=60, seed=seed)
         folders = (
             tables.stream_files(place, 1.04, 1_000, 100, 2, seed),
-            JOBS["traffic"].stream_files(place, 4, "centre", [60, 40], seed),
+            JOBS["traffic"].stream_files(place, 4, [60, 40], seed),
             stored(case, place)[0].parent,
         )
         return [[pq.read_table(file) for file in sorted(one.glob("*.parquet"))] for one in folders]
@@ -132,7 +129,7 @@ def test_all_ways_on_spark_give_the_same_rows_and_streams_run_through_them(
 ) -> None:
     batches = Batches(20, 1, 60, 1, warm=1)
     assert (batches.sizes, batches.few.sizes) == ([20, 20, 60, 60], [20, 20])
-    stream = spark.createDataFrame(_events(1, 40, 0, "", 1))
+    stream = spark.createDataFrame(_events(1, 40, 0, 1))
     names = (rivals.FULL, rivals.FULL_PYTHON, rivals.AQE_ON, rivals.MERGE, rivals.BROADCAST)
     with rivals.prepared(context(tmp_path), SMALL, 1, url="") as ready:
         answers: dict[str, Any] = {
@@ -141,7 +138,7 @@ def test_all_ways_on_spark_give_the_same_rows_and_streams_run_through_them(
         # Of every four events one is of user 1 with two cities, one of user 2 with one.
         assert check_joins(answers, SMALL.columns) == 30
         ours = ready.way(rivals.FULL)(stream).localCheckpoint()
-        files = ready.files("zipf", batches.sizes)
+        files = ready.files(batches.sizes)
         ran = [ready.run(name, files, batches) for name in (rivals.AQE_OFF, *names[:2])]
     assert [one["runtimes"] for one in ran] == [[], ["jvm"], ["python"]]
     assert [(len(one["ms"]), len(one["all_ms"])) for one in ran] == [(1, 4)] * 3
@@ -173,7 +170,7 @@ def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
     )
     load(postgresql.url, job, job.tables(tmp_path, 1))
     connection.cache_clear()
-    events, users = _events(1, 23, 0, "", 1), USERS  # named in the query
+    events, users = _events(1, 23, 0, 1), USERS  # named in the query
     query = "FROM events JOIN users USING (person) JOIN known USING (person, city)"
     right = duckdb.sql(f"SELECT {', '.join(job.columns)} {query}").to_arrow_table().to_pylist()
     assert (len(right), users.num_rows) == (12, 4)
@@ -197,7 +194,7 @@ def test_ratios_of_a_job_are_those_of_its_ways() -> None:
         rivals.INCREMENTAL: run(20, 800), rivals.RECORD: {"rate": 100, "record_ms": 2.0},
     }  # fmt: skip
     measured = {
-        "ways": {"zipf": ways, "uniform": ways}, "batches": [10, 100], "rows": {"t": 5},
+        "ways": ways, "batches": [10, 100], "rows": {"t": 5},
         "size": 1, "fan_out": 2.0, "build_s": 1.0, "left_out": {},
     }  # fmt: skip
     found = {one.name: one for one in comparison.figures(measured, "2 (Table 1)", 3.0)}
@@ -205,6 +202,5 @@ def test_ratios_of_a_job_are_those_of_its_ways() -> None:
     assert (spark.value, spark.bound, spark.spread) == (4.0, 3.0, (2.0, 8.0))
     records = found[f"rows/s, {rivals.INCREMENTAL} / {rivals.RECORD}"]
     assert (records.value, records.bound, records.paper) == (8.0, 1.0, "2 (Table 1)")
-    assert found[f"addBatch of 10 rows, {rivals.AQE_ON} / {rivals.FULL}, uniform"].value == 4.0
     (table,) = comparison.tables(measured, "Every way", "Scale")
     assert {len(row) for row in table.rows} == {len(table.columns)}

@@ -86,7 +86,7 @@ def test_linked_lists_find_the_rows_of_the_production_search_and_count_as_the_te
 
 
 def test_fixed_levels_save_a_quarter_of_the_comparisons_and_never_vary() -> None:
-    found = {size: paper_skip_lists.measure(size, 2, seed=1) for size in (1 << 12, 1 << 16)}
+    found = {size: paper_skip_lists.measure(size, seed=1) for size in (1 << 12, 1 << 16)}
     assert [figure.bound for figure in paper_skip_lists.figures(found)] == [1.33, 0.0]
     assert all(figure.reached for figure in paper_skip_lists.figures(found))
     rows = paper_skip_lists.table(found).rows

@@ -80,12 +80,6 @@ def _tables(pure: dict[str, Any], streamed: dict[str, Any]) -> list[Table]:
         for z, by in pure["skews"].items()
         for way in WAYS
     ]
-    recovery = [
-        {"partitions": n, "rule": way}
-        | {f"cycle {at}": one["skew"] for at, one in enumerate(ways[way], 1)}
-        for n, ways in pure["recovery"].items()
-        for way in WAYS
-    ]
     batches = [
         {
             "partition": way,
@@ -101,9 +95,6 @@ def _tables(pure: dict[str, Any], streamed: dict[str, Any]) -> list[Table]:
             "bars", ("exponent", "partitions"), *WAYS, yscale="log", ylabel="DS"
         ),
         Table.of("Rows of each of six partitions over the mean (Fig. 12)", shares, note),
-        Table.of(
-            "DS cycle by cycle, exponent 1.16", recovery, "Every four cycles other keys become hot."
-        ).drawn("lines", "rule", "cycle", across=True, where={"partitions": 16}, yscale="log"),
         Table.of(
             "A Spark stream with a full cache, exponent 1.16",
             batches,

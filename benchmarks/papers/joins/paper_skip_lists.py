@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.timing import seconds_of
 from benchmarks.papers.joins.linked import LinkedSkipList
 from bsjoin.index import SkipList
 
@@ -23,22 +22,22 @@ _SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
 def run(context: Context) -> Outcome:
     """Count and time the lists by size; quick: two sizes instead of six."""
     sizes = [1 << exponent for exponent in context.pick((16, 18), range(18, 24))]
-    found = {size: measure(size, context.pick(2, 7), context.seed) for size in sizes}
+    found = {size: measure(size, context.seed) for size in sizes}
     for size, one in found.items():
         shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
         context.say(f"  {size:>10,} rows  {shown}")
     return Outcome(figures(found), [table(found)], measured=found)
 
 
-def measure(size: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Reads and seconds of random searches in lists that are built several times.
+def measure(size: int, seed: int) -> dict[str, Any]:
+    """Reads of random searches in lists that are built several times.
 
-    The sorted list is timed by bsjoin's own search, and counted in a list of nodes.
+    bsjoin's own sorted list counts nothing; a list of nodes that finds the same does.
 
     Returns:
         By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
         reads of one search, averaged over the searches; ``all``, the variance over the builds of
-        the mean; ``search``, the seconds of each round.
+        the mean.
     """
     random = np.random.default_rng([seed, size])
     values = np.sort(random.integers(0, size << 20, size))
@@ -54,16 +53,14 @@ def measure(size: int, rounds: int, seed: int) -> dict[str, Any]:
         RANDOM: lambda number: LinkedSkipList.random(values, number),
         SORTED: lambda _: LinkedSkipList.fixed(values.copy()),
     }
-    timed: dict[str, Any] = {RANDOM: LinkedSkipList.random(values, seed), SORTED: SkipList(values)}
+    check(SORTED, SkipList(values).search(searched))
     found: dict[str, Any] = {}
     for kind, build in counted.items():
         reads = np.empty((_BUILDS, _SEARCHES))
         for number in range(_BUILDS):
             rows, reads[number] = build(number).counted(searched)
             check(kind, rows)
-        check(kind, timed[kind].search(searched))
         found[kind] = {
-            "search": [seconds_of(timed[kind].search, searched) for _ in range(rounds)],
             "mean": float(reads.mean()),
             "one": float(reads.var(axis=0).mean()),
             "all": float(reads.sum(axis=1).var() / _SEARCHES**2),
@@ -100,8 +97,6 @@ def table(found: dict[int, Any]) -> Table:
             "variance, random, ours": one[RANDOM]["one"],
             "variance, sorted, paper": 0.0,
             "variance, sorted, ours": one[SORTED]["one"],
-            "10,000 searches, random, ms": 1e3 * statistics.median(one[RANDOM]["search"]),
-            "sorted, ms": 1e3 * statistics.median(one[SORTED]["search"]),
         }
         for size, one in found.items()
     ]

@@ -1,4 +1,4 @@
-"""Hot keys without Spark: the skew DS under every rule, and recovery.
+"""Hot keys without Spark: the skew DS under every rule.
 
 A cycle of keys is routed by tasks as in a plan, in Arrow batches, and its statistics travel as
 texts.
@@ -69,9 +69,8 @@ def measure(*, quick: bool, seed: int) -> dict[str, Any]:
     """All of it; about a minute, or some seconds.
 
     Returns:
-        ``skews``: the second cycle under each rule, by exponent, partitions and way;
-        ``recovery``: all cycles of a stream whose hot keys change every four, by partitions and
-        way; ``keys`` and ``rows`` of a cycle.
+        ``skews``: the second cycle under each rule, by exponent, partitions and way; ``keys`` and
+        ``rows`` of a cycle.
     """
     keys, rows = (1_000_000, 200_000) if quick else (10_000_000, 1_000_000)
     skews: dict[float, Any] = {}
@@ -79,10 +78,7 @@ def measure(*, quick: bool, seed: int) -> dict[str, Any]:
         stream = Shifting(keys, z, rows, seed=seed + 1)
         cycles = [hashed(stream.cycle(index)) for index in range(2)]
         skews[z] = {n: {way: run(way, n, cycles)[1] for way in WAYS} for n in PARTITIONS}
-    stream = Shifting(keys, 1.16, rows, every=4, seed=seed + 2)
-    cycles = [hashed(stream.cycle(index)) for index in range(6 if quick else 12)]
-    recovery = {n: {way: run(way, n, cycles) for way in WAYS} for n in PARTITIONS}
-    return {"keys": keys, "rows": rows, "skews": skews, "recovery": recovery}
+    return {"keys": keys, "rows": rows, "skews": skews}
 
 
 def _statistics(
