@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_samples import Feed, cycles, table_of
 
 from bsjoin import BatchTable
+from bsjoin.storage.copies import HostCopies
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -50,13 +52,10 @@ def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     assert feed.results == {}
 
 
-@pytest.mark.parametrize("thread", ["main", "other"])
 def test_vacuum_keeps_what_a_running_query_may_replay(
-    spark: SparkSession, feed: Feed, table: BatchTable, thread: str
+    spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
     def vacuum() -> list[int]:
-        if thread == "main":
-            return table.vacuum(older_than=0)
         found: list[list[int]] = []
         other = threading.Thread(target=lambda: found.append(table.vacuum(older_than=0)))
         other.start()
@@ -68,7 +67,7 @@ def test_vacuum_keeps_what_a_running_query_may_replay(
     query.processAllAvailable()
     table.refresh(table_of(spark, 2))
     # If the query stopped now, it might replay its last micro-batch with version 1.
-    assert vacuum() == []
+    assert table.vacuum(older_than=0) == vacuum() == []
     for _ in range(2):
         feed.add(0, 1)
         query.processAllAvailable()
@@ -94,3 +93,36 @@ def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     query.processAllAvailable()
     assert feed.results == {0: [(0, 1), (1, 1)], 1: [(0, 2), (1, 2)]}
     assert vacuumed == []
+
+
+def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(
+    spark: SparkSession, tmp_path: Path, runtime: str
+) -> None:
+    url = f"local://{tmp_path}/table"  # remote for bsjoin, and within reach of the workers
+    rows = spark.range(3).toDF("k")
+    table = BatchTable.build(rows.selectExpr("k", "0L AS v"), on="k", path=url)
+    probes = tmp_path / "probes"
+    rows.write.parquet(str(probes))
+    stream = spark.readStream.schema(rows.schema).parquet(str(probes))
+    query = table.join(stream).writeStream.format("memory").queryName(f"copies_{runtime}").start()
+    for version in range(1, 4):
+        query.processAllAvailable()
+        found = spark.table(f"copies_{runtime}").groupBy("v").count().collect()
+        assert {row["v"]: row["count"] for row in found} == dict.fromkeys(range(version), 3)
+        assert len(copied(url)) == min(version, 2)
+        if version < 3:
+            assert table.refresh(rows.selectExpr("k", f"{version}L AS v")) == version + 1
+            rows.write.mode("append").parquet(str(probes))
+    query.stop()
+    if runtime == "jvm":
+        return
+    owners = [owner.name for owner in (HostCopies(url).folder / "owners").iterdir()]
+    parents = {name.split("-")[1].split(".")[0] for name in owners if name.startswith("parent-")}
+    assert parents
+    for pid in parents:
+        assert b"daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def copied(url: str) -> set[str]:
+    """The builds that this host has copies of."""
+    return {copy.name.split("%2F")[1] for copy in HostCopies(url).folder.glob("copy-*")}

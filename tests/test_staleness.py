@@ -25,7 +25,7 @@ import bsjoin.metrics.refreshes
 import bsjoin.table
 from bsjoin import BatchTable, Full
 from bsjoin.build import job
-from bsjoin.errors import ArgumentError, StaleTableError
+from bsjoin.errors import StaleTableError
 from bsjoin.metrics.refreshes import error_text, follow, of_join, recorded
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
@@ -99,12 +99,10 @@ def source(spark: SparkSession, tmp_path: Path) -> Source:
     return Source(spark, tmp_path)
 
 
-@pytest.mark.parametrize("stored", [True, False])
 def test_a_query_ends_instead_of_using_rows_that_are_too_old(
-    feed: Feed, tmp_path: Path, source: Source, refreshes: Refreshes, stored: bool
+    feed: Feed, source: Source, refreshes: Refreshes
 ) -> None:
-    store = tmp_path / "table" if stored else None
-    cache = Full(store=store, refresh="1 minute", max_staleness=LIMIT)
+    cache = Full(refresh="1 minute", max_staleness=LIMIT)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=cache)
     refreshes()  # the same rows: they are fresh
     query = feed.start(joined)
@@ -202,9 +200,7 @@ def test_for_each_batch_and_cycles_end_too(
     assert seen == [[(1, 1)]] * 2 + [[(1, 2)]] * 2
 
 
-def test_how_refreshes_went_is_a_figure(
-    spark: SparkSession, feed: Feed, source: Source, refreshes: Refreshes
-) -> None:
+def test_how_refreshes_went_is_a_figure(feed: Feed, source: Source, refreshes: Refreshes) -> None:
     begun = datetime.now(UTC)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))
     query = feed.start(joined)
@@ -225,7 +221,6 @@ def test_how_refreshes_went_is_a_figure(
     failed = refresh()
     assert failed.last_success == first.last_success
     assert failed.last_error is not None
-    assert failed.last_error_at is not None
     assert "is down" in failed.last_error
     assert SECRET not in failed.last_error
     assert "\n" not in failed.last_error
@@ -233,10 +228,8 @@ def test_how_refreshes_went_is_a_figure(
     refreshes()
     after = refresh()
     assert after.last_success is not None
-    assert after.last_success > failed.last_error_at == after.last_error_at
-    # Another join of the same stream has its own table; one without a table has no figure.
-    other = bsjoin.join(feed.stream, BatchTable.build(table_of(spark, 1), on="k"), "k")
-    assert other.columns == ["k", "v"]
+    assert after.last_error_at is not None
+    assert after.last_success > after.last_error_at == failed.last_error_at
 
 
 def test_the_log_of_a_refresh_that_fails_has_no_secret(
@@ -261,21 +254,6 @@ def test_texts_of_errors_are_short_and_have_no_credentials() -> None:
     assert text.startswith("ValueError: a b postgresql://me:***@host x")
     assert len(text) == 1_000
     assert SECRET not in error_text(OSError(f"signature {SECRET}"), f"s3://b/t?token={SECRET}")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_staleness": 0},
-        {"max_staleness": -1},
-        {"max_staleness": "soon"},
-        {"refresh": "1 hour", "max_staleness": "1 hour"},
-        {"refresh": "1 hour", "max_staleness": "5 minutes"},
-    ],
-)
-def test_limits_that_cannot_be_kept_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentError, match=r"max_staleness|refresh|duration"):
-        Full(**options)
 
 
 def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
