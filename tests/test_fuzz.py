@@ -25,8 +25,8 @@ from tests.fuzz.words import has_all, wanted, words
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
 
 
-# What is drawn rarely was seen in two of them, which come early.
-ROUNDS = (*range(80), 217, 330, *range(80, 400))
+# Those in which most is seen come first.
+ROUNDS = (1, 10, 27, 31, 43, 52, 69, 70, 123, 127, 129, 137, 159, 217, 330, *range(400))
 
 
 @cache
@@ -50,7 +50,7 @@ def test_drawn_cases_hold(spark: SparkSession, tmp_path: Path) -> None:
     assert not engine.failures(dict(list(stream.cases.items())[:6]))
 
 
-@pytest.mark.parametrize("number", range(900, 990, 3))
+@pytest.mark.parametrize("number", range(900, 990, 9))
 def test_values_are_drawn_as_their_types_have_them(number: int) -> None:
     """Otherwise the oracle sees other values than the engine is given."""
     cases = list(draw_round(number).cases.values())[:1]
@@ -73,7 +73,7 @@ def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:
 
 
 def test_a_seed_always_draws_the_same_case() -> None:
-    for number in range(20):
+    for number in range(5):
         first, second = draw_round(number), draw_round(number)
         assert repr(first) == repr(second)
         for seed, case in first.cases.items():
