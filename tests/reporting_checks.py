@@ -1,9 +1,8 @@
-"""What :mod:`test_reporting` runs under Spark Connect, in a process of its own."""
+"""What :mod:`connect_checks` runs of reports from the server, in a process of its own."""
 
 from __future__ import annotations
 
 import ast
-import os
 import uuid
 import warnings
 from contextlib import nullcontext
@@ -14,10 +13,10 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from checks_apart import named, run
+from checks_apart import named
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sessions import SETTINGS, configured
+from sessions import configured
 from spark_samples import table_of, write_parquet
 
 import bsjoin
@@ -199,7 +198,3 @@ CHECKS = named(
     reports_do_not_pile_up,
     a_table_is_refreshed_in_the_server,
 )
-
-if __name__ == "__main__":
-    os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
-    run(CHECKS, SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate())

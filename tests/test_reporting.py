@@ -14,8 +14,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-import reporting_checks
-from checks_apart import each, passes
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.serializers import CloudPickleSerializer
@@ -129,12 +127,6 @@ def test_functions_of_one_query_report_together() -> None:
 def test_what_is_no_function_is_refused(thing: Any) -> None:
     with pytest.raises(ArgumentError, match="give the function that foreachBatch would get"):
         bsjoin.reporting(thing)
-
-
-@each(reporting_checks.CHECKS)
-def test_under_connect(check: str) -> None:
-    pytest.importorskip("grpc", reason="install bsjoin[connect] to test Spark Connect")
-    passes("reporting_checks.py", check)
 
 
 @dataclass
