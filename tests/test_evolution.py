@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -268,6 +269,18 @@ def test_micro_batches_and_cycles_keep_their_columns(
     assert seen["plain"] == [[(1, 1)], [(1, 2)]]
     # The columns of a cycle are those of the first one.
     assert seen["cycles"] == [[(1, 1, 1, "x", [1])], [(1, 2, 1, "x", [1])]]
+
+
+def test_a_case_sensitive_session_adds_a_column_of_another_case(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    query = running(feed, path)
+    with settings(spark, **{"spark.sql.caseSensitive": "true"}):
+        BatchTable.open(path).refresh(changed(spark, 2).withColumn("V", F.lit(5)))
+        assert BatchTable.open(path).columns == ["k", "v", "w", "free", "many", "V"]
+        with pytest.raises(TableMismatchError, match="lacks"):
+            BatchTable.build(changed(spark, 3, v="", V="5"), on="k", path=path)
+    goes_on(feed, query, [(1, 2, 1, [1])])
 
 
 def test_which_notes_count(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Hash, HotSpot, Incremental, Within
-from bsjoin.errors import DuplicateKeyError
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -59,6 +58,13 @@ SETTINGS: dict[str, dict[str, str]] = {
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2",
         "spark.sql.execution.arrow.useLargeVarTypes": "true",
     },
+}
+# All that exclude each other not.
+TOGETHER = {
+    name: value
+    for kind, group in SETTINGS.items()
+    if not kind.startswith("not ANSI")
+    for name, value in group.items()
 }
 NAMES = ["order", "a.b", "a`b", "(a)|(b)", ".*", "user", "ba b", 'c"d', "table"]
 """Keys, range columns and others: reserved words, and what a regular expression is."""
@@ -153,8 +159,8 @@ def wanted(
     return found
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_rows_are_the_same_under_a_setting(
+@pytest.mark.parametrize("name", ["not ANSI, as before", "together"])
+def test_rows_are_the_same_under_settings(
     spark: SparkSession,
     stream: DataFrame,
     table: DataFrame,
@@ -163,15 +169,9 @@ def test_rows_are_the_same_under_a_setting(
     wanted: dict[str, list[int]],
     name: str,
 ) -> None:
-    with configured(spark, SETTINGS[name]):
+    with configured(spark, SETTINGS.get(name, TOGETHER)):
         found = joined(stream, table, tables, source)
     assert found == wanted
-
-
-def together() -> dict[str, str]:
-    """All settings that exclude each other not."""
-    groups = [group for name, group in SETTINGS.items() if not name.startswith("not ANSI")]
-    return {name: value for group in groups for name, value in group.items()}
 
 
 def test_a_stream_under_all_of_them(
@@ -180,10 +180,7 @@ def test_a_stream_under_all_of_them(
     """The plan of a micro-batch is made again, and figures are observed."""
     feed = Feed(spark, tmp_path)
     feed.add(1, 2, 9, None)
-    every = {
-        n: v for name, s in SETTINGS.items() if not name.startswith("not") for n, v in s.items()
-    }
-    with configured(spark, every):
+    with configured(spark, TOGETHER):
         keyed = feed.stream.select(F.col("k").cast("int").alias(NAMES[0]), F.lit(".").alias(".*"))
         result = tables["k"].join(keyed, partition=HotSpot(partitions=2), select=NAMES[5:6])
         query = feed.start(tables["k"].join(result, select=[]))
@@ -191,15 +188,3 @@ def test_a_stream_under_all_of_them(
         query.stop()
     assert len(feed.results[0]) == 5
     assert [cycle.hits for cycle in bsjoin.progress(query)] == [2, 3]
-
-
-@pytest.mark.in_turns("runtime")
-def test_a_key_that_occurs_twice_is_named_under_all_of_them(
-    spark: SparkSession, table: DataFrame
-) -> None:
-    doubled = table.select(F.lit(1).alias(NAMES[3])).limit(2)
-    every = {
-        n: v for name, s in SETTINGS.items() if not name.startswith("not") for n, v in s.items()
-    }
-    with configured(spark, every), pytest.raises(DuplicateKeyError, match="occurs in 2 rows"):
-        BatchTable.build(doubled, on=NAMES[3], unique=True)
