@@ -21,6 +21,7 @@ from bsjoin.planner.keys import table_key
 from bsjoin.storage import StorageLocation
 
 __all__ = [
+    "COLUMNS",
     "KINDS",
     "Damage",
     "body_of",
@@ -34,21 +35,28 @@ __all__ = [
 ]
 
 KINDS = ("long", "dense", "text", "pair", "points", "intervals")
-_PAYLOAD = (
-    "id % 3 = 0 AS flag",
-    "CAST(id AS tinyint) AS tiny",
+_TYPES = (
+    "id % 2 = 0 AS flag",
+    "CAST(id % 100 AS tinyint) AS tiny",
     "CAST(id AS smallint) AS small",
-    "IF(id % 4 = 1, NULL, CAST(id AS int)) AS whole",
-    "id * 1000 AS long",
-    "CAST(id AS float) AS single",
-    "id / 3 AS double",
+    "CAST(id AS int) AS whole",
+    "id * -1000 AS long",
+    "CAST(id AS float) / 3 AS single",
+    "CASE id WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE id / 7 END AS double",
     "CAST(id AS decimal(10,2)) AS price",
-    "CAST(id * -100000000000000000 AS decimal(30,4)) AS exact",
-    "IF(id % 5 = 2, NULL, concat('text ', id)) AS text",
+    "CAST(id * -1000000000000 AS decimal(38,4)) AS exact",
+    "repeat('é', CAST(id AS int)) AS text",
     "CAST(concat('b', id) AS binary) AS bytes",
-    "date_add(DATE'2026-01-01', CAST(id AS int)) AS day",
-    "IF(id % 7 = 3, NULL, timestamp_seconds(id)) AS time",
+    "date_add(DATE'1500-01-01', CAST(id AS int)) AS day",
+    "timestamp_seconds(id - 1000000000) AS time",
+    "CAST(timestamp_seconds(id) AS timestamp_ntz) AS local",
+    "make_dt_interval(CAST(id AS int), 1) AS lasts",
 )
+COLUMNS = tuple(
+    f"IF(id % 5 = 3, NULL, {value}) AS {name}"
+    for value, name in (column.rsplit(" AS ", 1) for column in _TYPES)
+)
+"""A column of every type that the JVM reads, of numbers ``id``, with nulls."""
 _PROBES = {
     "long": ["id - 1 AS k"],
     "dense": ["id - 1 AS k"],
@@ -80,7 +88,7 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
         return
     rows, types = spark.range(20).selectExpr("concat('key ', id) AS k", "id AS v"), [T.StringType()]
     if kind == "long":
-        rows, types = spark.range(40).selectExpr("id DIV 3 AS k", *_PAYLOAD), [T.LongType()]
+        rows, types = spark.range(40).selectExpr("id DIV 3 AS k", *COLUMNS), [T.LongType()]
     if kind == "dense":
         BatchTable.build(
             spark.range(20).selectExpr("id + id DIV 10 AS k", "id AS v"), on="k", path=folder

@@ -7,25 +7,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from oracle import together
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
-from sessions import configured
 
 from bsjoin import BatchTable
 from bsjoin.runtimes.jvm.attach import attached
+from tests.oracle import together
+from tests.sessions import configured
 
 __all__ = [
     "CODE",
     "KINDS",
+    "LOOKUP",
     "PLANNER",
+    "Query",
     "check_same",
-    "executed_plan",
+    "lookups",
     "plain",
+    "plan_of",
     "stored",
 ]
 
 PLANNER = "spark.bsjoin.planner"
+LOOKUP = "BsjoinLookup"
+"""The operator that answers a join by an index, as plans name it."""
 KINDS = ("inner", "left", "semi", "anti")
 CODE: Mapping[str, Mapping[str, str]] = {
     "stage": {"spark.sql.adaptive.enabled": "false"},
@@ -38,6 +44,8 @@ CODE: Mapping[str, Mapping[str, str]] = {
 }
 """How the rows are computed: the settings of each way."""
 
+Query = Callable[[], DataFrame]
+
 
 def stored(
     spark: SparkSession, df: DataFrame, on: str | list[str], path: Path, **options: object
@@ -47,56 +55,82 @@ def stored(
     return plain(spark, path)
 
 
-def plain(spark: SparkSession, path: Path) -> DataFrame:
+def plain(spark: SparkSession, path: Path | str) -> DataFrame:
     """A stored table as Spark reads it."""
     if (reason := attached(spark)) is not None:
         pytest.fail(reason)
     return spark.read.format("bsjoin").load(str(path))
 
 
-def executed_plan(df: DataFrame) -> str:
-    """The physical plan, of an adaptive one the initial one."""
+def plan_of(df: DataFrame) -> str:
+    """The physical plan, as text."""
     return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+def lookups(df: DataFrame) -> int:
+    """How many joins of a query the index answers.
+
+    The plan with which an adaptive one began stands below it, a subquery's below the subquery.
+    """
+    count, initial = 0, None
+    for line in plan_of(df).splitlines():
+        column = len(line) - len(line.lstrip(" :+-"))
+        if initial is None or column < initial:
+            initial = column if line.endswith("== Initial Plan ==") else None
+            count += initial is None and line.count(LOOKUP)
+    return count
 
 
 def check_same(
     spark: SparkSession,
-    *queries: Callable[[], DataFrame],
-    lookups: int | None = 1,
+    *queries: Query,
+    found: int | Sequence[int] | None = 1,
     codes: Iterable[str] = ("stage",),
+    right: Sequence[Query] = (),
 ) -> None:
-    """Check that queries have the same rows with the index as without.
-
-    Several are one action: their columns begin with the same types.
+    """Check that queries have the same rows with the index as without; several are one action.
 
     Args:
         spark: the session.
         queries: make them.
-        lookups: how many joins of each the index answers; None for any number.
+        found: how many joins of each the index answers; None for any number.
         codes: how the rows are computed, one after the other: names of `CODE`.
+        right: the same without stored tables, for the right rows. A stored table's columns may be
+            null, since a later version may have nulls; so names and types only are compared then.
     """
     # Spark's own join is interpreted: that compiles nothing, and has the same rows.
     with configured(spark, {**CODE["stage"], **CODE["interpreted"], PLANNER: "off"}):
-        schemas, expected = _united(queries)
-        assert "BsjoinLookup" not in executed_plan(expected)
+        schemas, expected = _united(right or queries)
+        assert LOOKUP not in plan_of(expected)
         wanted = _rows(expected)
     assert len(queries) == 1 or wanted
     for code in codes:
         with configured(spark, {**CODE[code], PLANNER: "on"}):
             own, df = _united(queries)
-            plan = f"{code}:\n{executed_plan(df)}"
-            if lookups is not None:
-                assert plan.count("BsjoinLookup") == lookups * len(queries), plan
-            found = _rows(df)
-            assert found == wanted, f"too many {found - wanted}, lacking {wanted - found}\n{plan}"
-        assert own == schemas, code
+            plan = f"{code}:\n{plan_of(df)}"
+            if found is not None:
+                asked = [found] * len(queries) if isinstance(found, int) else list(found)
+                if lookups(df) != sum(asked):  # alone each tells which one it is
+                    assert [lookups(query()) for query in queries] == asked, plan
+                assert lookups(df) == sum(asked), plan
+            rows = _rows(df)
+            assert rows == wanted, f"too many {rows - wanted}, lacking {wanted - rows}\n{plan}"
+        assert list(map(_types, own)) == list(map(_types, schemas)), code
+        assert right or own == schemas, code
 
 
-def _united(queries: Sequence[Callable[[], DataFrame]]) -> tuple[list[StructType], DataFrame]:
-    """The schemas of queries, and all their rows: those of several under their numbers."""
+def _united(queries: Sequence[Query]) -> tuple[list[StructType], DataFrame]:
+    """The schemas of queries, and all their rows: those of several as JSON, with a number."""
     made = [query() for query in queries]
-    united = made[0] if len(made) == 1 else together(dict(enumerate(made)))
-    return [df.schema for df in made], united
+    schemas = [df.schema for df in made]
+    if len(made) == 1:
+        return schemas, made[0]
+    named = [df.toDF(*(f"c{i}" for i in range(len(df.columns)))) for df in made]
+    return schemas, together(dict(enumerate(df.select(F.to_json(F.struct("*"))) for df in named)))
+
+
+def _types(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema]
 
 
 def _rows(df: DataFrame) -> Counter[str]:

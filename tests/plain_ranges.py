@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from oracle import settings
+from plain_joins import CODE, PLANNER, lookups
 from pyspark.sql import DataFrame, SparkSession
-from sessions import CODE, configured
+from sessions import configured
 
-__all__ = ["KINDS", "Kind", "Ranges", "answers", "looked_up", "rows_of"]
+__all__ = ["KINDS", "Kind", "Ranges", "answers", "rows_of"]
 
 STREAM, TABLE = 60, 90
 """Rows."""
@@ -143,29 +144,21 @@ class Ranges:
         self.kind = KINDS[kind]
         self.random = random.Random(f"{kind} {seed}")
 
-    def table(self, spark: SparkSession, *, inverted: bool = True) -> DataFrame:
+    def table(self, spark: SparkSession) -> DataFrame:
         """Keys ``k``, points or starts ``p``, ends ``q`` (null for many), and ``v``."""
         rows = []
         for number in range(TABLE):
             start = self.random.randrange(-10, 30)
-            length = self.random.choice([0, 1, 2, 3, 5, 8, 25] + [-1, -4] * inverted)
+            length = self.random.choice([0, 1, 2, 3, 5, 8, 25, -1, -4])
             p = self._cell(self.kind.stored, self.kind.ends, start, nulls=0.04)
             q = self._cell(self.kind.stored, self.kind.ends, start + length, nulls=0.2)
             rows.append(f"({number}, {self.random.randrange(KEYS)}, {p}, {q}, {number % 7})")
-        dtype = self.kind.stored[0]
-        return spark.sql(
-            f"SELECT int(id) AS id, int(k) AS k, p, CAST(q AS {dtype}) AS q, int(v) AS v "
-            f"FROM VALUES {', '.join(rows)} AS r(id, k, p, q, v)"
-        )
+        return spark.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS r(id, k, p, q, v)")
 
     def stream(self, spark: SparkSession, given: int = 0) -> DataFrame:
-        """Keys ``k``, values ``a`` and ``b``.
-
-        Args:
-            given: the number of the type.
-        """
+        """Keys ``k``, values ``a`` and ``b`` of the type with this number."""
         rows = []
-        kind = self.kind.given[given % len(self.kind.given)]
+        kind = self.kind.given[given]
         same = kind[0] == self.kind.stored[0]
         ends = self.kind.ends if same or self.kind.given_ends is None else self.kind.given_ends
         for number in range(STREAM):
@@ -173,10 +166,7 @@ class Ranges:
             a = self._cell(kind, ends, begin, nulls=0.06)
             b = self._cell(kind, ends, begin + self.random.choice([0, 1, 4, 9, -2]), nulls=0.06)
             rows.append(f"({number}, {self.random.randrange(KEYS + 1)}, {a}, {b})")
-        return spark.sql(
-            f"SELECT int(id) AS id, int(k) AS k, a, b "
-            f"FROM VALUES {', '.join(rows)} AS r(id, k, a, b)"
-        )
+        return spark.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS r(id, k, a, b)")
 
     def _cell(
         self, kind: tuple[str, str], ends: Sequence[str], number: int, *, nulls: float
@@ -191,50 +181,36 @@ class Ranges:
 
     def points(self) -> str:
         """A condition on points."""
-        chosen = self.random.choice(["lower", "upper", "both", "both", "both", "between", "equal"])
-        if chosen == "equal":
-            return f"{self._own('t.p')} = {self._own('s.a')}"
-        if chosen == "between":
-            if self.random.random() < 0.5:
-                return f"{self._own('t.p')} BETWEEN {self._own('s.a')} AND {self._own('s.b')}"
-            return f"{self._own('s.a')} BETWEEN {self._own('t.p')} AND {self._own('t.p')}"
         lower, upper = self._compared("t.p", ">"), self._compared("t.p", "<")
-        return {"lower": lower, "upper": upper}.get(chosen, f"{lower} AND {upper}")
+        both = f"{lower} AND {upper}"
+        p, a, b = map(self._own, ("t.p", "s.a", "s.b"))
+        between = (f"{p} BETWEEN {a} AND {b}", f"{a} BETWEEN {p} AND {p}")
+        return self.random.choice([lower, upper, both, both, both, *between, f"{p} = {a}"])
 
     def intervals(self) -> str:
         """A condition on the starts and ends of intervals."""
-        chosen = self.random.choice(
-            ["within"] * 4 + ["overlaps"] * 3 + ["moved", "inside", "start"]
-        )
-        if chosen == "within":
-            point = self._own("s.a")
-            return f"{self._of('t.p', '<', point)} AND {self._open(self._of('t.q', '>', point))}"
-        if chosen == "overlaps":
-            end = self._open(self._of("t.q", ">", "s.a"))
-            return f"{self._of('t.p', '<', 's.b')} AND {end}"
-        if chosen == "moved":
-            return f"{self._compared('t.p', '<')} AND {self._open(self._compared('t.q', '>'))}"
-        if chosen == "inside":
-            return f"{self._compared('t.p', '>')} AND {self._compared('t.q', '<')}"
-        return self.points()
+        point = self._own("s.a")
+        within = f"{self._of('t.p', '<', point)} AND {self._open(self._of('t.q', '>', point))}"
+        end = self._open(self._of("t.q", ">", "s.a"))
+        overlaps = f"{self._of('t.p', '<', 's.b')} AND {end}"
+        moved = f"{self._compared('t.p', '<')} AND {self._open(self._compared('t.q', '>'))}"
+        inside = f"{self._compared('t.p', '>')} AND {self._compared('t.q', '<')}"
+        return self.random.choice([within] * 4 + [overlaps] * 3 + [moved, inside, self.points()])
 
     def _open(self, condition: str) -> str:
         """The condition on an end; or it is missing."""
         chosen = self.random.random()
-        if chosen < 0.5:
-            return f"(t.q IS NULL OR {condition})"
         if chosen < 0.6:
-            return f"({condition} OR t.q IS NULL)"
-        if chosen < 0.7:
-            end = self.random.choice(list(self.kind.ends))
-            return condition.replace("t.q", f"coalesce(t.q, CAST({end} AS {self.kind.stored[0]}))")
-        return condition
+            sides = ["t.q IS NULL", condition]
+            return f"({' OR '.join(sides if chosen < 0.5 else sides[::-1])})"
+        end = self.random.choice(list(self.kind.ends))
+        greatest = f"coalesce(t.q, CAST({end} AS {self.kind.stored[0]}))"
+        return condition.replace("t.q", greatest) if chosen < 0.7 else condition
 
     def _own(self, column: str) -> str:
         if self.random.random() < 0.6:
             return column
-        width = self.random.choice(list(self.kind.widths))
-        return f"{column} {self.random.choice('+-')} {width}"
+        return f"{column} {self.random.choice('+-')} {self.random.choice(list(self.kind.widths))}"
 
     def _compared(self, column: str, sign: str) -> str:
         return self._of(self._own(column), sign, self._own(self.random.choice(["s.a", "s.b"])))
@@ -246,25 +222,19 @@ class Ranges:
             return f"{own} {sign}{equal} {value}"
         return f"{value} {'<' if sign == '>' else '>'}{equal} {own}"
 
-    def queries(self, count: int, stream: str, table: str, *, keyed: bool, interval: bool) -> str:
-        """Joins, one below the other."""
+    def queries(
+        self, numbers: Iterable[int], stream: str, table: str, *, keyed: bool, interval: bool
+    ) -> str:
+        """Joins with these numbers, one below the other."""
         found = []
-        for number in range(count):
-            on = [self.intervals() if interval else self.points()]
-            if keyed:
-                on.append("s.k = t.k")
+        for number in numbers:
+            on = [self.intervals() if interval else self.points(), *["s.k = t.k"] * keyed]
             rest = ["t.v > 2", "t.v % 3 <> s.id % 3", "s.id % 2 = 0", "t.q IS NOT NULL"]
             on += [one for one in rest if self.random.random() < 0.12]
             self.random.shuffle(on)
             join = self.random.choice(_JOINS)
             found.append(join.format(no=number, s=stream, t=table, on=" AND ".join(on)))
         return "\nUNION ALL\n".join(found)
-
-
-def looked_up(df: DataFrame) -> int:
-    """How many joins of a query the index answers."""
-    plan = str(df._jdf.queryExecution().executedPlan().toString())
-    return plan.partition("== Initial Plan ==")[0].count("BsjoinLookup")
 
 
 def rows_of(df: DataFrame) -> Counter[tuple[Any, ...]]:
@@ -286,12 +256,12 @@ def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any
     """
     with settings(spark, **more):
         # Spark's own joins are interpreted: that compiles nothing, and has the same rows.
-        with configured(spark, {**CODE["python"], "spark.bsjoin.planner": "off"}):
+        with configured(spark, {**CODE["interpreted"], PLANNER: "off"}):
             plain = spark.sql(own or query)
-            assert looked_up(plain) == 0, query
+            assert lookups(plain) == 0, query
             wanted = rows_of(plain)
         df = spark.sql(query)
-        found, count = rows_of(df), looked_up(df)
+        found, count = rows_of(df), lookups(df)
     lost, invented = wanted - found, found - wanted
     for name, wrong in (("lost", lost), ("invented", invented)):
         for row in list(wrong)[:1]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from bsjoin.metrics.operators import joins_of
 
 
@@ -37,48 +35,34 @@ def rows_in(*operators: dict[str, Any]) -> list[int]:
     return [join.figures["rows_in"] for join in joins_of("query", operators)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "rows_out", "matches"),
-    [
+def test_figures_of_each_kind() -> None:
+    for kind, rows_out, matches in (
         ("INNER", 5, 5),
         ("OUTER", 6, 5),
         ("SEMI", 3, 3),
         ("ANTI", 1, 3),
         ("NULL_AWARE_ANTI", 1, 3),
         ("EXISTENCE", 4, 3),
-    ],
-)
-def test_figures_of_each_kind(kind: str, rows_out: int, matches: int) -> None:
-    (join,) = joins_of("query", [operator(kind=kind, rows=(4, 3, rows_out))])
-    assert join.figures == {
-        "rows_in": 4,
-        "hits": 3,
-        "matches": matches,
-        "rows_out": rows_out,
-        "open_ns": 7,
-        "version": 2,
-    }
-    assert (join.table, join.path) == ("t", "/t")
+    ):
+        (join,) = joins_of("query", [operator(kind=kind, rows=(4, 3, rows_out))])
+        counts = {"rows_in": 4, "hits": 3, "matches": matches, "rows_out": rows_out}
+        assert join.figures == {**counts, "open_ns": 7, "version": 2}, kind
+        assert (join.table, join.path) == ("t", "/t")
+    assert joins_of("query", []) == []
 
 
-def test_the_action_with_most_rows_counts() -> None:
+def test_which_actions_and_which_joins_of_them_count() -> None:
     some, none, all_of_them = (operator(n, rows=(int(n), 0, 0)) for n in ("2", "0", "5"))
-    assert rows_in(some, none, all_of_them) == [5]
+    assert rows_in(some, none, all_of_them) == [5]  # the action with most rows
     assert rows_in(operator("1", label="a"), operator("2", label="a")) == [4]
-
-
-def test_actions_with_other_joins_come_in_addition() -> None:
+    # Actions with other joins come in addition.
     assert rows_in(operator("1"), operator("2"), operator("2", on="x")) == [8, 4]
     alone, both = operator("1", label="a"), [operator("2", label="a"), operator("2", label="b")]
     assert rows_in(alone, *both, *both) == [8 + 4, 4 + 4]
-
-
-def test_parts_of_one_plan_are_told_apart_unless_they_are_one_join() -> None:
+    # Parts of one plan are told apart, unless they are one join.
     assert rows_in(operator(), operator()) == [4, 4]
     assert rows_in(operator(label="a"), operator(label="a")) == [8]
-
-
-def test_the_plan_of_a_stream_counts_beside_those_of_its_function() -> None:
+    # The plan of a stream counts beside those of its function.
     assert rows_in(operator("1", inner=False), operator("2")) == [4, 4]
 
 
@@ -92,7 +76,3 @@ def test_a_plain_join_keeps_its_number_within_a_query() -> None:
     assert [label.partition(":")[2] for label in first] == ['["k"]', '["x"]', '["k"]']
     assert numbers("one query") == first
     assert set(numbers("another query")).isdisjoint(first)
-
-
-def test_nothing_is_of_nothing() -> None:
-    assert joins_of("query", []) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from oracle import collected, counted
-from plain_doors import lookups, plan_of
+from plain_joins import lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import planned_in_real_time

@@ -12,6 +12,7 @@ import pytest
 from hostile_jvm import change
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, cycles
 
 from bsjoin import BatchTable
@@ -23,10 +24,9 @@ _FEW = 20  # mappings: eight versions of two files, and those that a task has ju
 
 @pytest.fixture(scope="module", autouse=True)
 def _jvm(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.bsjoin.runtime", "jvm")
     assert attached(spark) is None
-    yield
-    spark.conf.unset("spark.bsjoin.runtime")
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
+        yield
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_collecting_garbage_breaks_no_running_task(
 ) -> None:
     """A task has more versions open than are kept, and the texts are parts of its rows."""
     folder = tmp_path / "table"
-    collect = F.expr("IF(s % 4 = 0, reflect('java.lang.System', 'gc'), '')")
+    collect = F.expr("IF(s % 16 = 0, reflect('java.lang.System', 'gc'), '')")
     rows = spark.range(1, 52, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
     for number in range(1, 9):
         if number > 1:

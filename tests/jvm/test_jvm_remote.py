@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
-from oracle import settings
+from oracle import HOWS, settings
+from plain_joins import LOOKUP, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, rows, table_of
 
 import bsjoin
@@ -29,38 +25,13 @@ from bsjoin.storage.copies import HostCopies
 from bsjoin.storage.versioned_folder import Activation
 
 _MODULE = "bsjoin.runtimes.python.worker.copy_service"
-_OPENS = [
-    f"--add-opens=java.base/{package}=ALL-UNNAMED"
-    for package in ("java.lang", "java.nio", "sun.nio.ch", "jdk.internal.misc")
-]
-_PROGRAM = """
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.lang.reflect.Method;
-
-public class Program {
-  public static void main(String[] arguments) throws Exception {
-    Class<?> table = Class.forName("bsjoin.jvm.catalog.StoredTable");
-    Method planned = table.getDeclaredMethod("planned", JsonNode.class);
-    planned.setAccessible(true);
-    ObjectNode spec = new ObjectMapper().createObjectNode().put("path", arguments[0]);
-    spec.put("epoch", Long.parseLong(arguments[2])).put("version", 1);
-    spec.putArray("python").add(arguments[1]);
-    planned.invoke(null, spec); // reads version 1
-    System.out.println("read");
-    Thread.sleep(600_000);
-  }
-}
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _jvm(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.bsjoin.runtime", "jvm")
     assert jvm.attached(spark) is None
-    yield
-    spark.conf.unset("spark.bsjoin.runtime")
+    with settings(spark, spark__bsjoin__runtime="jvm"):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -110,17 +81,6 @@ def copies(table: BatchTable) -> dict[str, int]:
     return {copy.name: copy.stat().st_ino for copy in HostCopies(table.path).folder.glob("copy-*")}
 
 
-def builds(table: BatchTable) -> set[str]:
-    """The builds that this host has copies of."""
-    return {name.split("%2F")[1] for name in copies(table)}
-
-
-def remove_copies(table: BatchTable) -> None:
-    """Remove the copies, such as those of the build."""
-    HostCopies(table.path).keep([])
-    assert not copies(table)
-
-
 def refused(df: DataFrame, error: str, *parts: str) -> str:
     """The message of an error that a query ends with."""
     with pytest.raises((Py4JJavaError, PySparkException)) as caught:
@@ -132,18 +92,27 @@ def refused(df: DataFrame, error: str, *parts: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
 def test_the_rows_are_those_of_the_other_runtime_and_of_spark(
-    spark: SparkSession, url: str, how: Any
+    spark: SparkSession, url: str
 ) -> None:
+    """Of the copies that the other runtime has made, which the JVM maps."""
     stored = spark.range(40).selectExpr("concat('k', id % 30) AS k", "id AS v", "id / 2 AS d")
     stream = spark.range(50).selectExpr("nullif(concat('k', id % 40), 'k3') AS k", "id")
     table = BatchTable.build(stored, on="k", path=url)
-    joined = table.join(stream, how=how)
-    assert "BsjoinLookup" in joined._jdf.queryExecution().executedPlan().toString()
+    HostCopies(table.path).keep([])
+    assert not copies(table)
     with settings(spark, spark__bsjoin__runtime="python"):
-        other = table.join(stream, how=how)
-    assert rows(joined) == rows(other) == rows(stream.join(stored, "k", how).select(joined.columns))
+        others = {how: rows(table.join(stream, how=how)) for how in HOWS}  # type: ignore[arg-type]
+    copied = copies(table)
+    assert len(copied) == 4
+    for how in HOWS:
+        joined = table.join(stream, how=how)  # type: ignore[arg-type]
+        assert LOOKUP in plan_of(joined)
+        wanted = stream.join(stored, "k", how).select(joined.columns)
+        assert rows(joined) == others[how] == rows(wanted)
+    assert copies(table) == copied
+    mapped = Path(f"/proc/{process(spark)}/maps").read_text().splitlines()
+    assert set(copied.values()) <= {int(line.split()[4]) for line in mapped}
 
 
 def test_a_stream_follows_the_versions_and_a_replay_has_the_same(
@@ -168,13 +137,14 @@ def test_a_stream_follows_the_versions_and_a_replay_has_the_same(
     query.processAllAvailable()
     query.stop()
     assert feed.results == {last: before[last]}
-    assert len(builds(table)) == 1, "the copies of version 1 are not needed any more"
+    builds = {name.split("%2F")[1] for name in copies(table)}
+    assert len(builds) == 1, "the copies of version 1 are not needed any more"
 
 
 def test_a_damaged_download_is_an_error_and_never_used(
     spark: SparkSession, tmp_path: Path, table: BatchTable, keys: DataFrame
 ) -> None:
-    remove_copies(table)
+    HostCopies(table.path).keep([])
     (column,) = tmp_path.glob("table/data/*/*.1.arrow")
     content = column.read_bytes()
     column.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
@@ -220,55 +190,25 @@ def test_a_service_that_is_killed_is_started_again(
     assert after not in before
 
 
-@pytest.mark.parametrize("command", ["/nowhere/python", "true"])
-def test_a_python_that_does_not_run_is_an_error_that_says_what_to_set(
+def test_a_python_that_does_not_run_or_is_not_known(
     spark: SparkSession,
     tmp_path: Path,
+    table: BatchTable,
     keys: DataFrame,
     monkeypatch: pytest.MonkeyPatch,
-    command: str,
 ) -> None:
-    url = f"local://{tmp_path}/never_read"
-    table = BatchTable.build(table_of(spark, 1), on="k", path=url)
-    monkeypatch.setattr(joins, "workers_python", lambda _: command)
     monkeypatch.setattr(joins, "is_connect", lambda _: True)  # the driver's is not known
-    refused(table.join(keys), "WorkerEnvironmentError", url, "does not run", "PYSPARK_PYTHON")
-
-
-def test_the_processes_of_a_host_share_the_copies(
-    spark: SparkSession, table: BatchTable, keys: DataFrame
-) -> None:
-    remove_copies(table)
-    with settings(spark, spark__bsjoin__runtime="python"):
-        assert table.join(keys).count() == 4
-    copied = copies(table)
-    assert len(copied) == 2
-    assert table.join(keys).agg(F.sum("v")).collect()[0][0] == 4
-    assert copies(table) == copied
-    mapped = Path(f"/proc/{process(spark)}/maps").read_text().splitlines()
-    assert set(copied.values()) <= {int(line.split()[4]) for line in mapped}
-
-
-def test_the_service_ends_with_the_jvm(
-    spark: SparkSession, tmp_path: Path, table: BatchTable
-) -> None:
-    program = tmp_path / "Program.java"
-    program.write_text(_PROGRAM)
-    java: Any = spark._jvm
-    home = java.java.lang.System.getProperty("java.home")
-    jars = Path(pyspark.__file__).parent / "jars"
-    command = [f"{home}/bin/java", *_OPENS, "-cp", f"{bsjoin.jar()}:{jars}/*", str(program)]
-    manifest = json.loads((tmp_path / "table" / "versions" / "00000001.json").read_text())
-    given = [table.path, os.environ["PYSPARK_PYTHON"], str(manifest["created_at_us"])]
-    with subprocess.Popen([*command, *given], stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "read\n"
-        (service,) = services(running.pid)
-        running.kill()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{service}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{service}").exists()
+    for number, command in enumerate(("/nowhere/python", "true")):
+        url = f"local://{tmp_path}/never_read_{number}"
+        other = BatchTable.build(table_of(spark, 1), on="k", path=url)
+        monkeypatch.setattr(joins, "workers_python", lambda _, command=command: command)
+        joined = other.join(keys)
+        refused(joined, "WorkerEnvironmentError", url, "does not run", "PYSPARK_PYTHON")
+    monkeypatch.setattr(joins, "is_connect", lambda _: False)
+    monkeypatch.setattr(joins, "workers_python", lambda _: None)
+    joined = table.join(keys)
+    assert LOOKUP not in plan_of(joined)
+    assert joined.count() == 4
 
 
 def test_a_url_with_a_secret_stays_out_of_the_plan(
@@ -283,15 +223,3 @@ def test_a_url_with_a_secret_stays_out_of_the_plan(
     printed = capsys.readouterr().out
     assert "Python workers" in printed
     assert "s3cr3t" not in printed
-
-
-def test_a_server_whose_python_is_not_known_answers_in_python_workers(
-    spark: SparkSession,
-    table: BatchTable,
-    keys: DataFrame,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(joins, "workers_python", lambda _: None)
-    joined = table.join(keys)
-    assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
-    assert joined.count() == 4

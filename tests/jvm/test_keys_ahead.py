@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from plain_joins import KINDS, check_same, executed_plan, stored
+from plain_joins import KINDS, Query, check_same, plan_of, stored
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
@@ -30,17 +31,25 @@ TABLES = {
     "none": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(0)",
     "texts": f"SELECT IF(id % 11 = 0, NULL, concat('s', id * 2)) AS s, {COLUMNS} FROM range(700)",
     "texts twice": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(900)",
+    # For these rows are kept: a core's caches have no room for their index.
+    "large": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(100000)",
+    "large texts": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(100000)",
 }
-KEYS = {"dense": "n", "gaps": "n", "texts": "s", "texts twice": "s"}
+KEYS = {"dense": "n", "gaps": "n", "texts": "s", "texts twice": "s", "large texts": "s"}
+
+Tables = dict[str, DataFrame]
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder = tmp_path_factory.mktemp("tables")
-    return {
-        name: stored(spark, spark.sql(text), KEYS.get(name, "k"), folder / name)
-        for name, text in TABLES.items()
-    }
+    several = {"large": {"segment_bytes": 1 << 20}}
+    made = {}
+    for name, text in TABLES.items():
+        df, key = spark.sql(text), KEYS.get(name, "k")
+        made[name] = stored(spark, df, key, folder / name, **several.get(name, {}))
+    assert len(list((folder / "large").rglob("*.index.arrow"))) > 3
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +61,26 @@ def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield spark.read.parquet(path)
 
 
-def found_ahead(df: DataFrame) -> int:
+def ahead(spark: SparkSession, query: Query) -> int:
     """How many joins of a batch DataFrame find their keys so."""
-    text = df._jdf.queryExecution().toRdd().toDebugString()
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+        text = query()._jdf.queryExecution().toRdd().toDebugString()
     return str(text).count("InputAhead.java")
 
 
-@pytest.mark.parametrize(
-    ("which", "how"),
-    # All kinds of joins, and all tables, two by two of both.
-    [(w, h) for i, w in enumerate(TABLES) for j, h in enumerate(KINDS) if (i + j) % 3 == 0],
-)
-def test_kinds(
-    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame, how: str, which: str
-) -> None:
-    table, key = tables[which], KEYS.get(which, "k")
-    check_same(spark, lambda: stream.join(table, key, how), codes=("stage", "adaptive"))
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-        assert found_ahead(stream.join(table, key, how)) == 1
+def test_kinds(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
+    """All kinds of joins, and all tables, two by two of both."""
+    joins = [
+        partial(stream.join, tables[which], KEYS.get(which, "k"), KINDS[(i + j) % 4])
+        for i, which in enumerate(TABLES)
+        for j in range(2)
+    ]
+    check_same(spark, *joins, codes=("stage", "adaptive"))
+    for join in joins[::2]:
+        assert ahead(spark, join) == 1
 
 
-QUERIES: dict[str, Callable[[dict[str, DataFrame], DataFrame], DataFrame]] = {
+QUERIES: dict[str, Callable[[Tables, DataFrame], DataFrame]] = {
     "rows are dropped before": lambda t, s: s.where("id % 5 < 3 AND s <> 's9'").join(t["far"], "k"),
     "all rows are dropped before": lambda t, s: s.where("length(s) > 9").join(t["far"], "k"),
     "columns are computed before": lambda t, s: s.selectExpr("k", "id * 2 AS i").join(
@@ -87,21 +95,25 @@ QUERIES: dict[str, Callable[[dict[str, DataFrame], DataFrame], DataFrame]] = {
     ),
     "a limit": lambda t, s: s.join(t["far"], "k").limit(9).select(F.count("v") > 0),
     "partitions in one task": lambda t, s: s.union(s).coalesce(1).join(t["many"], "k"),
-    "both sides of a union": lambda t, s: s.join(t["far"], "k").union(s.join(t["far"], "k")),
+    "texts that are shuffled": lambda t, s: s.repartition(2).join(t["large texts"], "s", "left"),
+    "a small table of rows": lambda t, s: s.repartition(2).join(t["far"], "k"),
+    "rows of all widths": lambda t, s: (
+        s.selectExpr("id", "k", "repeat('x', CAST(id % 50 * id % 90000 AS INT)) AS x")
+        .repartition(2)
+        .join(t["large"], "k", "left")
+    ),
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_queries(
-    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame, name: str
-) -> None:
-    lookups = 2 if "both" in name else 1
-    check_same(spark, lambda: QUERIES[name](tables, stream), lookups=lookups)
+def test_queries(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
+    queries = {name: partial(query, tables, stream) for name, query in QUERIES.items()}
+    check_same(spark, *queries.values())
+    assert "Exchange" in plan_of(queries["a small table of rows"]())
+    assert ahead(spark, queries["a small table of rows"]) == 0
+    assert ahead(spark, queries["texts that are shuffled"]) == 1
 
 
-def test_joins_in_a_row(
-    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame
-) -> None:
+def test_joins_in_a_row(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     many = tables["many"].selectExpr("k", "v AS w")
     last = tables["far"].selectExpr("k AS x", "name AS y")
 
@@ -109,23 +121,8 @@ def test_joins_in_a_row(
         joined = stream.join(many, "k", "left").join(tables["gaps"], "n", "left")
         return joined.join(last, F.col("w") * STEP == F.col("x"), "left")
 
-    check_same(spark, query, lookups=3)
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-        assert found_ahead(query()) == 1  # for two of them: the third key comes from the table
-
-
-def test_several_segments(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
-    df = spark.sql(f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(40000)")
-    table = stored(spark, df, "k", tmp_path / "table", segment_bytes=1 << 20)
-    assert len(list((tmp_path / "table").rglob("*"))) > 20
-    check_same(spark, lambda: stream.join(table, "k", "left"))
-
-
-@pytest.fixture(scope="module")
-def large(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
-    """A table for which rows are kept: a core's caches have no room for its index."""
-    df = spark.sql(f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(100000)")
-    return stored(spark, df, "k", tmp_path_factory.mktemp("large") / "table")
+    check_same(spark, query, found=3)
+    assert ahead(spark, query) == 1  # for two of them: the third key comes from the table
 
 
 ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -139,87 +136,58 @@ ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "left_semi"])
-def test_rows_with_texts_are_kept(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path, how: str
-) -> None:
-    df = spark.sql(f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(100000)")
-    table = stored(spark, df, "s", tmp_path / "table")
-    check_same(spark, lambda: stream.repartition(2).join(table, "s", how))
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-        assert found_ahead(stream.repartition(2).join(table, "s", how)) == 1
+def test_rows_are_kept(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
+    """Those that come one by one: of two joins in a row both find their keys in the input."""
 
-
-@pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("how", ["inner", "left"])
-def test_rows_are_kept(
-    spark: SparkSession, large: DataFrame, tables: dict[str, DataFrame], stream: DataFrame,
-    how: str, name: str,
-) -> None:  # fmt: skip
-    def query() -> DataFrame:
+    def query(name: str, how: str) -> DataFrame:
         rows = ROWS[name](stream).where("id % 5 < 3")
-        return rows.join(large, "k", how).join(
-            tables["gaps"].selectExpr("n", "v AS w"), "n", "left"
-        )
+        gaps = tables["gaps"].selectExpr("n", "v AS w")
+        return rows.join(tables["large"], "k", how).join(gaps, "n", "left")
 
     with configured(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
-        check_same(spark, query, lookups=2)
-        with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-            assert found_ahead(query()) == (name in ("shuffled", "partitions in one task"))
+        check_same(
+            spark,
+            *(partial(query, n, ("inner", "left")[i % 2]) for i, n in enumerate([*ROWS, *ROWS])),
+            found=2,
+        )
+        for name in ROWS:
+            kept = name in ("shuffled", "partitions in one task")
+            assert ahead(spark, partial(query, name, "left")) == kept, name
 
 
-def test_rows_of_the_cache_are_kept(
-    spark: SparkSession, large: DataFrame, stream: DataFrame
-) -> None:
+def test_rows_of_the_cache_are_kept(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     cached = stream.cache()
     try:
-        check_same(spark, lambda: cached.join(large, "k", "left"))
-        with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-            assert found_ahead(cached.join(large, "k", "left")) == 1
+        query = partial(cached.join, tables["large"], "k", "left")
+        check_same(spark, query)
+        assert ahead(spark, query) == 1
     finally:
         cached.unpersist(blocking=True)
 
 
-def test_rows_are_not_kept_for_a_small_table(
-    spark: SparkSession, tables: dict[str, DataFrame], stream: DataFrame
-) -> None:
-    shuffled = stream.repartition(2)
-    assert "Exchange" in executed_plan(shuffled)
-    check_same(spark, lambda: shuffled.join(tables["far"], "k"))
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-        assert found_ahead(shuffled.join(tables["far"], "k")) == 0
-
-
 def test_the_names_of_files_are_those_of_the_rows(
-    spark: SparkSession, large: DataFrame, stream: DataFrame, tmp_path: Path
+    spark: SparkSession, tables: Tables, stream: DataFrame, tmp_path: Path
 ) -> None:
     """What tells the file of a row is the thread that reads it: no row is read ahead there."""
     stream.repartition(7).write.json(str(tmp_path / "files"))
     rows = spark.read.schema("id LONG, k LONG").json(str(tmp_path / "files"))
 
     def query() -> DataFrame:
-        named = rows.withColumn("file", F.input_file_name()).join(large, "k", "left")
+        named = rows.withColumn("file", F.input_file_name()).join(tables["large"], "k", "left")
         return named.withColumn("above", F.input_file_name())
 
     check_same(spark, query)
     assert query().select("file").distinct().count() == 7
 
 
-def test_few_rows_of_many(spark: SparkSession, large: DataFrame, tmp_path: Path) -> None:
+def test_few_rows_of_many(spark: SparkSession, tables: Tables, tmp_path: Path) -> None:
     """Where most rows are dropped before, keys are found one by one, with the same rows."""
     df = spark.sql(f"SELECT id, id * 7 % 120000 * {STEP} AS k, id % 997 AS r FROM range(20000)")
     df.coalesce(1).write.parquet(str(tmp_path / "files"))
-    rows = spark.read.parquet(str(tmp_path / "files"))
+    rows, large = spark.read.parquet(str(tmp_path / "files")), tables["large"]
     check_same(
         spark,
         lambda: rows.where("r = 3").join(large, "k", "left"),
         lambda: rows.where("id < 5000 OR r < 20").join(large, "k", "left"),
         lambda: rows.repartition(2).where("r < 4").join(large, "k", "left"),
     )
-
-
-def test_rows_of_all_widths_are_kept(
-    spark: SparkSession, large: DataFrame, stream: DataFrame
-) -> None:
-    wide = stream.selectExpr("id", "k", "repeat('x', CAST(id % 50 * id % 90000 AS INT)) AS x")
-    check_same(spark, lambda: wide.repartition(2).join(large, "k", "left"))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 from oracle import settings
-from plain_ranges import Ranges, looked_up, rows_of
+from plain_joins import CODE, lookups
+from plain_ranges import Ranges, answers, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from sessions import configured
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Within
@@ -39,11 +41,8 @@ ALIKE = {kind: [0] for kind in TOLERANCES} | {
 
 
 @pytest.fixture(autouse=True)
-def _attached(spark: SparkSession) -> Iterator[None]:
+def _attached(spark: SparkSession) -> None:
     assert attached(spark) is None
-    yield
-    for view in ("s", *(f"s{number}" for number in range(5))):
-        spark.catalog.dropTempView(view)
 
 
 def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) ->
         f"SELECT s.k, p, v FROM s JOIN bsjoin.`{table.path}` t ON s.k = t.k AND bsjoin.as_of({{}})"
     )
     found = spark.sql(query.format("s.k, t.p"))
-    assert looked_up(found) == 1
+    assert lookups(found) == 1
     with settings(spark, spark__bsjoin__runtime="jvm"):
         wanted = bsjoin.join(stream, table, "k", when=AsOf("k", "p")).select("k", "p", "v")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, wanted.collect()))
@@ -65,40 +64,36 @@ def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", TOLERANCES)
 def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Types of the stream and tolerances with all directions, in turns."""
     ranges = Ranges(kind, 7)
     table = BatchTable.build(
         ranges.table(spark), on="k", when=AsOf("a", "p", order_by="v DESC"), path=tmp_path / "t"
     )
     parts, wanted = [], []
-    for given in ALIKE[kind]:
+    cases = [
+        (given, *written, exact)
+        for given in ALIKE[kind]
+        for written in [("NULL", None), *TOLERANCES[kind]]
+        for exact in (True, False)
+    ]
+    for number, (given, written, tolerance, exact) in enumerate(cases):
         stream = ranges.stream(spark, given)
-        stream.createOrReplaceTempView(f"s{given}")
-        for number, direction in enumerate(DIRECTIONS):
-            for written, tolerance in [("NULL", None), *TOLERANCES[kind]]:
-                exact = (number + given) % 2 == 0
-                when = AsOf(
-                    "a",
-                    "p",
-                    direction=direction,
-                    tolerance=tolerance,
-                    exact=exact,
-                    order_by="v DESC",  # type: ignore[arg-type]
-                )
-                with settings(spark, spark__bsjoin__runtime="jvm"):
-                    df = bsjoin.join(stream, table, "k", when=when, how="left")
-                    wanted.append(df.selectExpr(f"{len(parts)}", "id", "id_batch"))
-                call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()})"
-                parts.append(
-                    f"SELECT {len(parts)}, s.id, t.id FROM s{given} s "
-                    f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
-                )
+        stream.createOrReplaceTempView(f"s{number}")
+        direction: Any = DIRECTIONS[number % len(DIRECTIONS)]
+        when = AsOf("a", "p", direction, tolerance, exact, "v DESC")
+        with settings(spark, spark__bsjoin__runtime="jvm"):
+            df = bsjoin.join(stream, table, "k", when=when, how="left")
+            wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
+        call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()})"
+        parts.append(
+            f"SELECT {number}, s.id, t.id FROM s{number} s "
+            f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
+        )
     result = spark.sql("\nUNION ALL\n".join(parts))
-    assert looked_up(result) == len(parts)
-    found = rows_of(result)
-    own = wanted[0]
-    for df in wanted[1:]:
-        own = own.unionAll(df)
-    assert found == rows_of(own)
+    assert lookups(result) == len(parts)
+    with configured(spark, CODE["interpreted"]):
+        own = rows_of(reduce(DataFrame.unionAll, wanted))
+    assert rows_of(result) == own
 
 
 def test_other_conditions_are_of_the_row_that_is_found(spark: SparkSession, tmp_path: Path) -> None:
@@ -116,7 +111,7 @@ def test_other_conditions_are_of_the_row_that_is_found(spark: SparkSession, tmp_
         f"FROM {stored} t JOIN s ON {call} AND t.v > 2",
     ):
         df = spark.sql(f"SELECT s.id, t.id {query}")
-        assert looked_up(df) == 1
+        assert lookups(df) == 1
         assert rows_of(df) == wanted
     left = spark.sql(
         f"SELECT s.id FROM s LEFT ANTI JOIN {stored} t "
@@ -126,71 +121,58 @@ def test_other_conditions_are_of_the_row_that_is_found(spark: SparkSession, tmp_
     assert rows_of(left) == rows_of(forward.select("id"))
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        ("s.a", "takes 2 to 5 arguments, not 1"),
-        ("s.a, t.p, 'later'", "its direction is later. Give 'backward', 'forward' or 'nearest'"),
-        ("s.a, t.p, 'forward', -1", "it must not be negative"),
-        ("s.a, t.p, 'forward', INTERVAL '1' DAY", "the columns are bigint. Give a number"),
-        ("s.a, t.p, 'forward', s.a", "the tolerance is .* Give a constant"),
-        ("s.a, t.p, 'forward', NULL, 'no'", "its last argument is no. Give true or false"),
-        ("s.a, t.v", "the table is sorted by p. Give that column"),
-        ("string(s.a), t.p", "which are not of one family. Cast one side"),
-        ("s.a * 1.5BD, t.p", "needs more than 18 digits"),
-    ],
-)
-def test_what_is_wrong_with_a_call_is_said(
-    spark: SparkSession, tmp_path: Path, call: str, said: str
-) -> None:
+def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) -> None:
     ranges = Ranges("long", 1)
     table = BatchTable.build(ranges.table(spark), on="k", when=AsOf("a", "p"), path=tmp_path / "t")
     ranges.stream(spark).createOrReplaceTempView("s")
-    query = f"SELECT * FROM s JOIN bsjoin.`{table.path}` t ON s.k = t.k AND bsjoin.as_of({call})"
-    with pytest.raises(PySparkException, match=f"(?i){said}"):
-        spark.sql(query).collect()
-
-
-def test_without_the_index_as_of_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    ranges = Ranges("long", 2)
+    query = f"SELECT * FROM s JOIN bsjoin.`{table.path}` t ON s.k = t.k AND bsjoin.as_of"
+    for call, said in {
+        "s.a": "takes 2 to 5 arguments, not 1",
+        "s.a, t.p, 'later'": "its direction is later. Give 'backward', 'forward' or 'nearest'",
+        "s.a, t.p, 'forward', -1": "it must not be negative",
+        "s.a, t.p, 'forward', INTERVAL '1' DAY": "the columns are bigint. Give a number",
+        "s.a, t.p, 'forward', s.a": "the tolerance is .* Give a constant",
+        "s.a, t.p, 'forward', NULL, 'no'": "its last argument is no. Give true or false",
+        "s.a, t.v": "the table is sorted by p. Give that column",
+        "string(s.a), t.p": "which are not of one family. Cast one side",
+        "s.a * 1.5BD, t.p": "needs more than 18 digits",
+    }.items():
+        with pytest.raises(PySparkException, match=f"(?i){said}"):
+            spark.sql(f"{query}({call})").collect()
+    # Without the index there is no answer.
     rows = ranges.table(spark)
-    points = BatchTable.build(rows, on="k", when=AsOf("a", "p"), path=tmp_path / "p")
     intervals = BatchTable.build(rows, on="k", when=Within("a", "p", "q"), path=tmp_path / "q")
     plain = BatchTable.build(rows, on="k", path=tmp_path / "k")
-    ranges.stream(spark).createOrReplaceTempView("s")
     said = "bsjoin.as_of\\(...\\) is answered by the index of a stored table only"
-    query = "SELECT * FROM s JOIN bsjoin.`{}` t ON s.k = t.k AND bsjoin.as_of(s.a, t.p)"
+    query += "(s.a, t.p)"
     with settings(spark, spark__bsjoin__planner="off"), pytest.raises(RAISED, match=said):
-        spark.sql(query.format(points.path)).collect()
+        spark.sql(query).collect()
     with pytest.raises(RAISED, match=said):  # not all of the key
-        spark.sql(query.format(points.path).replace("s.k = t.k AND", "")).collect()
+        spark.sql(query.replace("s.k = t.k AND", "")).collect()
     with pytest.raises(RAISED, match=said):
         spark.sql("SELECT bsjoin.as_of(id, id) FROM range(1)").collect()
-    for table in (intervals, plain):
+    for other in (intervals, plain):
         with pytest.raises(PySparkException, match="it is not sorted by one column"):
-            spark.sql(query.format(table.path)).collect()
+            spark.sql(query.replace(table.path, other.path)).collect()
 
 
 @pytest.mark.skipif(
     tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3), reason="Spark has no ASOF JOIN"
 )
-@pytest.mark.parametrize("sign", [">=", ">", "<=", "<"])
 @pytest.mark.parametrize("kind", ["timestamp", "long", "double"])
-def test_the_asof_join_of_spark(spark: SparkSession, tmp_path: Path, kind: str, sign: str) -> None:
+def test_the_asof_join_of_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """Of rows with the same key and point Spark takes any one: there are none here."""
     ranges = Ranges(kind, 5)
     rows = ranges.table(spark).dropDuplicates(["k", "p"]).localCheckpoint()
     table = BatchTable.build(rows, on="k", when=AsOf("a", "p"), path=tmp_path / "t")
     ranges.stream(spark).createOrReplaceTempView("s")
-    stored = f"bsjoin.`{table.path}`"
-    for how, filtered in (("LEFT", ""), ("", ""), ("LEFT", "WHERE v > 2")):
-        query = (
-            f"SELECT s.id, t.id FROM s {how} ASOF JOIN (SELECT * FROM {stored} {filtered}) t "
-            f"MATCH_CONDITION (s.a {sign} t.p) ON s.k = t.k"
-        )
-        with settings(spark, spark__sql__join__asofJoin__enabled="true"):
-            with settings(spark, spark__bsjoin__planner="off"):
-                wanted = rows_of(spark.sql(query))
-            df = spark.sql(query)
-            assert looked_up(df) == (kind != "double" and not filtered)
-            assert rows_of(df) == wanted
+    joins = [("LEFT", ""), ("", ""), ("LEFT", "WHERE v > 2")]
+    parts = [
+        f"SELECT {3 * number + place}, s.id, t.id FROM s {how} ASOF JOIN "
+        f"(SELECT * FROM bsjoin.`{table.path}` {filtered}) t "
+        f"MATCH_CONDITION (s.a {sign} t.p) ON s.k = t.k"
+        for number, sign in enumerate((">=", ">", "<=", "<"))
+        for place, (how, filtered) in enumerate(joins)
+    ]
+    found = answers(spark, "\nUNION ALL\n".join(parts), spark__sql__join__asofJoin__enabled="true")
+    assert found == (0 if kind == "double" else 8)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import settings
-from plain_ranges import answers, looked_up, rows_of
+from plain_joins import CODE, LOOKUP, PLANNER, lookups, plan_of
+from plain_ranges import answers, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 from bsjoin import Band, BatchTable, Overlaps, Within
 from bsjoin.runtimes.jvm.attach import attached
@@ -41,113 +39,97 @@ PARTLY = (
 
 
 @pytest.fixture(autouse=True)
-def _stream(spark: SparkSession) -> Iterator[None]:
+def _stream(spark: SparkSession) -> None:
+    assert attached(spark) is None
     spark.range(60).selectExpr(
         "id",
         "int(id % 5) AS k",
         "IF(id % 13 = 0, NULL, timestamp_seconds(1709251200 + id * 600)) AS at",
         "timestamp_seconds(1709251200 + id * 600 + (id % 3) * 1200) AS until",
     ).createOrReplaceTempView("s")
-    yield
-    spark.catalog.dropTempView("s")
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Points and intervals of an hour's length, by names; and the rows of the stream."""
-    assert attached(spark) is None
+    """Points and intervals, with a key and without one, as SQL names them."""
     path = tmp_path_factory.mktemp("ranges")
-    rows = (
-        spark.range(400)
-        .selectExpr(
-            "int(id % 4) AS k",
-            "timestamp_seconds(1709251200 + id * 90) AS ts",
-            "timestamp_seconds(1709251200 + id * 90 + (id % 7 - 1) * 900) AS until",
-            "id AS v",
-        )
-        .withColumn("stop", F.expr("IF(v % 9 = 0, NULL, until)"))
-        .drop("until")
+    stop = "IF(id % 9 = 0, NULL, timestamp_seconds(1709251200 + id * 90 + (id % 7 - 1) * 900))"
+    rows = spark.range(400).selectExpr(
+        "int(id % 4) AS k",
+        "timestamp_seconds(1709251200 + id * 90) AS ts",
+        "id AS v",
+        f"{stop} AS stop",
     )
     made = {}
     for name, when in {
         "points": Band("at", "ts", 0, 0),
         "intervals": Within("at", "ts", "stop"),
     }.items():
-        for keyed in (True, False):
-            built = BatchTable.build(
-                rows, on=["k"] * keyed, when=when, path=path / f"{name}{keyed}"
-            )  # type: ignore[arg-type]
-            made[f"{name} {'by key' if keyed else 'alone'}"] = f"bsjoin.`{built.path}`"
+        for which, on in (("by key", ["k"]), ("alone", list[str]())):
+            table = BatchTable.build(rows, on=on, when=when, path=path / f"{name} {which}")
+            made[f"{name} {which}"] = f"bsjoin.`{table.path}`"
     return made
 
 
-def _explained(spark: SparkSession, query: str) -> str:
-    plan = str(spark.sql(query)._jdf.queryExecution().executedPlan().toString())
-    found = re.search(r"BsjoinLookup.*", plan)
-    assert found, plan
-    return found.group()
-
-
-def _query(table: str, condition: str, *, keyed: bool) -> str:
+def _query(table: str, condition: str, *, keyed: bool, number: int = 0) -> str:
     key = "s.k = t.k AND " if keyed else ""
-    return f"SELECT 0, s.id, t.v FROM s LEFT JOIN {table} t ON {key}{condition}"
+    return f"SELECT {number}, s.id, t.v FROM s LEFT JOIN {table} t ON {key}{condition}"
 
 
-@pytest.mark.parametrize("which", ["by key", "alone"])
-@pytest.mark.parametrize("condition", BANDS + WITHIN)
-def test_the_index_answers_the_whole_condition(
-    spark: SparkSession, tables: dict[str, str], condition: str, which: str
+def test_what_the_index_answers_and_what_is_checked(
+    spark: SparkSession, tables: dict[str, str]
 ) -> None:
-    kind = "points" if condition in BANDS else "intervals"
-    query = _query(tables[f"{kind} {which}"], condition, keyed=which == "by key")
-    assert answers(spark, query) == 1
-    shown = _explained(spark, query)
-    assert ", ranges " in shown
-    # A sum may overflow at the ends of the type: there, and only there, it is checked again.
-    left = shown.partition(", condition ")[2]
-    assert "INTERVAL" in condition or not left or left.startswith("isnotnull(stop"), shown
+    conditions = [("points by key", condition) for condition in BANDS]
+    conditions += [("points alone", condition) for condition in BANDS]
+    conditions += [("intervals by key", condition) for condition in (*WITHIN, *PARTLY)]
+    conditions += [("intervals alone", condition) for condition in WITHIN]
+    queries = [
+        _query(tables[name], condition, keyed="key" in name, number=number)
+        for number, (name, condition) in enumerate(conditions)
+    ]
+    assert answers(spark, "\nUNION ALL\n".join(queries)) == len(queries)
+    for (_, condition), query in zip(conditions, queries, strict=True):
+        plan = plan_of(spark.sql(query))
+        shown = plan[plan.index(LOOKUP) :].splitlines()[0]
+        assert ", ranges " in shown
+        # A sum may overflow at the ends of the type: there, and only there, it is checked again.
+        left = shown.partition(", condition ")[2]
+        if condition in PARTLY:
+            assert left, shown
+        elif "INTERVAL" not in condition:
+            assert not left or left.startswith("isnotnull(stop"), shown
 
 
-@pytest.mark.parametrize("condition", PARTLY)
-def test_what_the_index_finds_too_much_is_checked(
-    spark: SparkSession, tables: dict[str, str], condition: str
+def test_without_keys_other_conditions_are_left_to_spark(
+    spark: SparkSession, tables: dict[str, str]
 ) -> None:
-    query = _query(tables["intervals by key"], condition, keyed=True)
-    assert answers(spark, query) == 1
-    shown = _explained(spark, query)
-    assert ", ranges " in shown
-    assert ", condition " in shown
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
+    conditions = (
         "t.v = s.id",
         "t.stop > s.at",
         "date_trunc('day', t.ts) = s.at",
         "(t.ts IS NULL OR t.ts < s.at)",
-    ],
-)
-def test_without_keys_other_conditions_are_left_to_spark(
-    spark: SparkSession, tables: dict[str, str], condition: str
-) -> None:
-    for name in ("points alone", "intervals alone"):
-        assert answers(spark, _query(tables[name], condition, keyed=False)) == 0
+    )
+    queries = [
+        _query(tables[name], condition, keyed=False, number=number)
+        for number, condition in enumerate(conditions)
+        for name in ("points alone", "intervals alone")
+    ]
+    assert answers(spark, "\nUNION ALL\n".join(queries)) == 0
 
 
-@pytest.mark.parametrize("condition", ["p > {most}", "p < -{most} - 1", "p >= 20"])
-def test_not_in_rows_that_a_bound_leaves_out(
-    spark: SparkSession, tmp_path: Path, condition: str
-) -> None:
+def test_not_in_rows_that_a_bound_leaves_out(spark: SparkSession, tmp_path: Path) -> None:
     """A bound beyond 64 bits is met by no row, and so no key is among those that meet it."""
     rows = spark.range(4).selectExpr("id AS k", "id * 10 AS p")
     table = BatchTable.build(rows, on="k", when=Band("a", "p", 0, 0), path=tmp_path / "p")
-    assert attached(spark) is None
-    chosen = f"SELECT k FROM bsjoin.`{table.path}` WHERE k IS NOT NULL AND "
-    query = f"SELECT id FROM range(6) WHERE id NOT IN ({chosen}{condition.format(most=2**63 - 1)})"
-    found = sorted(row.id for row in spark.sql(query).collect())
-    with settings(spark, spark__bsjoin__planner="off"):
-        assert found == sorted(row.id for row in spark.sql(query).collect())
+    chosen = f"SELECT k FROM bsjoin.`{table.path}` WHERE k IS NOT NULL AND p"
+    most = 2**63 - 1
+    answers(
+        spark,
+        "\nUNION ALL\n".join(
+            f"SELECT {number}, id FROM range(6) WHERE id NOT IN ({chosen} {bound})"
+            for number, bound in enumerate((f"> {most}", f"< -{most} - 1", ">= 20"))
+        ),
+    )
 
 
 def test_days_are_those_of_the_time_zone(spark: SparkSession, tables: dict[str, str]) -> None:
@@ -184,57 +166,43 @@ def test_an_overflow_is_an_error_where_it_is_one_in_spark(
         f"s.k = 1 AND t.p <= s.a + {width}",
         f"s.k = 1 AND t.p + {width} >= s.a",
     ]
+    queries = [
+        f"SELECT {number}, s.id, t.k FROM few s LEFT JOIN bsjoin.`{table.path}` t "
+        f"ON s.k = t.k AND {condition}"
+        for number, (table, condition) in enumerate(
+            (table, condition) for table in (points, ends) for condition in conditions
+        )
+    ]
     outcomes = set()
-    for table in (points, ends):
-        for ansi in ("true", "false"):
-            for condition in conditions:
-                query = (
-                    f"SELECT 0, s.id, t.k FROM few s LEFT JOIN bsjoin.`{table.path}` t "
-                    f"ON s.k = t.k AND {condition}"
-                )
-                with settings(spark, spark__sql__ansi__enabled=ansi):
-                    own = _outcome(spark, query, spark__bsjoin__planner="off")
-                    found = _outcome(spark, query)
-                    assert looked_up(spark.sql(query)) == 1
-                assert found == own, (ansi, condition)
-                outcomes.add(own if isinstance(own, str) else "rows")
+    for number, query in enumerate(queries):
+        for ansi in ("true", "false") if kind == "timestamp" or number % 4 == 0 else ("true",):
+            own = _outcome(spark, query, ansi, "off", "interpreted")
+            code = ("stage", "interpreted")[number % 2]
+            assert _outcome(spark, query, ansi, "on", code) == own, (ansi, query)
+            assert lookups(spark.sql(query)) == 1
+            outcomes.add(own if isinstance(own, str) else "rows")
     assert outcomes == {"rows", "an error"}
-    spark.catalog.dropTempView("few")
 
 
-@pytest.mark.parametrize(
-    ("error", "ends"),
-    [
-        ("org.apache.spark.TaskKilledException", True),
-        ("java.lang.InterruptedException", True),
-        ("java.lang.RuntimeException", False),
-    ],
-)
-def test_the_end_of_a_task_is_no_error_of_a_value(
-    spark: SparkSession, error: str, ends: bool
-) -> None:
-    """A bound whose value fails leaves out nothing; a task that is killed ends there."""
-    assert attached(spark) is None
-    gateway, jvm = spark.sparkContext._gateway, spark._jvm
-    assert gateway is not None
-    assert jvm is not None
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    bound = jvm.java.lang.Class.forName("bsjoin.jvm.lookup.Bound", True, loader)
-    (pass_on,) = (method for method in bound.getMethods() if method.getName() == "passOn")
-    cause = jvm.java.lang.Class.forName(error).newInstance()
-    for thrown in (cause, jvm.java.lang.RuntimeException(cause)):
-        given = gateway.new_array(jvm.java.lang.Object, 1)
-        given[0] = thrown
-        if ends:
-            with pytest.raises(Py4JJavaError, match=error):
-                pass_on.invoke(None, given)
-        else:
-            assert pass_on.invoke(None, given) is None
-
-
-def _outcome(spark: SparkSession, query: str, **more: str) -> Any:
-    with settings(spark, **more):
+def _outcome(spark: SparkSession, query: str, ansi: str, planner: str, code: str) -> Any:
+    more = {PLANNER: planner, "spark.sql.ansi.enabled": ansi}
+    with configured(spark, {**CODE[code], **more}):
         try:
             return rows_of(spark.sql(query))
         except (Py4JJavaError, PySparkException):
             return "an error"
+
+
+def test_the_end_of_a_task_is_no_error_of_a_value(spark: SparkSession) -> None:
+    """A bound whose value fails leaves out nothing; a task that is killed ends there."""
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    bound = jvm.java.lang.Class.forName("bsjoin.jvm.lookup.Bound", True, loader)
+    (pass_on,) = (method for method in bound.getMethods() if method.getName() == "passOn")
+    for error in ("org.apache.spark.TaskKilledException", "java.lang.InterruptedException"):
+        given: Any = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+        given[0] = jvm.java.lang.RuntimeException(jvm.java.lang.Class.forName(error).newInstance())
+        with pytest.raises(Py4JJavaError, match=error):
+            pass_on.invoke(None, given)
+    given[0] = jvm.java.lang.RuntimeException(jvm.java.lang.RuntimeException())
+    assert pass_on.invoke(None, given) is None

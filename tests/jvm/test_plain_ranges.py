@@ -1,105 +1,130 @@
 """Range conditions of plain Spark joins: the range index gives what Spark's own join does.
 
-Random conditions with fixed seeds, each answered twice over the same stored table, by the index and
-by Spark's own join.
+Random conditions with fixed seeds, each answered twice over the same rows, by the index of a stored
+table and by Spark's own join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oracle import settings
+from plain_joins import CODE, LOOKUP, plan_of
 from plain_ranges import KINDS, Ranges, answers
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
-from bsjoin import Band, BatchTable, Overlaps
+import bsjoin
+from bsjoin import Band, BatchTable, Overlaps, Within
 from bsjoin.runtimes.jvm.attach import attached
-from tests import sessions
 
 CLOSED = ("left", "right", "both", "neither")
-QUERIES = 8
-MODES: dict[str, dict[str, str]] = {
-    "generated": {},
-    "without whole stages": {"spark.sql.codegen.wholeStage": "false"},
-    "interpreted": sessions.CODE["python"],
-}
+QUERIES = 3
+MODES = ("stage", "projections", "interpreted")
 WRAPS = {"spark__sql__ansi__enabled": "false"}
 """Sums that overflow: integers wrap around."""
 
 
 @pytest.fixture(autouse=True)
-def _views(spark: SparkSession) -> Iterator[None]:
+def _jar(spark: SparkSession) -> None:
     assert attached(spark) is None
-    yield
-    spark.catalog.dropTempView("s")
-    spark.catalog.dropTempView("source")
 
 
-def _checked(
-    spark: SparkSession, path: Path, kind: str, when: Any, given: int, *, keyed: bool, seed: int
-) -> None:
-    ranges = Ranges(kind, seed)
+@pytest.mark.parametrize("interval", [False, True], ids=["points", "intervals"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_conditions(spark: SparkSession, tmp_path: Path, kind: str, interval: bool) -> None:
+    """All types of the stream, with a key and without one; two by two of kinds, ends and code."""
+    place = list(KINDS).index(kind)
+    ranges = Ranges(kind, place + interval)
     source = ranges.table(spark)
-    on = ["k"] if keyed else []
-    table = BatchTable.build(source, on=on, when=when, path=path / "t")
     source.createOrReplaceTempView("source")
-    ranges.stream(spark, given).createOrReplaceTempView("s")
-    interval = isinstance(when, Overlaps)
-    query = ranges.queries(QUERIES, "s", "{t}", keyed=keyed, interval=interval)
-    modes = list(MODES)
-    with sessions.configured(spark, MODES[modes[seed % len(modes)]]):
-        stored = query.replace("{t}", f"bsjoin.`{table.path}`")
-        found = answers(spark, stored, query.replace("{t}", "source"), **WRAPS)
-    values = KINDS[kind]
-    if values.given[given % len(values.given)][0] == values.stored[0]:
-        assert found > QUERIES // 4, found
+    for given in range(len(ranges.kind.given)):
+        ranges.stream(spark, given).createOrReplaceTempView(f"s{given}")
+    numbers = itertools.count()
+    stored, plain = [], []
+    for keyed in (True, False):
+        closed: Any = CLOSED[(place + 2 * keyed + place // 4) % 4]
+        when = Overlaps(("a", "b"), ("p", "q"), closed=closed) if interval else Band("a", "p", 0, 0)
+        on = ["k"] if keyed else []
+        table = BatchTable.build(source, on=on, when=when, path=tmp_path / str(keyed))
+        for given in range(len(ranges.kind.given)):
+            chosen = list(itertools.islice(numbers, QUERIES))
+            query = ranges.queries(chosen, f"s{given}", "{t}", keyed=keyed, interval=interval)
+            stored.append(query.replace("{t}", f"bsjoin.`{table.path}`"))
+            plain.append(query.replace("{t}", "source"))
+    query, own = ("\nUNION ALL\n".join(parts) for parts in (stored, plain))
+    with configured(spark, CODE[MODES[(place + interval) % 3]]):
+        assert answers(spark, query, own, **WRAPS) > next(numbers) // 5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_points(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """All types of the stream; with a key and without one where both sides have the same."""
-    when = Band("a", "p", 0, 0)
-    for given in range(len(KINDS[kind].given)):
-        for keyed in (True, False) if given == 0 else (given % 2 == 1,):
-            path = tmp_path / f"{given}{keyed}"
-            _checked(spark, path, kind, when, given, keyed=keyed, seed=2 * given + keyed)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_intervals(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """All types of the stream, and all ends; two by two all of kinds, ends, keys and code."""
-    first, types = list(KINDS).index(kind), len(KINDS[kind].given)
-    for given in range(max(types, len(CLOSED))):
-        closed: Any = CLOSED[(first + given) % len(CLOSED)]
-        when = Overlaps(("a", "b"), ("p", "q"), closed=closed)
-        path, keyed = tmp_path / str(given), (first + given // 2) % 2 == 0
-        _checked(spark, path, kind, when, given % types, keyed=keyed, seed=first + given)
-
-
-@pytest.mark.parametrize("starts", ["id * id", "10000 - (100 - id) * (100 - id)"])
-@pytest.mark.parametrize("end", ["NULL", "p + 5000", "p + id % 7"])
-def test_both_bounds_of_starts_that_are_not_even(
-    spark: SparkSession, tmp_path: Path, starts: str, end: str
-) -> None:
+def test_both_bounds_of_starts_that_are_not_even(spark: SparkSession, tmp_path: Path) -> None:
     """Many intervals of a key, so that its directory is used, from any place of it."""
-    source = spark.sql(f"SELECT k, p, CAST({end} AS BIGINT) AS q FROM "
-                       f"(SELECT id, id % 2 AS k, {starts} AS p FROM range(100))")  # fmt: skip
-    table = BatchTable.build(
-        source, on="k", when=Overlaps(("a", "b"), ("p", "q")), path=tmp_path / "t"
-    )
-    source.createOrReplaceTempView("source")
-    given = "SELECT id % 2 AS k, id * 97 AS a, id * 97 + id % 5 * 400 AS b FROM range(110)"
-    spark.sql(given).createOrReplaceTempView("s")
     conditions = (
         "t.p >= s.a AND t.p <= s.b AND t.q > s.a",
         "t.p >= s.a AND t.p < s.b AND (t.q IS NULL OR t.q >= s.b)",
         "t.p = s.a AND t.q > s.b",
     )
-    query = "\nUNION ALL\n".join(
-        f"SELECT {number}, s.*, t.* FROM s JOIN {{t}} t ON s.k = t.k AND {condition}"
-        for number, condition in enumerate(conditions)
+    given = "SELECT id % 2 AS k, id * 97 AS a, id * 97 + id % 5 * 400 AS b FROM range(110)"
+    spark.sql(given).createOrReplaceTempView("s")
+    parts = []
+    for starts in ("id * id", "10000 - (100 - id) * (100 - id)"):
+        for end in ("NULL", "p + 5000", "p + id % 7"):
+            source = spark.sql(
+                f"SELECT k, p, CAST({end} AS BIGINT) AS q FROM "
+                f"(SELECT id, id % 2 AS k, {starts} AS p FROM range(100))"
+            )
+            when, path = Overlaps(("a", "b"), ("p", "q")), tmp_path / str(len(parts))
+            BatchTable.build(source, on="k", when=when, path=path)
+            parts += [
+                f"SELECT {len(parts) + number}, s.*, t.* "
+                f"FROM s JOIN bsjoin.`{path}` t ON s.k = t.k AND {condition}"
+                for number, condition in enumerate(conditions)
+            ]
+    assert answers(spark, "\nUNION ALL\n".join(parts)) == len(parts)
+
+
+ROWS = 20_000
+"""Of one key: more than generated code keeps at once, four pieces and a part of one."""
+WHENS: dict[str, tuple[Any, str]] = {
+    "key": (None, "true"),
+    "band": (Band("p", "q", 9_000, 500, closed="right"), "p - 9000 < q AND q <= p + 500"),
+    "within": (Within("p", "q", "y"), "q <= p AND p < y"),
+    "overlaps": (Overlaps(("p", "r"), ("q", "y"), closed="both"), "q <= r AND p <= y"),
+}
+
+
+def test_of_very_many_matches_none_is_lost_or_repeated(spark: SparkSession) -> None:
+    """Intervals of which some pieces match entirely, some in few rows; points, and nulls."""
+    late = "id BETWEEN 5000 AND 15000 OR id % 5000 < 3"
+    table = spark.range(ROWS).selectExpr(
+        "1 AS k", "id AS n", "id AS q", f"IF({late}, 40000, id) AS y"
     )
-    stored = query.replace("{t}", f"bsjoin.`{table.path}`")
-    assert answers(spark, stored, query.replace("{t}", "source")) == len(conditions)
+    points: list[tuple[int, int | None]] = [
+        (1, p) for p in (0, 4_097, 19_999, 30_000, 40_000, None)
+    ]
+    stream = spark.createDataFrame([*points, (2, 5_000)], "k int, p long")
+    stream = stream.withColumn("r", F.col("p") + 1)
+    sums = [F.count(F.lit(1)), F.count_distinct("n"), F.sum("n"), F.max("y")]
+
+    def summed(df: DataFrame) -> list[Any]:
+        return sorted(df.groupBy("k", "p").agg(*sums).collect(), key=str)
+
+    strict = {
+        "spark__bsjoin__runtime": "jvm",
+        "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
+        "spark__sql__codegen__fallback": "false",
+    }
+    for number, (when, written) in enumerate(WHENS.values()):
+        how: Any = ("left", "inner")[number % 2]
+        with settings(spark, **strict):
+            joined = bsjoin.join(stream, table, "k", when=when, how=how)
+            assert LOOKUP in plan_of(joined)
+            found = summed(joined)
+        condition = F.expr(written) & (F.col("s.k") == F.col("t.k"))
+        wanted = stream.alias("s").join(table.alias("t"), condition, how).drop(F.col("t.k"))
+        assert found == summed(wanted)
+        assert max(row[2] for row in found) > 5_000

@@ -7,6 +7,7 @@ of a text, and no place in an array that may not be there.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,41 @@ TYPES = {
 }  # fmt: skip
 KINDS = tuple(TYPES)
 
-_TEXTS = ("c1", "c3", "c12", "n3", "N7", "s1", "", "g2", "v1")
-_COMPARED = ("=", "<", "<=", ">", ">=", ">=", "<>", "<>", "<=>")
+_LITERALS = {
+    "long": ("-2L", "0L", "3L", "17L", "42L", "69L"),
+    "int": ("-1", "0", "1", "2", "4", "7"),
+    "text": ("'c1'", "'c3'", "'c12'", "'n3'", "'N7'", "'s1'", "''", "'g2'"),
+    "double": ("double('NaN')", "-0.0D", "0.0D", "0.5D", "1.25D"),
+    "decimal": ("0.5", "1.50", "2.000", "3.25"),
+    "date": ("DATE'2024-02-21'", "DATE'2024-02-26'", "DATE'2024-02-28'", "DATE'2024-02-29'"),
+    "timestamp": ("TIMESTAMP'2024-02-27 05:13:20Z'", "TIMESTAMP'2024-02-29 02:13:20Z'"),
+    "boolean": ("true", "false"),
+}
+_VALUES = {
+    "long": ("({long} + 1)", "(2 * {long})", "CAST({int} AS BIGINT)"),
+    "int": ("({int} + 1)", "length({text})", "year({date})"),
+    "text": (
+        "upper({text})", "concat({text}, {text})", "CAST({long} AS STRING)",
+        "substring({text}, 1, 2)",
+    ),
+    "double": ("({double} + 0.25D)", "(-{double})", "CAST({int} AS DOUBLE)"),
+    "decimal": ("({decimal} + 1)", "CAST({int} AS DECIMAL(12,2))"),
+    "date": ("date_add({date}, 1)", "CAST({timestamp} AS DATE)"),
+    "timestamp": ("({timestamp} + INTERVAL 3 HOURS)", "({timestamp} - INTERVAL 8 HOURS)"),
+    "boolean": ("({test})",),
+}  # fmt: skip
+_OF_ANY_KIND = ("coalesce({one}, {one})", "if({test}, {one}, {one})")
+_PREDICATES = (
+    *(f"{{one}} {sign} {{one}}" for sign in ("=", "<", "<=", ">", ">=", "<>", "<>", "<=>")),
+    "{one} IS NULL", "{one} IS NOT NULL", "{one} IS NOT NULL",
+    "{one} IN ({constant}, {constant})", "{one} NOT IN ({constant}, {constant})",
+    "{one} BETWEEN {constant} AND {one}",
+    "({test} AND {test})", "({test} OR {test})", "({test} OR {test})", "NOT ({test})", "{boolean}",
+    "{text} LIKE 'c%'", "{text} LIKE '%1'",
+    "exists(array({one}, {one}), e -> e <= {one})",
+    "size(map_filter(map('a', {one}, 'b', {one}), (q, e) -> e IS NULL)) = 1",
+    "size(filter(array({one}), e -> e = {one})) > 0",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,22 +82,9 @@ class Expressions:
 
     def literal(self, kind: str) -> str:
         """A constant, which is null at times."""
-        draw = self.draw
-        if draw.random() < 0.04:
+        if self.draw.random() < 0.04:
             return f"CAST(NULL AS {TYPES[kind]})"
-        made = {
-            "long": lambda: f"{draw.randrange(-2, 70)}L",
-            "int": lambda: str(draw.randrange(-1, 8)),
-            "text": lambda: f"'{draw.choice(_TEXTS)}'",
-            "double": lambda: draw.choice(["double('NaN')", "-0.0D", "0.0D", "0.5D", "1.25D"]),
-            "decimal": lambda: draw.choice(["0.5", "1.50", "2.000", "3.25"]),
-            "date": lambda: f"DATE'2024-02-{draw.randrange(21, 30)}'",
-            "timestamp": lambda: (
-                f"TIMESTAMP'2024-02-{draw.randrange(27, 30)} 0{draw.randrange(9)}:13:20Z'"
-            ),
-            "boolean": lambda: draw.choice(["true", "false"]),
-        }  # fmt: skip
-        return made[kind]()
+        return self.draw.choice(_LITERALS[kind])
 
     def column(self, kind: str, scope: Scope) -> str | None:
         """A column of a kind, if there is one."""
@@ -72,72 +93,30 @@ class Expressions:
 
     def value(self, kind: str, scope: Scope, depth: int = 1) -> str:
         """An expression of a kind."""
-        draw, found = self.draw, self.column(kind, scope)
-        if depth <= 0 or draw.random() < 0.6:
-            return found if found is not None and draw.random() < 0.9 else self.literal(kind)
-        one = self.value(kind, scope, depth - 1)
-        if draw.random() < 0.2:
-            other, test = self.value(kind, scope, depth - 1), self.predicate(scope, depth - 1)
-            return f"if({test}, {one}, {other})"
-        if draw.random() < 0.25:
-            return f"coalesce({one}, {self.value(kind, scope, 0)})"
-
-        def of(other: str) -> str:
-            return self.value(other, scope, depth - 1)
-
-        made = {
-            "long": lambda: (f"({one} + 1)", f"(2 * {one})", f"CAST({of('int')} AS BIGINT)"),
-            "int": lambda: (f"({one} + 1)", f"length({of('text')})", f"year({of('date')})"),
-            "text": lambda: (
-                f"upper({one})", f"concat({one}, {of('text')})", f"CAST({of('long')} AS STRING)",
-                f"substring({one}, 1, 2)",
-            ),
-            "double": lambda: (f"({one} + 0.25D)", f"(-{one})", f"CAST({of('int')} AS DOUBLE)"),
-            "decimal": lambda: (f"({one} + 1)", f"CAST({of('int')} AS DECIMAL(12,2))"),
-            "date": lambda: (f"date_add({one}, 1)", f"CAST({of('timestamp')} AS DATE)"),
-            "timestamp": lambda: (f"({one} + INTERVAL {draw.randrange(1, 9)} HOURS)",),
-            "boolean": lambda: (f"({self.predicate(scope, depth - 1)})",),
-        }  # fmt: skip
-        return draw.choice(made[kind]())
+        if depth > 0 and self.draw.random() < 0.4:
+            templates = _VALUES[kind] if self.draw.random() < 0.7 else _OF_ANY_KIND
+            return self._filled(self.draw.choice(templates), kind, scope, depth)
+        found = self.column(kind, scope)
+        return found if found is not None and self.draw.random() < 0.9 else self.literal(kind)
 
     def predicate(self, scope: Scope, depth: int = 1) -> str:
         """A condition, which may be null."""
-        draw = self.draw
-        kind = draw.choice(scope).kind if scope else draw.choice(KINDS)
-        one = self.value(kind, scope, depth - 1)
-        form = draw.random()
-        if depth > 0 and form < 0.3:
-            return self._combined(scope, depth)
-        if form < 0.42:
-            column = self.column(kind, scope) or one
-            return f"{column} IS {draw.choice(['', 'NOT ', 'NOT '])}NULL"
-        if form < 0.5 and kind != "boolean":
-            few = ", ".join(self.literal(kind) for _ in range(draw.randrange(1, 4)))
-            return f"{one} {draw.choice(['', 'NOT ', 'NOT '])}IN ({few})"
-        if form < 0.56 and kind != "boolean":
-            return f"{one} BETWEEN {self.literal(kind)} AND {self.value(kind, scope, 0)}"
-        if form < 0.6 and kind == "text":
-            return f"{one} LIKE '{draw.choice(['c%', '%1', 'n%', '%'])}'"
-        if kind == "boolean":
-            return one
-        if form < 0.63:
-            return self._higher_order(kind, scope)
-        return f"{one} {draw.choice(_COMPARED)} {self.value(kind, scope, depth - 1)}"
+        kind = self.draw.choice(scope).kind if scope else self.draw.choice(KINDS)
+        simple = [text for text in _PREDICATES if "{test}" not in text]
+        template = self.draw.choice(_PREDICATES if depth > 0 else simple)
+        if "->" in template:
+            self.features.add("higher-order function")
+        return self._filled(template, kind, scope, depth)
 
-    def _combined(self, scope: Scope, depth: int) -> str:
-        draw, one = self.draw, self.predicate(scope, depth - 1)
-        if draw.random() < 0.2:
-            return f"NOT ({one})"
-        return f"({one} {draw.choice(['AND', 'OR', 'OR'])} {self.predicate(scope, depth - 1)})"
+    def _filled(self, template: str, kind: str, scope: Scope, depth: int) -> str:
+        """A template, in whose braces are kinds, "one" of this kind, constants and conditions."""
 
-    def _higher_order(self, kind: str, scope: Scope) -> str:
-        draw, one, other = self.draw, self.value(kind, scope, 0), self.value(kind, scope, 0)
-        self.features.add("higher-order function")
-        test = draw.choice([f"e <= {other}", "e IS NULL", f"e = {other}"])
-        return draw.choice(
-            [
-                f"exists(array({one}, {other}), e -> {test})",
-                f"size(map_filter(map('a', {one}, 'b', {other}), (q, e) -> {test})) = 1",
-                f"size(filter(array({one}), e -> {test})) > 0",
-            ]
-        )
+        def made(found: re.Match[str]) -> str:
+            name = found.group(1)
+            if name == "test":
+                return self.predicate(scope, depth - 1)
+            if name == "constant":
+                return self.literal(kind)
+            return self.value(kind if name == "one" else name, scope, depth - 1)
+
+        return re.sub(r"\{(\w+)\}", made, template)

@@ -16,17 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.fuzz.plans.queries import Queries
 from tests.fuzz.plans.tables import names_of, stored
 from tests.oracle import collected, counted
-from tests.sessions import configured
+from tests.plain_joins import PLANNER, lookups, plan_of
+from tests.sessions import CODE, configured
 
-__all__ = ["LOOKUP", "Outcome", "Plan", "Runner", "draw_plan", "running"]
+__all__ = ["Outcome", "Plan", "Runner", "draw_plan", "running"]
 
-LOOKUP = "BsjoinLookup"
-"""The operator that answers a join by an index, as executed plans name it."""
-
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+_INTERPRETED = CODE["python"]
 _SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {},
@@ -85,7 +80,7 @@ def draw_plan(seed: int) -> Plan:
     draw = random.Random(seed)
     queries = Queries(draw)
     text = queries.whole()
-    naming = draw.choice(["catalog", "catalog", "path", "view"])
+    naming = draw.choice(["catalog", "path"])
     settings = draw.choice(_SETTINGS) | draw.choice(_SETTINGS)
     return Plan(seed, text, naming, settings, frozenset(queries.features))
 
@@ -118,40 +113,25 @@ class Runner:
                     wanted, types, _ = self._run(self.sql(plan, "plain"))
             except PySparkException as error:
                 return Outcome(refused=error.getCondition() or str(error)[:80])
-            lookups = 0
-            for planner in ("on", "off"):
+            count = {"on": 0, "off": 0}
+            for planner in count:
                 more = _INTERPRETED if planner == "off" and plan.seed % 4 else {}
-                with configured(self.spark, {"spark.bsjoin.planner": planner, **more}):
+                with configured(self.spark, {PLANNER: planner, **more}):
                     try:
-                        found, own_types, executed = self._run(self.sql(plan, plan.naming))
+                        found, own_types, df = self._run(self.sql(plan, plan.naming))
                     except Exception as error:  # whatever it is, it is the fault looked for
-                        return Outcome(lookups, wrong=f"planner {planner}: {_shown(error)}")
-                if own_types != types:
-                    return Outcome(lookups, wrong=f"planner {planner}: {own_types}, not {types}")
-                if found != wanted:
-                    lacking, many = (wanted - found).most_common(3), (found - wanted).most_common(3)
-                    text = f"planner {planner}: {found.total()} rows, expected {wanted.total()}; "
-                    text += f"too many: {many}; lacking: {lacking}\n{executed}"
-                    return Outcome(lookups, wrong=text)
-                count = executed.partition("== Initial Plan ==")[0].count(LOOKUP)
-                if planner == "on":
-                    lookups = count
-                elif count:
-                    return Outcome(lookups, wrong="planner off: the index answered")
-        return Outcome(lookups, wanted.total())
+                        return Outcome(wrong=f"planner {planner}: {str(error)[:4000]}")
+                count[planner] = lookups(df)
+                if own_types != types or found != wanted or count["off"]:
+                    lacking, many = wanted - found, found - wanted
+                    text = f"planner {planner}: {own_types}, expected {types}; too many: {many}; "
+                    return Outcome(wrong=f"{text}lacking: {lacking}\n{plan_of(df)}")
+        return Outcome(count["on"], wanted.total())
 
-    def _run(self, sql: str) -> tuple[Counter[tuple[Any, ...]], list[str], str]:
+    def _run(self, sql: str) -> tuple[Counter[tuple[Any, ...]], list[str], DataFrame]:
         df: DataFrame = self.spark.sql(sql)
         rows = counted(collected(df))
-        types = [field.dataType.simpleString() for field in df.schema.fields]
-        return rows, types, df._jdf.queryExecution().executedPlan().toString()
-
-
-def _shown(error: Exception) -> str:
-    """An error and its causes, without the places in the code."""
-    lines = str(error).splitlines()
-    causes = [line.strip()[:400] for line in lines if line.startswith("Caused by")]
-    return "\n".join([f"{type(error).__name__}: {' '.join(lines[:2])[:400]}", *causes[-3:]])
+        return rows, [field.dataType.simpleString() for field in df.schema.fields], df
 
 
 @contextmanager

@@ -115,12 +115,6 @@ TABLES = {
         ("k",),
         Within("at", "since", "till"),
     ),
-    "boxes": Source(  # its nested columns stay where they are
-        {"k": "long", "n": "int"},
-        """SELECT id * 2 AS k, cast(id % 6 AS int) AS n, named_struct('u', id) AS s,
-        array(id) AS tags, map('a', id) AS m FROM range(30)""",
-        ("k",),
-    ),
     "nobody": Source(
         {"k": "long", "name": "text"}, "SELECT id AS k, string(id) AS name FROM range(0)", ("k",)
     ),
@@ -148,15 +142,14 @@ def names_of(way: str, paths: Mapping[str, str]) -> dict[str, str]:
     """What the names of a plan stand for.
 
     Args:
-        way: "plain", or how the stored tables are named: "catalog", "path", "view".
+        way: "plain", or how the stored tables are named: "catalog", "path".
         paths: of the stored tables.
     """
     views = "plain" if way == "plain" else "stored"
     names = {name: f"{views}_{name}" for name in VIEWS} | {name: name for name in STREAMS}
     for name, path in paths.items():
-        catalog = f"bsjoin.{PREFIX}{name}"
-        named = {"catalog": catalog, "path": f"bsjoin.`{path}`"}
-        names[name] = named.get(way, f"{views}_{name}")
+        named = {"catalog": f"bsjoin.{PREFIX}{name}", "path": f"bsjoin.`{path}`"}
+        names[name] = named.get(way, f"plain_{name}")
     return names
 
 
@@ -167,35 +160,29 @@ def stored(spark: SparkSession, folder: Path) -> Iterator[dict[str, str]]:
     Yields:
         The paths of the stored tables.
     """
-    settings = set(spark.conf.getAll)
-    paths, views = {}, []
-
-    def view(name: str, query: str) -> None:
-        spark.sql(query).createOrReplaceTempView(name)
-        views.append(name)
-
+    settings, paths = set(spark.conf.getAll), {}
     for name, source in (STREAMS | TABLES).items():
         file = str(folder / f"{name}.parquet")
         spark.sql(source.query).coalesce(1).write.parquet(file)
+        rows = spark.read.parquet(file)
         plain = name if name in STREAMS else f"plain_{name}"
-        view(plain, f"SELECT * FROM parquet.`{file}`")
+        rows.createOrReplaceTempView(plain)
         if name != "acts":  # one stream is read from its files, which are columns, too
             spark.catalog.cacheTable(plain)
             spark.table(plain).count()  # now: settings of plans would change how it is read
         if name in TABLES:
             path = paths[name] = str(folder / name)
-            rows = spark.read.parquet(file)
             table = BatchTable.build(rows, on=source.keys, when=source.when, path=path)
             table.register(spark, f"{PREFIX}{name}")
-            view(f"stored_{name}", f"SELECT * FROM bsjoin.{PREFIX}{name}")
     for name, source in VIEWS.items():
         for kind, way in (("plain", "plain"), ("stored", "catalog")):
-            view(f"{kind}_{name}", source.query.format_map(names_of(way, paths)))
+            query = source.query.format_map(names_of(way, paths))
+            spark.sql(query).createOrReplaceTempView(f"{kind}_{name}")
     try:
         yield paths
     finally:
-        for name in reversed(views):
-            spark.catalog.dropTempView(name)
+        for name in (*STREAMS, *(f"plain_{table}" for table in TABLES)):
+            spark.catalog.uncacheTable(name)
         for name in set(spark.conf.getAll) - settings:
             if not name.startswith(("spark.bsjoin.jvm.", "spark.sql.catalog.bsjoin")):
                 spark.conf.unset(name)
