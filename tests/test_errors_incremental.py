@@ -88,31 +88,17 @@ def test_a_value_out_of_range_is_refused_when_the_options_are_made(
     says(error, *parts)
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
+def test_options_are_given_as_numbers_or_texts_and_compared() -> None:
+    for text, number in (
         (1024, 1024), ("1 KiB", 1024), ("2 kb", 2000), ("512 MB", 512 * 10**6),
         ("1.5 GiB", 3 << 29), (" 2tb ", 2 * 10**12), ("4096 B", 4096), ("1 TiB", 1 << 40),
-    ],
-)  # fmt: skip
-def test_bytes_are_given_as_numbers_or_texts(text: int | str, number: int) -> None:
-    assert Incremental(max_bytes=text).most_bytes == number
-
-
-def test_options_are_frozen_given_by_name_and_compared() -> None:
+    ):  # fmt: skip
+        assert Incremental(max_bytes=text).most_bytes == number
     options = Incremental(max_rows=5, ttl="10 minutes", warm_up=[1, 2])
     assert options.ttl_s == 600
     assert options.most_bytes is None
     assert options == Incremental(max_rows=5, ttl="10 minutes", warm_up=[1, 2])
     assert hash(options) == hash(dataclasses.replace(options))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        options.max_rows = 6
-    with pytest.raises(TypeError):
-        Incremental(5)
-    both = Incremental(
-        max_rows=1, max_bytes="1 MB", stale_while_revalidate=1, negative_ttl=dt.timedelta(seconds=1)
-    )
-    assert (both.max_rows, both.most_bytes, both.ttl_s) == (1, 10**6, None)
 
 
 # Keys that are given: for a warm-up, or to be forgotten
@@ -237,25 +223,14 @@ def test_a_cache_is_one_of_three(spark: SparkSession, model: Model) -> None:
 def test_columns_that_a_source_has_not_are_named(spark: SparkSession, model: Model) -> None:
     stream = spark.range(3).selectExpr("id AS k", "id AS v", "id AS n")
     cases: list[tuple[dict[str, Any], list[str]]] = [
-        ({"on": "kk"}, ["'kk'"]),
         ({"on": {"k": "kk"}}, ["'kk'", "Did you mean 'k'"]),
-        ({"on": {"kk": "k"}}, ["the stream", "'kk'"]),
         ({"on": "k", "select": ["w"]}, ["select", "'w'"]),
-        ({"on": "k", "suffix": ""}, ["'v'"]),
         ({"on": "n"}, ["'n'", repr(model)]),
     ]
     for arguments, parts in cases:
         with pytest.raises(ColumnError) as error:
             bsjoin.join(stream, model, cache=CACHE, **arguments)
         says(error, *parts)
-    for arguments, part in (
-        ({"on": []}, "on=[]"),
-        ({"on": "k", "how": "outer"}, "'outer'"),
-        ({"on": "k", "how": "semi", "select": ["v"]}, "select"),
-    ):
-        with pytest.raises(ArgumentError) as error:
-            bsjoin.join(stream, model, cache=CACHE, **arguments)
-        says(error, part)
     with pytest.raises(ArgumentError) as error:
         bsjoin.join(stream.select("n"), model, cache=CACHE)
     says(error, "on=None", "['n']", "['k', 'v']")
@@ -278,25 +253,28 @@ def test_a_source_with_a_name_twice_or_an_unknown_type_is_refused(
     says(error, "'at'", "month_day_nano_interval", "Spark does not know")
 
 
-@pytest.mark.parametrize(
-    ("stream", "table"),
-    [
+def test_key_types_that_do_not_compare_exactly_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pairs = (
         ("'a'", pa.int64()), ("1", pa.string()), ("date'2026-01-01'", pa.timestamp("us")),
         ("timestamp'2026-01-01'", pa.timestamp("us")), ("1", pa.float64()),
         ("true", pa.int8()), ("array(1)", pa.list_(pa.int32())), ("X'00'", pa.string()),
         ("'a' COLLATE UTF8_LCASE", pa.string()),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_key_types_that_do_not_compare_exactly_are_refused(
-    spark: SparkSession, tmp_path: Path, stream: str, table: pa.DataType
-) -> None:
-    source = Readable(tmp_path / "model", pa.schema([("key", table)]).empty_table())
-    left = spark.range(1).selectExpr(f"{stream} AS k")
-    for cache in (CACHE, Full(), "auto"):
+    )  # fmt: skip
+    for number, (stream, table) in enumerate(pairs):
+        empty = pa.schema([("key", table)]).empty_table()
+        left = spark.range(1).selectExpr(f"{stream} AS k")
+        source, cache = Readable(tmp_path / str(number), empty), (CACHE, Full(), "auto")[number % 3]
         with pytest.raises(KeyTypeError) as error:
             bsjoin.join(left, source, {"k": "key"}, cache=cache)
         says(error, "'k'", "'key'", "Cast")
+
+
+def test_a_source_without_scan_has_no_full_cache(spark: SparkSession, model: Model) -> None:
+    with pytest.raises(SourceError) as error:
+        bsjoin.join(spark.range(1).toDF("k"), model, cache=Full())
+    says(error, "supports look-ups only", "Incremental")
 
 
 def test_keys_to_warm_up_with_are_checked_by_the_call(spark: SparkSession, model: Model) -> None:
