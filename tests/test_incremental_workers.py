@@ -29,6 +29,10 @@ def test_four_workers_share_a_cache(check: str) -> None:
     passes("worker_checks.py", check)
 
 
+def test_two_workers_query_every_key_once(spark: SparkSession, tmp_path: Path) -> None:
+    worker_checks.every_key_is_queried_once(spark, tmp_path, workers=2)
+
+
 APPLICATION = """
 import sys
 from pathlib import Path

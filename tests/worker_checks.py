@@ -6,18 +6,18 @@ A session of the tests has two, and Spark repeats no failed task in it.
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from cache_runs import planes
-from cache_samples import Model
+from cache_samples import Model, until
 from checks_apart import named, run
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,7 @@ def progress_of(
 def every_key_is_queried_once(spark: SparkSession, folder: Path, workers: int = WORKERS) -> None:
     """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
     source = Model(folder / "model", numbers())
-    micro_batches = [zipf(seed, 10_000) for seed in range(4)]
+    micro_batches = [zipf(seed, 10_000) for seed in range(6)]
     figures = progress_of(
         spark, folder, source, micro_batches, workers, Incremental(max_rows=1_000_000)
     )
@@ -96,6 +96,18 @@ def every_key_is_queried_once(spark: SparkSession, folder: Path, workers: int = 
     assert asked <= 1.05 * distinct, (asked, distinct)
     assert sum(cycle.cache.keys_queried for cycle in figures if cycle.cache) == asked
     assert len({look_up.pid for look_up in source.asked}) > 1, "one worker asked for everything"
+
+
+def memory_does_not_grow_with_the_workers(spark: SparkSession, folder: Path) -> None:
+    sizes = []
+    for workers in (1, WORKERS):
+        own = folder / str(workers)
+        source = Model(own / "model", numbers())
+        keys = [np.arange(0, KEYS, 2), np.arange(KEYS)]
+        cache = Incremental(max_rows=1_000_000, folder=own / "cache")
+        progress_of(spark, own, source, keys, workers, cache)
+        sizes.append(taken(own / "cache"))
+    assert sizes[1] <= 1.3 * sizes[0], sizes
 
 
 def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder: Path) -> None:
@@ -124,26 +136,75 @@ def opened(folder: Path, value: pa.DataType, limits: CacheLimits) -> HostCache:
     return HostCache(path, [pa.int64()], [value], limits, exact=True)
 
 
-PLACES = {
-    "rows": ("generation.Columns", "append"),
-    "slots": ("generation.Generation", "link"),
-    "figures": ("content.Content", "_account"),
-    "eviction": ("content.Content", "evict"),
-    "compaction": ("content.Content", "compact"),
-    "switch": ("header.Header", "start"),
-}
-"""Where a worker is killed that writes into the cache: behind this method of a class."""
+class Background:
+    """An action in a thread of its own; what it gave."""
+
+    def __init__(self, action: Callable[[], Any]):
+        self._results: list[Any] = []
+        self._thread = threading.Thread(target=lambda: self._results.append(action()))
+        self._thread.start()
+
+    def result(self) -> Any:
+        self._thread.join(120)
+        assert self._results, "it failed, or did not end"
+        return self._results[0]
+
+
+def parts(spark: SparkSession, keys: Sequence[int], workers: int = WORKERS) -> DataFrame:
+    """Each of the keys in each of so many tasks."""
+    listed = F.array(*(F.lit(key).cast("long") for key in keys))
+    return spark.range(0, workers, 1, workers).select(F.explode(listed).alias("k"))
+
+
+def workers_with_the_same_keys_query_once(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", planes(range(20)))
+    cache = Incremental(max_rows=1_000, folder=folder / "cache")
+    joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
+    with source.held():
+        action = Background(joined.collect)
+        until(lambda: source.begun, "a look-up")
+        until(lambda: len(list(folder.glob("cache/*/*/members/*"))) == WORKERS, "the workers")
+    found = sorted(tuple(row) for row in action.result())
+    assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
+    assert len(source.asked) == 1
+
+
+def a_cold_start_does_not_flood_the_source(spark: SparkSession, folder: Path) -> None:
+    for most in (1, 2):
+        source = Model(folder / str(most), planes(range(4_000)), max_keys=50)
+        cache = Incremental(max_rows=10_000, max_connections=most)
+        stream = spark.range(0, 4_000, 1, WORKERS).toDF("k")
+        joined = bsjoin.join(stream, source, "k", cache=cache)
+        assert joined.count() == 4_000
+        asked = source.asked
+        assert len(source.times) == sum(source.times.values()) == 4_000
+        assert len({look_up.pid for look_up in asked}) > 1
+        for look_up in asked:
+            together = {
+                other.pid for other in asked if other.begin_s <= look_up.begin_s < other.end_s
+            }
+            assert len(together) <= most, together
 
 
 class Lethal(Model):
     """A model that lets a worker die by SIGKILL where a file says, once."""
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        from bsjoin.cache import content, generation, header
+
         armed = self.folder / "armed"
+        places = {
+            "rows": (generation.Columns, "append"),
+            "entries": (generation.Generation, "append"),
+            "slots": (generation.Generation, "link"),
+            "figures": (content.Content, "_account"),
+            "old entries": (content.Content, "_kill"),
+            "eviction": (content.Content, "evict"),
+            "compaction": (content.Content, "compact"),
+            "switch": (header.Header, "start"),
+        }
         if armed.exists():
-            place, name = PLACES[armed.read_text()]
-            module, kind = place.split(".")
-            owner = getattr(importlib.import_module(f"bsjoin.cache.{module}"), kind)
+            owner, name = places[armed.read_text()]
             method = getattr(owner, name)
 
             @functools.wraps(method)
@@ -160,7 +221,17 @@ class Lethal(Model):
 
 def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: Path) -> None:
     """At every place where it can be; Spark runs its task again."""
-    for number, place in enumerate(PLACES):
+    names = (
+        "rows",
+        "entries",
+        "slots",
+        "figures",
+        "old entries",
+        "eviction",
+        "compaction",
+        "switch",
+    )
+    for number, place in enumerate(names):
         own = folder / str(number)
         source = Lethal(own / "model", planes(range(10_000)), max_keys=300)
         limits = CacheLimits(max_rows=2_000)
@@ -179,6 +250,23 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
         there._check()
 
 
+def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", planes(range(20)))
+    cache = Incremental(max_rows=1_000, folder=folder / "cache")
+    joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
+    with source.held():
+        action = Background(joined.collect)
+        (asking,) = until(lambda: source.begun, "a look-up")
+        until(lambda: len(list(folder.glob("cache/*/*/members/*"))) == WORKERS, "the workers")
+        os.kill(asking, signal.SIGKILL)
+        until(lambda: len(source.begun) > 1, "another worker")
+    found = sorted(tuple(row) for row in action.result())
+    assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
+    assert len(source.asked) == 1
+    assert asking not in {look_up.pid for look_up in source.asked}
+    opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000))._check()
+
+
 def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder: Path) -> None:
     """Such as one in every micro-batch: a worker lets go of those that it has not used lately."""
     source = Model(folder / "model", planes(range(20)))
@@ -195,8 +283,12 @@ def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder:
 
 CHECKS = named(
     every_key_is_queried_once,
+    memory_does_not_grow_with_the_workers,
     a_bound_in_bytes_holds_for_all_workers_together,
+    workers_with_the_same_keys_query_once,
+    a_cold_start_does_not_flood_the_source,
     a_worker_killed_while_it_writes_breaks_nothing,
+    a_worker_killed_during_a_query_is_replaced,
     many_joins_use_up_neither_files_nor_connections,
 )
 

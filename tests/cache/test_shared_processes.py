@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -9,14 +10,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from bsjoin.cache import CacheLimits, ConnectionSemaphore, HostCache, State
-from bsjoin.cache.generation import ENTRY
-from bsjoin.cache.recency import Recency
+from bsjoin.cache.content import Content
+from bsjoin.cache.locks import Membership
+from bsjoin.cache.recency import live_entries
 
 KEYS, ROWS = [pa.int64()], [pa.int64(), pa.string()]
 TICK = 1_000_000
@@ -36,6 +39,7 @@ def work(
     batches: int,
     max_rows: int | None,
     keys: int,
+    kind: str = "HostCache",
     eviction: str = "lru",
 ) -> list[int]:
     """Answer batches of random keys and assert that every answer is right; the keys asked for.
@@ -45,6 +49,9 @@ def work(
     rng = np.random.default_rng(seed)
     limits = CacheLimits(max_rows=max_rows, max_bytes=1 << 30, eviction=eviction)
     cache = open_cache(folder, limits)
+    if kind == "Recording":
+        cache = Recording(folder, KEYS, ROWS, limits, exact=True)
+        cache.open_log()
     asked: list[int] = []
     for _ in range(batches):
         wanted = rng.integers(0, keys, 300)
@@ -91,9 +98,10 @@ def start(
     batches: int,
     max_rows: int | None,
     keys: int,
+    kind: str = "HostCache",
     eviction: str = "lru",
 ) -> subprocess.Popen:  # type: ignore[type-arg]
-    how = f"{seed}, {batches}, {max_rows}, {keys}, {eviction!r}"
+    how = f"{seed}, {batches}, {max_rows}, {keys}, {kind!r}, {eviction!r}"
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from pathlib import Path; import test_shared_processes as t\n"
@@ -110,13 +118,87 @@ def finished(process: subprocess.Popen) -> list[int]:  # type: ignore[type-arg]
     return [int(word) for word in out.split()]
 
 
-def test_together_they_query_each_key_once(tmp_path: Path) -> None:
-    running = [start(tmp_path, seed, 60, None, 3_000) for seed in range(4)]
+@pytest.mark.parametrize("processes", [2, 4])
+def test_together_they_query_each_key_once(tmp_path: Path, processes: int) -> None:
+    running = [start(tmp_path, seed, 60, None, 3_000) for seed in range(processes)]
     asked = [key for process in running for key in finished(process)]
     assert len(asked) == len(set(asked))
     cache = open_cache(tmp_path, CacheLimits(max_bytes=1 << 30))
     cache._check()
     assert cache.header.live == len(set(asked))
+
+
+def test_a_small_cache_is_right_under_constant_eviction(tmp_path: Path) -> None:
+    running = [start(tmp_path, seed, 80, 500, 3_000) for seed in range(3)]
+    for process in running:
+        finished(process)
+    cache = open_cache(tmp_path, CacheLimits(max_rows=500, max_bytes=1 << 30))
+    cache._check()
+    assert cache.header.evictions > 1_000
+
+
+class RecordingContent(Content):
+    """Writes what happens to the order of uses to a file; its methods run under the lock."""
+
+    def open_log(self) -> None:
+        self._log = os.open(self._folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _record(self, kind: str, keys: pa.Array, ticks: np.ndarray) -> None:
+        os.write(self._log, f"{json.dumps([kind, keys.to_pylist(), ticks.tolist()])}\n".encode())
+
+    def touch(
+        self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int, *, newest: bool = False
+    ) -> None:
+        super().touch(view, ids, ticks, now_us, newest=newest)
+        if len(ids):
+            self._record("use", view.keys.gather(ids)[0], ticks)
+
+    def last_uses(self, hashes: np.ndarray, keys: Any, ticks: np.ndarray) -> np.ndarray:
+        ticks = super().last_uses(hashes, keys, ticks)
+        self._record("put", keys[0], ticks)
+        return ticks
+
+
+class Recording(HostCache):
+    """A cache whose content records its uses."""
+
+    _content: RecordingContent
+
+    def open_log(self) -> None:
+        self._content.__class__ = RecordingContent
+        self._content.open_log()
+
+
+def replayed(log: Path, max_rows: int) -> dict[int, int]:
+    """What an LRU cache holds in the end, and the last use of each key."""
+    used: dict[int, int] = {}
+    for line in log.read_text().splitlines():
+        kind, keys, ticks = json.loads(line)
+        for key, tick in zip(keys, ticks, strict=True):
+            if kind == "put" or key in used:
+                used[key] = max(tick, used.get(key, -1))
+        oldest_first = sorted(used, key=lambda key: -used[key])
+        while sum(max(1, key % 3) for key in used) > max_rows:
+            del used[oldest_first.pop()]
+    return used
+
+
+@pytest.mark.parametrize(("processes", "max_rows"), [(2, 700), (4, 250)])
+def test_processes_together_evict_what_was_used_least_recently(
+    tmp_path: Path, processes: int, max_rows: int
+) -> None:
+    running = [start(tmp_path, seed, 60, max_rows, 600, "Recording") for seed in range(processes)]
+    for process in running:
+        finished(process)
+    cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
+    assert cache.header.ticks == processes * 60 * 300  # no use is lost
+    view, count = cache._content.view()
+    entries = view.entries(count)
+    held = live_entries(entries)
+    keys = view.keys.gather(held)[0].to_pylist()
+    expected = replayed(tmp_path / "log", max_rows)
+    assert dict(zip(keys, entries["used"][held].tolist(), strict=True)) == expected
+    assert cache.header.evictions > 1_000
 
 
 def test_an_entry_that_was_long_in_loading_is_evicted_in_its_turn(tmp_path: Path) -> None:
@@ -140,11 +222,11 @@ def test_an_entry_that_was_long_in_loading_is_evicted_in_its_turn(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
-    max_rows = 800
+@pytest.mark.parametrize("max_rows", [None, 800])
+def test_processes_that_are_killed_spoil_nothing(tmp_path: Path, max_rows: int | None) -> None:
     chance = random.Random(max_rows)
     survivor = start(tmp_path, 1_000, 300, max_rows, 20_000)
-    for seed in range(6):
+    for seed in range(8):
         victim = start(tmp_path, seed, 10_000, max_rows, 20_000)
         time.sleep(0.45 + chance.random())  # it has to start first
         victim.send_signal(signal.SIGKILL)
@@ -209,8 +291,17 @@ def test_a_full_disk_costs_the_cache_and_no_answer(
     assert cache.header.live == 50_000
 
 
+def test_members_know_who_is_alive(tmp_path: Path) -> None:
+    first, second = Membership(tmp_path, 1), Membership(tmp_path, 2)
+    assert first.is_alive(1)
+    assert first.is_alive(2)
+    assert not first.is_alive(3)
+    del second
+    assert not first.is_alive(2)
+
+
 def test_processes_that_ended_leave_no_files(tmp_path: Path) -> None:
-    for seed in range(3):
+    for seed in range(6):
         process = start(tmp_path, seed, 10_000, None, 100)
         while not (tmp_path / "members" / str(seed + 1)).exists():
             time.sleep(0.01)
@@ -237,20 +328,3 @@ def test_permits_are_handed_over(tmp_path: Path) -> None:
     del other
     one.acquire()
     assert one.is_held
-
-
-def test_a_use_that_is_recorded_late_has_its_place_in_the_order() -> None:
-    recency, held = Recency(), np.zeros(4, ENTRY)
-    held["count"], held["used"] = 1, [10, 20, 30, 40]
-
-    def evicted() -> list[int]:
-        ids = recency.take(held, 1, 0).tolist()
-        held["dead"][ids] = 1
-        return ids
-
-    assert evicted() == [0]
-    # A process that had missed entry 1 at 25 waited for it, and records its use now.
-    held["used"][1] = 25
-    assert evicted() == [1]
-    held["used"][2] = 50
-    assert [*evicted(), *evicted()] == [3, 2]

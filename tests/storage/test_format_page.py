@@ -16,6 +16,7 @@ from page_checks import check_by_the_page
 from page_reader import PAGE, rows_of, tables_of
 
 import bsjoin
+from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
 from bsjoin.storage import (
     KeyColumn,
@@ -68,15 +69,6 @@ def test_constants_folders_and_names_are_those_of_python() -> None:
     for row in rows_of("names"):
         forms = re.findall(r"`([^`]+)`", row["form of its name"])
         assert named(code(row["Python"])).pattern in forms, row
-
-
-def test_constants_of_java_are_there() -> None:
-    """What they say is held by the joins with the golden tables."""
-    tables = map(rows_of, ("constants", "folders", "names", "index"))
-    for place in filter(None, (code(row["Java"]) for table in tables for row in table)):
-        owner, _, name = place.partition(".")
-        source = (JAVA / "storage" / f"{owner}.java").read_text("utf-8")
-        assert re.search(rf"\b{name} =\s", source), place
 
 
 def written() -> dict[str, Any]:
@@ -190,3 +182,13 @@ def test_a_reader_of_the_page_finds_what_spark_finds(release: str, tmp_path: Pat
         check_by_the_page(tmp_path / name, lines)
         location = StorageLocation.of(tmp_path / name)
         versions.verify(location, versions.latest(location))
+
+
+def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
+    data = {"format": FORMAT + 1, "written_by": "bsjoin 9.0.0", "a new layout": {}}
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / "00000001.json").write_text(json.dumps(data))
+    with pytest.raises(
+        TableNotFoundError, match=r"format 2.*reads format 1: use bsjoin 9\.0\.0, which"
+    ):
+        BatchTable.open(tmp_path)
