@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics import reports
 from bsjoin.metrics.counted import counted, tagged
-from bsjoin.metrics.foreach_batch import observed_batches
-from bsjoin.metrics.json_records import to_json
+from bsjoin.metrics.lines import to_line
 from bsjoin.metrics.progress import ObservedProgress, is_idle, progress
 from bsjoin.metrics.refreshes import error_text
+from bsjoin.metrics.tasks import received
 from bsjoin.spark.session import MicroBatch, is_dataframe, is_for_a_query, retained, running
 
 if TYPE_CHECKING:
@@ -147,13 +147,10 @@ class _Reports:
         finally:
             self._is_in_a_call = False
         with _not_raised():
-            observed = observed_batches.of(self._query, batch)
+            observed = received.of(self._query, self._query, batch)
             operators = counted(self._query, batch, batch, session)
-            self._made[batch] = to_json(
-                progress(
-                    ObservedProgress(batch, "", observed, query=self._query, operators=operators)
-                )
-            )
+            one = ObservedProgress(batch, "", observed, query=self._query, operators=operators)
+            self._made[batch] = to_line(progress(one))
             self._forget(max(1, retained(self._session)))
         self._find(batch)
         if self._run is not None:

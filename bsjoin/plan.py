@@ -219,7 +219,7 @@ class JoinPlan:
     shape: Shape
     row_type: pa.StructType
     reports: bool
-    partitioned: str = "none"
+    partitioned: Literal["none", "hash", "hotspot"] = "none"
     runtime: Literal["jvm", "python"] = "python"
     reason: str = ""
     asked: str = ""

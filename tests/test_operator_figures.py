@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, OperatorMetrics
 from bsjoin.metrics.operators import joins_of
 
 
 def operator(
     execution: str = "1",
     *,
-    rows: tuple[int, int, int] = (4, 3, 5),
-    kind: str = "INNER",
+    rows_in: int = 4,
     label: str | None = None,
     on: str = "k",
     inner: bool = True,
-) -> dict[str, Any]:
-    return {
-        "batch": 0,
-        "execution": execution,
-        "inner": inner,
-        "label": None if label is None else {"label": label, "how": "inner"},
-        "kind": kind,
-        "table": "t",
-        "path": "/t",
-        "version": 2,
-        "on": [on],
-        **dict(zip(("rowsIn", "matchedRows", "rowsOut"), rows, strict=True)),
-        "openTime": 7,
-    }
+) -> OperatorMetrics:
+    known = None
+    if label is not None:
+        known = JoinLabel(label=label, mode="full", partitioned="none", runtime="jvm")
+    return OperatorMetrics(
+        batch=0,
+        execution=execution,
+        inner=inner,
+        label=known,
+        kind="INNER",
+        table="t",
+        path="/t",
+        on=(on,),
+        metrics=JoinMetrics(rows_in=rows_in, version=2),
+    )
 
 
-def rows_in(*operators: dict[str, Any]) -> list[int]:
-    return [join.figures["rows_in"] for join in joins_of("query", operators)]
-
-
-def test_figures_of_each_kind() -> None:
-    for kind, rows_out, matches in (
-        ("INNER", 5, 5),
-        ("OUTER", 6, 5),
-        ("SEMI", 3, 3),
-        ("ANTI", 1, 3),
-        ("NULL_AWARE_ANTI", 1, 3),
-        ("EXISTENCE", 4, 3),
-    ):
-        (join,) = joins_of("query", [operator(kind=kind, rows=(4, 3, rows_out))])
-        counts = {"rows_in": 4, "hits": 3, "matches": matches, "rows_out": rows_out}
-        assert join.figures == {**counts, "open_ns": 7, "version": 2}, kind
-        assert (join.table, join.path) == ("t", "/t")
-    assert joins_of("query", []) == []
+def rows_in(*operators: OperatorMetrics) -> list[int]:
+    return [join.metrics.rows_in for _, join in joins_of("query", operators)]
 
 
 def test_which_actions_and_which_joins_of_them_count() -> None:
-    some, none, all_of_them = (operator(n, rows=(int(n), 0, 0)) for n in ("2", "0", "5"))
+    assert joins_of("query", []) == []
+    some, none, all_of_them = (operator(n, rows_in=int(n)) for n in ("2", "0", "5"))
     assert rows_in(some, none, all_of_them) == [5]  # the action with most rows
     assert rows_in(operator("1", label="a"), operator("2", label="a")) == [4]
     # Actions with other joins come in addition.
@@ -69,7 +53,7 @@ def test_which_actions_and_which_joins_of_them_count() -> None:
 def test_a_plain_join_keeps_its_number_within_a_query() -> None:
     def numbers(query: str) -> list[str]:
         found = joins_of(query, [operator(), operator(on="x"), operator()])
-        return [join.join["label"] for join in found]
+        return [label.label for label, _ in found]
 
     first = numbers("one query")
     assert len(set(first)) == 3

@@ -16,7 +16,8 @@ from spark_samples import Feed, rows, table_of
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental
 from bsjoin.errors import ArgumentError
-from bsjoin.metrics.foreach_batch import ObservedBatches
+from bsjoin.metrics.numbers import JoinNumbers
+from bsjoin.metrics.tasks import MicroBatches
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -90,18 +91,26 @@ def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
 
 
 def test_as_many_micro_batches_are_kept_as_spark_keeps() -> None:
-    kept = ObservedBatches(queries=2)
-    numbers = iter(range(100))
+    kept = MicroBatches(queries=2)
+    kept.remember(3)
+    for batch in (0, 0, 1, 2, 3, 4):
+        for name in ("used", "not used"):
+            row = {"lines": f"{batch}"} if name == "used" else None
+            kept.observe("a", "r", batch, name, lambda row=row: row)
+    found = [kept.of("a", "r", batch) for batch in range(6)]
+    assert found == [{}, *({"used": {"lines": f"{batch}"}} for batch in (1, 2, 3, 4)), {}]
 
-    def planned(query: str, batch: int, run: str = "r") -> int:
-        number = kept.number_of(query, run, batch, ("k",), lambda: next(numbers), kept=3)
-        kept.add(query, batch, f"{number}", lambda: {"rows_in": batch} if batch else None)
-        return number
 
-    assert [planned("a", batch) for batch in (0, 0, 1, 1, 2, 3, 4)] == [0, 1, 0, 1, 0, 0, 0]
-    assert kept.of("a", 0) == {}  # forgotten
-    assert kept.of("a", 1) == {"0": {"rows_in": 1}, "1": {"rows_in": 1}}
-    assert planned("a", 4, run="later") == 0  # which runs it again
-    assert kept.of("a", 4) == {"0": {"rows_in": 4}}
-    assert [planned("b", 0), planned("c", 0), planned("a", 9)] == [2, 3, 4]
-    assert kept.of("b", 0) == {} == kept.of("b", 7)
+def test_a_join_has_the_number_that_it_had_in_the_micro_batch_before() -> None:
+    numbers = JoinNumbers(queries=2)
+
+    def planned(query: str, *batches: int, run: str = "r") -> list[int]:
+        return [numbers.next(query, run, batch, ("k",)) for batch in batches]
+
+    first, second, *later = planned("a", 0, 0, 1, 1, 2, 3, 4)
+    assert first != second
+    assert later == [first, second, first, first, first]
+    assert planned("a", 4, run="later") == [first]  # which runs it again
+    others = planned("b", 0) + planned("c", 0)
+    again = planned("a", 9)
+    assert len({first, second, *others, *again}) == 5  # forgotten

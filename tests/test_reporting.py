@@ -25,6 +25,7 @@ from bsjoin import BatchTable
 from bsjoin._reporting import _Reports, _reports
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics import reports
+from bsjoin.metrics.lines import to_line
 from bsjoin.spark import session
 
 
@@ -118,7 +119,7 @@ def test_functions_of_one_query_report_together() -> None:
             first(None, "no number")
         finally:
             _reports.cache_clear()
-    assert (server.runs, server.written) == (["1"], {"1": {0: "[]"}})
+    assert (server.runs, server.written) == (["1"], {"1": {0: to_line([])}})
     assert (len(seen), len(set(seen[:-1]))) == (6, 1)
     assert seen[-1] is session._running is None
 
@@ -242,11 +243,11 @@ def test_reports_are_bounded_and_a_failed_call_has_none() -> None:
             pass
         with pytest.raises(ZeroDivisionError), found.of(1, None):
             raise ZeroDivisionError
-        assert server.written == {"1": {0: "[]"}}
+        assert server.written == {"1": {0: to_line([])}}
         texts = ["x" * 200_000, "x" * 300_001, "x" * 10, "x", "x" * 600_000, *"xxxx"]
         wanted = [{0, 1}, {2}, {2, 3}, {2, 3, 4}, {5}, {6}, {6, 7}, {6, 7, 8}, {7, 8, 9}]
         for number, text in enumerate(texts, 1):
-            with mock.patch("bsjoin._reporting.to_json", return_value=text), found.of(number, None):
+            with mock.patch("bsjoin._reporting.to_line", return_value=text), found.of(number, None):
                 pass
             assert server.written["1"].keys() == wanted[number - 1], number
 

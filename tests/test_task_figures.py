@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 from cache_samples import until
@@ -16,11 +16,14 @@ from spark_samples import Feed, cycles, table_of
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin.metrics.tasks import Adding, MicroBatches, TaskFigures
+from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics
+from bsjoin.metrics.lines import to_line
+from bsjoin.metrics.observed import LINES
+from bsjoin.metrics.tasks import Adding, MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 
-ONE = TaskFigures(
-    query="q", run="r", batch=3, stage=7, partition=0, attempt=11, name="join", text="1"
+ONE = TaskMetrics(
+    query="q", run="r", batch=3, stage=7, partition=0, attempt=11, name="join", line="1"
 )
 
 
@@ -32,61 +35,61 @@ def kept() -> MicroBatches:
 
 
 def tasks(kept: MicroBatches, query: str = "q", run: str = "r", batch: int = 3) -> dict[str, str]:
-    return {name: row["tasks"] for name, row in kept.of(query, run, batch).items()}
+    return kept.of(query, run, batch)
 
 
 def test_the_tasks_of_a_stage_are_put_together_by_name(kept: MicroBatches) -> None:
-    kept.take([ONE, replace(ONE, partition=1, attempt=12, text="2")])
-    kept.take([replace(ONE, name="other", text="3")])
-    assert tasks(kept) == {"join": "1,2", "other": "3"}
+    kept.take([ONE, replace(ONE, partition=1, attempt=12, line="2")])
+    kept.take([replace(ONE, name="other", line="3")])
+    assert tasks(kept) == {"join": "1\n2", "other": "3"}
     assert tasks(kept, batch=4) == {}
     assert tasks(kept, query="another") == {}
 
 
 def test_a_later_attempt_takes_the_place_of_an_earlier_one(kept: MicroBatches) -> None:
-    kept.take([ONE, replace(ONE, attempt=15, text="2"), replace(ONE, attempt=14, text="3")])
+    kept.take([ONE, replace(ONE, attempt=15, line="2"), replace(ONE, attempt=14, line="3")])
     assert tasks(kept) == {"join": "2"}
 
 
 def test_a_task_that_computes_two_partitions_of_the_join_counts_both(kept: MicroBatches) -> None:
-    kept.take([ONE, replace(ONE, text="2")])
-    assert tasks(kept) == {"join": "1,2"}
+    kept.take([ONE, replace(ONE, line="2")])
+    assert tasks(kept) == {"join": "1\n2"}
 
 
 def test_a_result_that_two_actions_use_counts_once(kept: MicroBatches) -> None:
     kept.take([ONE, replace(ONE, partition=1, attempt=12)])
     # ``take`` may compute the first partition only.
     kept.take(
-        [replace(ONE, stage=8, attempt=20, text="2"), replace(ONE, stage=6, attempt=9, text="4")]
+        [replace(ONE, stage=8, attempt=20, line="2"), replace(ONE, stage=6, attempt=9, line="4")]
     )
-    assert tasks(kept) == {"join": "2,1"}
-    kept.take([replace(ONE, stage=9, partition=p, attempt=30 + p, text="3") for p in (1, 0)])
-    assert tasks(kept) == {"join": "3,3"}
+    assert tasks(kept) == {"join": "2\n1"}
+    kept.take([replace(ONE, stage=9, partition=p, attempt=30 + p, line="3") for p in (1, 0)])
+    assert tasks(kept) == {"join": "3\n3"}
 
 
 def test_a_coalesced_result_takes_the_place_of_all_partitions(kept: MicroBatches) -> None:
     def four(stage: int) -> None:
         for p in range(4):
-            kept.take([replace(ONE, stage=stage, partition=p, attempt=10 * stage + p, text=f"{p}")])
+            kept.take([replace(ONE, stage=stage, partition=p, attempt=10 * stage + p, line=f"{p}")])
 
     four(1)
-    two = [replace(ONE, stage=2, partition=0, attempt=20, text=f"c{i}") for i in range(4)]
+    two = [replace(ONE, stage=2, partition=0, attempt=20, line=f"c{i}") for i in range(4)]
     kept.take(two)
-    assert tasks(kept) == {"join": "c0,c1,c2,c3"}
+    assert tasks(kept) == {"join": "c0\nc1\nc2\nc3"}
     four(3)
-    assert sorted(tasks(kept)["join"].split(",")) == ["0", "1", "2", "3"]
+    assert sorted(tasks(kept)["join"].splitlines()) == ["0", "1", "2", "3"]
 
 
 def test_partitions_whose_rows_were_lost_are_counted_with_the_others(kept: MicroBatches) -> None:
     """An executor was lost after a stage: Spark computes what it had in a stage of its own."""
     for p in range(4):
-        kept.take([replace(ONE, partition=p, attempt=11 + p, text=f"{p}")])
-    kept.take([replace(ONE, stage=9, partition=2, attempt=20, text="again")])
-    assert tasks(kept) == {"join": "0,1,again,3"}
+        kept.take([replace(ONE, partition=p, attempt=11 + p, line=f"{p}")])
+    kept.take([replace(ONE, stage=9, partition=2, attempt=20, line="again")])
+    assert tasks(kept) == {"join": "0\n1\nagain\n3"}
 
 
 def test_each_run_of_a_query_has_its_own(kept: MicroBatches) -> None:
-    kept.take([ONE, replace(ONE, run="s", stage=9, name="again", text="2")])
+    kept.take([ONE, replace(ONE, run="s", stage=9, name="again", line="2")])
     assert tasks(kept) == {"join": "1"}
     assert tasks(kept, run="s") == {"again": "2"}
     # Of a run whose jobs have another name: what was sent last.
@@ -98,7 +101,7 @@ def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> N
     kept.take([replace(ONE, run=first)])
     assert tasks(kept, run=first) == {"join": "1"}
     assert tasks(kept, run=second) == {}
-    kept.take([replace(ONE, run="a name of my jobs", text="2")])
+    kept.take([replace(ONE, run="a name of my jobs", line="2")])
     assert tasks(kept, run=second) == {"join": "2"}
 
 
@@ -117,10 +120,10 @@ def test_an_accumulator_adds_lists_in_a_task_and_keeps_them_in_the_driver(
 ) -> None:
     adding = Adding()
     sent = adding.addInPlace(adding.zero(kept), [ONE])
-    sent = adding.addInPlace(sent, [replace(ONE, text="2")])
+    sent = adding.addInPlace(sent, [replace(ONE, line="2")])
     assert isinstance(sent, list)
     assert adding.addInPlace(kept, sent) is kept
-    assert tasks(kept) == {"join": "1,2"}
+    assert tasks(kept) == {"join": "1\n2"}
 
 
 @pytest.fixture
@@ -182,10 +185,13 @@ def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchT
     assert bsjoin.progress(waiting) == []
 
 
-def described(join: int, **more: str) -> str:
-    """What Spark calls the figures of a join."""
-    join_ = {"label": f'{join}:["k"]', "mode": "incremental", "partitioned": "none", "how": "left"}
-    return json.dumps({**join_, "runtime": "python", "reason": "", **more})
+def name(*joins: int, mode: Literal["full", "incremental"] = "incremental") -> str:
+    """What Spark calls the metrics of some joins."""
+    labels = [
+        JoinLabel(label=f'{join}:["k"]', mode=mode, partitioned="none", runtime="python")
+        for join in joins
+    ]
+    return f"{FIGURES}{to_line(labels)}"
 
 
 def reported(**changes: object) -> SimpleNamespace:
@@ -201,11 +207,13 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
     kept: MicroBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bsjoin.metrics.progress.received", kept)
-    cache = [{"hit": 6, "neg": 1, "mis": 3, "asked": 3, "ms": [2.0], "rows": 9, "bytes": 99}]
-    task = {"rows_in": 10, "hits": 7, "matches": 8, "ns": 5_000_000, "cache": cache}
-    alone, longer = f"[{described(0)}]", f"[{described(0)}, {described(1)}]"
-    kept.take([replace(ONE, name=f"{FIGURES}{alone}", text=json.dumps([task]))])
-    kept.take([replace(ONE, name=f"{FIGURES}{longer}", attempt=12, text=json.dumps([task, task]))])
+    cache = LookupMetrics(
+        hits=6, negative_hits=1, misses=3, keys_queried=3, load_ms=[2.0], rows=9, bytes=99
+    )
+    task = JoinMetrics(lookup_ns=5_000_000, cache=[cache])
+    task.count("left", rows=10, hits=7, matches=8)
+    kept.take([replace(ONE, name=name(0), line=to_line([task]))])
+    kept.take([replace(ONE, name=name(0, 1), attempt=12, line=to_line([task, task]))])
     both, second = bsjoin.progress(SimpleNamespace(recentProgress=[reported()]))
     assert (both.join, both.rows_in, both.hits, both.matches, both.rows_out) == (0, 20, 14, 16, 22)
     assert both.lookup_ms == 10.0
@@ -217,11 +225,12 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
 
 def test_a_micro_batch_that_ran_twice_is_listed_twice() -> None:
     """The function of :func:`bsjoin.cycles` has a replay, or another query's, under one number."""
-    name = f"{FIGURES}[{described(0, mode='full')}]"
     runs = [
         reported(
             observedMetrics={
-                name: {"rows_in": n, "hits": n - 1, "notes": f'{{"version":{n},"ns":1}}'}
+                name(0, mode="full"): {
+                    LINES: to_line([JoinMetrics(rows_in=n, hits=n - 1, version=n)])
+                }
             }
         )
         for n in (4, 5)

@@ -1,4 +1,4 @@
-"""Figures that the tasks of a Python stage send to the driver, with Spark's accumulators.
+"""Metrics that the tasks of a Python stage send to the driver, with Spark's accumulators.
 
 A task knows the query and the number of the micro-batch: Spark sets them as properties of its jobs.
 What tasks send is with the driver before the job ends, and so before Spark reports the micro-batch.
@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from bsjoin.metrics.observing import ObservedCycle
-from bsjoin.metrics.tasks import Adding, TaskFigures, received
+from bsjoin.metrics.tasks import Adding, TaskMetrics, received
 from bsjoin.spark.session import is_connect, retained
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.
 def sender(
     stream: DataFrame, cycle: ObservedCycle | None, name: str
 ) -> Callable[[str], None] | None:
-    """What sends the figures of joins of these rows.
+    """What sends the metrics of joins of these rows.
 
     Args:
         stream: the stream.
         cycle: the cycle that the rows are of; None for any other micro-batch.
-        name: under which Spark would report the figures if it observed them.
+        name: under which Spark would report the metrics if it observed them.
 
     Returns:
-        A function for workers, which takes the figures of a task as JSON at its end. None where
+        A function for workers, which takes the line of a task at its end. None where
         Spark has to observe them: in a cycle, whose driver asks for its own, and under Spark
         Connect, whose client receives no accumulators.
     """
@@ -47,14 +47,14 @@ def sender(
     received.remember(retained(spark))
     accumulator = _accumulator(spark.sparkContext)
 
-    def send(text: str) -> None:
+    def send(line: str) -> None:
         task = TaskContext.get()
         if task is None:
             return
         query, batch = task.getLocalProperty(_QUERY), task.getLocalProperty(_BATCH)
         if query is None or batch is None:
             return  # not in a micro-batch: nobody asks
-        figures = TaskFigures(
+        metrics = TaskMetrics(
             query=query,
             run=task.getLocalProperty(_RUN) or "",
             batch=int(batch),
@@ -62,9 +62,9 @@ def sender(
             partition=task.partitionId(),
             attempt=task.taskAttemptId(),
             name=name,
-            text=text,
+            line=line,
         )
-        accumulator.add([figures])
+        accumulator.add([metrics])
 
     return send
 

@@ -7,13 +7,13 @@ a constant.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bsjoin.metrics.join_metrics import OperatorMetrics
+from bsjoin.metrics.lines import read
 from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
@@ -24,7 +24,7 @@ _CATALOG = "spark.sql.catalog.bsjoin"
 
 def counted(
     run: str, first: int, last: int, spark: SparkSession | None = None
-) -> list[dict[str, Any]]:
+) -> list[OperatorMetrics]:
     """The joins that were executed in micro-batches, in this order; none where none can be known.
 
     Args:
@@ -36,7 +36,7 @@ def counted(
     text = _text_of_classic(run, first, last)
     if text is None:
         text = _text_of_query(run, first, last, spark)
-    return [] if text is None else list(json.loads(text))
+    return [one for line in read(OperatorMetrics, text) for one in line]
 
 
 def _text_of_classic(run: str, first: int, last: int) -> str | None:

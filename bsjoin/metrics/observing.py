@@ -2,7 +2,7 @@
 
 A streaming query reports them with its progress. In ``foreachBatch`` every micro-batch is a batch
 of its own: the driver of the cycle collects its figures, or
-:mod:`bsjoin.metrics.foreach_batch` keeps them.
+:mod:`bsjoin.metrics.tasks` keeps them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from bsjoin.metrics.counted import counted, tagged
-from bsjoin.metrics.foreach_batch import observed_batches
+from bsjoin.metrics.join_metrics import OperatorMetrics
+from bsjoin.metrics.tasks import received
 from bsjoin.spark import compat
-from bsjoin.spark.session import micro_batch
+from bsjoin.spark.session import micro_batch, retained
 
 __all__ = ["ObservedCycle", "is_reported", "is_steered", "observe"]
 
@@ -43,7 +44,7 @@ class ObservedCycle:
         """Let the joins in the JVM that run meanwhile count for this cycle."""
         return tagged(spark, self.query, self.number)
 
-    def operators(self) -> list[dict[str, Any]]:
+    def operators(self) -> list[OperatorMetrics]:
         """What they have counted."""
         return counted(self.query, self.number, self.number)
 
@@ -112,10 +113,7 @@ def observe(
     if batch is None:
         return df.observe(name, *aggregates)
     observation = Observation(name)
-    observed_batches.add(
-        batch.query,
-        int(batch.number),
-        name,
-        lambda: _figures_of(observation),
-    )
+    received.remember(retained(df.sparkSession))
+    number = int(batch.number)
+    received.observe(batch.query, batch.run, number, name, lambda: _figures_of(observation))
     return df.observe(observation, *aggregates)

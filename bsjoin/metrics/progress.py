@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import logging
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from bsjoin.errors import ArgumentError, NotReportedWarning
+from bsjoin.metrics import reports
 from bsjoin.metrics.counted import counted
-from bsjoin.metrics.foreach_batch import number_of_reported, observed_batches
-from bsjoin.metrics.json_records import from_json
+from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics, OperatorMetrics
+from bsjoin.metrics.lines import read
+from bsjoin.metrics.numbers import number_of_reported
+from bsjoin.metrics.observed import LINES, route_of
 from bsjoin.metrics.operators import joins_of
 from bsjoin.metrics.records import (
     CacheProgress,
@@ -25,12 +27,11 @@ from bsjoin.metrics.records import (
     PlacementProgress,
 )
 from bsjoin.metrics.refreshes import of_join, of_table
-from bsjoin.metrics.reports import read
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
 from bsjoin.partitioning.generated import note_of
 from bsjoin.partitioning.worker import Note
-from bsjoin.plan import FIGURES, ROUTE_FIGURES
+from bsjoin.plan import FIGURES
 from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
@@ -42,11 +43,7 @@ __all__ = [
     "route",
 ]
 
-_log = logging.getLogger("bsjoin")
-
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
-_ADDED = ("rows_in", "hits", "matches", "ns")
-_NAME = re.compile(rf"{FIGURES}(\[{{.*}}\])")
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class ObservedProgress:
     observedMetrics: dict[str, dict[str, Any]]  # noqa: N815
     placement: PlacementProgress | None = None
     query: str = ""
-    operators: Sequence[dict[str, Any]] = ()
+    operators: Sequence[OperatorMetrics] = ()
 
 
 def progress(query: Any) -> list[CycleProgress]:
@@ -108,23 +105,24 @@ def progress(query: Any) -> list[CycleProgress]:
         raise ArgumentError(
             f"progress() of a {type(query).__name__}: give a StreamingQuery (what start() "
             "returned), a StreamingQueryProgress (event.progress of a listener; lastProgress is "
-            "None before the first micro-batch), or what bsjoin.cycles returned"
+            "None before the first micro-batch), or what bsjoin.cycles returned. Metrics of batch "
+            "queries are in Spark's UI, and under Spark Connect in DataFrame.executionInfo"
         )
     cycles: list[CycleProgress] = []
-    reported, operators, is_silent = _Reported(query), _Operators(query, recent), False
+    apart, is_silent = _Apart(query, recent), False
     for one in recent:
-        found: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
-        for metric, metrics in {**_not_observed(one), **one.observedMetrics}.items():
-            name = _NAME.fullmatch(metric)
-            for join, figures in [] if name is None else _joins(name[1], _figures(metrics)):
-                before = found.get(join["label"])
-                added = figures if before is None else _added(before[1], figures)
-                found[join["label"]] = join, added
-        of_one = [_cycle(one, join, figures) for join, figures in found.values()]
-        for own in joins_of(*operators.of(one)):
-            of_one.append(_cycle(one, own.join, own.figures, own.table, own.path))
+        found: dict[JoinLabel, JoinMetrics] = {}
+        for joins, lines in _counted({**_not_observed(one), **one.observedMetrics}):
+            for line in [JoinMetrics() for _ in joins], *lines:
+                for join, metrics in zip(joins, line, strict=True):
+                    # Two parts of a query may use the result of a join: each looks its rows up.
+                    found.setdefault(join, JoinMetrics()).add(metrics)
+        of_one = [_cycle(one, join, metrics) for join, metrics in found.items()]
+        for join, own in joins_of(*apart.operators(one)):
+            is_plain = own.label is None
+            of_one.append(_cycle(one, join, own.metrics, own if is_plain else None))
         if is_remote() and _has_run_a_function(one):
-            inside = reported.of(one)
+            inside = apart.reported(one)
             is_silent |= inside is None
             of_one += inside or []
         cycles += sorted(of_one, key=lambda cycle: cycle.join)
@@ -143,8 +141,8 @@ _NOT_REPORTED = (
 )
 
 
-class _Operators:
-    """What joins in the JVM have counted in the micro-batches of a query.
+class _Apart:
+    """What is known of a query's joins apart from its progress.
 
     Args:
         query: the query, or the progress of one.
@@ -152,7 +150,9 @@ class _Operators:
     """
 
     def __init__(self, query: Any, recent: Iterable[Any]):
-        self._found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        self._query = query
+        self._operators: dict[tuple[str, int], list[OperatorMetrics]] = {}
+        self._reports: dict[str, dict[int, str]] = {}
         runs: dict[str, list[int]] = {}
         for one in recent:
             if not isinstance(one, ObservedProgress) and not is_idle(one):
@@ -160,40 +160,22 @@ class _Operators:
         spark = compat.session_of(query)
         for run, batches in runs.items():
             for operator in counted(run, min(batches), max(batches), spark):
-                self._found.setdefault((run, operator["batch"]), []).append(operator)
+                self._operators.setdefault((run, operator.batch), []).append(operator)
 
-    def of(self, one: Any) -> tuple[str, Sequence[dict[str, Any]]]:
-        """What stands for the query, and those of one micro-batch."""
+    def operators(self, one: Any) -> tuple[str, Sequence[OperatorMetrics]]:
+        """What stands for the query, and the joins in the JVM of one micro-batch."""
         if isinstance(one, ObservedProgress):
             return one.query, one.operators
-        return str(one.id), [] if is_idle(one) else self._found.get(
-            (str(one.runId), one.batchId), []
-        )
+        executed = self._operators.get((str(one.runId), one.batchId), [])
+        return str(one.id), [] if is_idle(one) else executed
 
-
-class _Reported:
-    """What a function for ``foreachBatch`` has reported from a Connect server.
-
-    Args:
-        query: the query, or the progress of one.
-    """
-
-    def __init__(self, query: Any):
-        self._query = query
-        self._runs: dict[str, dict[int, str]] = {}
-
-    def of(self, one: Any) -> list[CycleProgress] | None:
-        """The joins of a micro-batch; None if it was not reported."""
+    def reported(self, one: Any) -> list[CycleProgress] | None:
+        """The joins of its function on a Connect server; None if they were not reported."""
         run = str(one.runId)
-        if run not in self._runs:
-            self._runs[run] = read(self._query, run)
-        text = self._runs[run].get(one.batchId)
-        if text is None:
-            return None
-        try:
-            cycles = from_json(CycleProgress, text)
-        except ValueError as error:
-            _log.warning("bsjoin: a report of query %s cannot be read: %s", one.id, error)
+        if run not in self._reports:
+            self._reports[run] = reports.read(self._query, run)
+        line = next(iter(read(CycleProgress, self._reports[run].get(one.batchId))), None)
+        if line is None:
             return None
         return [
             replace(
@@ -202,7 +184,7 @@ class _Reported:
                 batch_id=one.batchId,
                 timestamp=one.timestamp,
             )
-            for cycle in cycles
+            for cycle in line
         ]
 
 
@@ -218,14 +200,11 @@ def _has(thing: Any, name: str) -> bool:
 
 
 def _not_observed(one: Any) -> dict[str, Any]:
-    """The figures of a micro-batch that Spark has not observed in its plan."""
+    """The metrics of a micro-batch that Spark has not observed in its plan, by name."""
     query = getattr(one, "id", None)  # a batch of foreachBatch has none
     if query is None or is_idle(one):
         return {}
-    return {
-        **observed_batches.of(str(query), one.batchId),
-        **received.of(str(query), str(one.runId), one.batchId),
-    }
+    return received.of(str(query), str(one.runId), one.batchId)
 
 
 def is_idle(one: Any) -> bool:
@@ -237,111 +216,67 @@ def is_idle(one: Any) -> bool:
     return not one.numInputRows and "addBatch" not in one.durationMs
 
 
-def _added(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """The figures of a join whose result two parts of a query use: each looks its rows up."""
-    names = [name for name in _ADDED if name in first or name in second]
-    return {
-        **{name: first.get(name, 0) + second.get(name, 0) for name in names},
-        "version": first["version"] or second["version"],
-        "cache": [*first.get("cache", []), *second.get("cache", [])],
-    }
+def _counted(
+    observed: Mapping[str, Any],
+) -> Iterator[tuple[list[JoinLabel], list[list[JoinMetrics]]]]:
+    """Joins whose tasks count them together, first to last, and what each task has counted.
+
+    Args:
+        observed: by name what Spark has observed, or lines of tasks.
+    """
+    for name, metrics in observed.items():
+        if name.startswith(f"{FIGURES}{{"):
+            lines = _row(metrics)[LINES]
+            for joins in read(JoinLabel, name.removeprefix(FIGURES)):
+                yield joins, [one for one in read(JoinMetrics, lines) if len(one) == len(joins)]
 
 
-def _figures(metrics: Any) -> dict[str, Any]:
-    """The observed row as a dictionary; Spark Connect delivers it as values and a schema."""
-    figures: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
-    if figures.keys() == {"values", "schema"}:
-        names = [field["name"] for field in figures["schema"]["fields"]]
-        return dict(zip(names, figures["values"], strict=True))
-    return figures
-
-
-def _joins(name: str, figures: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """The joins whose figures were observed together, first to last, each with its own."""
-    joins = json.loads(name)
-    if "tasks" in figures:
-        tasks = json.loads(f"[{figures['tasks'] or ''}]")
-        for i, join in enumerate(joins):
-            yield join, _of_stage([task[i] for task in tasks])
-        return
-    yield joins[0], _of_workers(figures)
-
-
-def _of_workers(figures: dict[str, Any]) -> dict[str, Any]:
-    """What Spark observed of a join in Python that gets keys only, and the workers noted."""
-    notes = json.loads(f"[{figures.get('notes') or ''}]")
-    hits = figures["hits"] or 0
-    return {
-        "rows_in": figures["rows_in"] or 0,
-        "hits": hits,
-        "matches": figures.get("matches", hits) or 0,
-        "version": _newest(notes),
-        "ns": sum(note["ns"] for note in notes),
-        "cache": notes,
-    }
-
-
-def _of_stage(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What tasks have counted of one join of a stage: ``bsjoin.runtimes.python.worker.chain``."""
-    return {
-        **{name: sum(task.get(name, 0) for task in tasks) for name in _ADDED},
-        "version": _newest(tasks),
-        "cache": [note for task in tasks for note in task.get("cache", [])],
-    }
-
-
-def _newest(notes: Sequence[dict[str, Any]]) -> int | None:
-    return max((note["version"] for note in notes if "version" in note), default=None)
+def _row(metrics: Any) -> dict[str, Any]:
+    """The observed row, or lines, by name; Spark Connect delivers a row's values and schema."""
+    if isinstance(metrics, str):
+        return {LINES: metrics}
+    row: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
+    if row.keys() == {"values", "schema"}:
+        names = [field["name"] for field in row["schema"]["fields"]]
+        return dict(zip(names, row["values"], strict=True))
+    return row
 
 
 def _cycle(
-    one: Any,
-    join: dict[str, str],
-    figures: dict[str, Any],
-    table: str | None = None,
-    path: str = "",
+    one: Any, join: JoinLabel, metrics: JoinMetrics, plain: OperatorMetrics | None = None
 ) -> CycleProgress:
-    """The figures of a join.
+    """The metrics of a join.
 
     Args:
         one: Spark's progress of the micro-batch.
-        join: what :func:`bsjoin.metrics.observed.name_of` says of it.
-        figures: what was counted.
-        table: what a plain join calls its table; None (default) for another join.
-        path: of that table; empty by default.
+        join: what it is called.
+        metrics: what was counted.
+        plain: which plain join it is; None (default) for another.
     """
-    number, _, columns = join["label"].partition(":")
-    rows_in, hits, matches = (figures[name] for name in ("rows_in", "hits", "matches"))
-    incremental = join["mode"] == "incremental"
+    number, _, columns = join.label.partition(":")
+    is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
     return CycleProgress(
         join=int(number),
         on=tuple(json.loads(columns)),
         batch_id=one.batchId,
         timestamp=one.timestamp,
-        rows_in=rows_in,
-        rows_out=figures["rows_out"] if "rows_out" in figures else _rows_out(join["how"], figures),
-        hits=hits,
-        misses=rows_in - hits,
-        matches=matches,
-        lookup_ms=figures["ns"] / 1e6 if "ns" in figures else None,
-        mode="incremental" if incremental else "full",
-        table_version=figures["version"],
-        cache=_cache(figures["cache"]) if incremental else None,
-        partition=_partition(one, join["label"], join["mode"], join["partitioned"]),
-        runtime="jvm" if join["runtime"] == "jvm" else "python",
-        runtime_reason=join["reason"],
+        rows_in=metrics.rows_in,
+        rows_out=metrics.rows_out,
+        hits=metrics.hits,
+        misses=metrics.rows_in - metrics.hits,
+        matches=metrics.matches,
+        lookup_ms=None if is_jvm else metrics.lookup_ns / 1e6,
+        mode=join.mode,
+        table_version=metrics.version,
+        cache=_cache(metrics.cache) if is_incremental else None,
+        partition=_partition(one, join),
+        runtime=join.runtime,
+        runtime_reason=join.reason,
         placement=getattr(one, "placement", None),
-        refresh=of_join(join["label"]) if table is None else of_table(path),
-        table=table,
-        open_ms=figures["open_ns"] / 1e6 if "open_ns" in figures else None,
+        refresh=of_join(join.label) if plain is None else of_table(plain.path),
+        table=None if plain is None else plain.table,
+        open_ms=metrics.open_ns / 1e6 if is_jvm else None,
     )
-
-
-def _rows_out(how: str, figures: dict[str, Any]) -> int:
-    """How many rows a join of this type has made."""
-    rows_in, hits, matches = (int(figures[name]) for name in ("rows_in", "hits", "matches"))
-    misses = rows_in - hits
-    return {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
 
 
 def route(one: Any, label: str) -> Note | None:
@@ -351,17 +286,13 @@ def route(one: Any, label: str) -> Note | None:
         one: Spark's progress of the micro-batch.
         label: the label of the join.
     """
-    metrics = one.observedMetrics.get(f"{ROUTE_FIGURES}{label}")
+    metrics = one.observedMetrics.get(route_of(label))
     if metrics is None:
         return None
-    figures = _figures(metrics)
-    if "places" in figures:
-        if figures["version"] is None:
-            return None
-        counted = ("version", "cells", "partitions", "tasks", "places")
-        return note_of(**{name: figures[name] for name in counted}, drawn=figures["drawn"] or "")
-    lists = json.loads(f"[{figures['notes'] or ''}]")
-    notes = [Note.from_list(read) for read in lists]
+    row = _row(metrics)
+    if "places" in row:
+        return None if row["version"] is None else note_of(**{**row, "drawn": row["drawn"] or ""})
+    notes = [Note.from_list(json.loads(line)) for line in (row[LINES] or "").split("\n") if line]
     if not notes:
         return None
     names = {code: text for note in notes for code, text in note.names.items()}
@@ -377,19 +308,13 @@ def cached_entries(observed: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
     Returns:
         The bytes in the cache of the host where the partition ran, and the keys that it has loaded.
     """
-    notes: list[dict[str, Any]] = []
-    for metric, metrics in observed.items():
-        if _NAME.fullmatch(metric) is None:
-            continue
-        figures = _figures(metrics)
-        for task in json.loads(f"[{figures.get('tasks') or ''}]"):
-            notes += [note for join in task for note in join.get("cache", [])]
-        notes += json.loads(f"[{figures.get('notes') or ''}]")
     found: dict[int, tuple[int, int]] = {}
-    for note in notes:
-        if "part" in note:
-            held, loaded = found.get(note["part"], (0, 0))
-            found[note["part"]] = max(held, note["bytes"]), loaded + note.get("asked", 0)
+    for _, lines in _counted(observed):
+        for metrics in itertools.chain.from_iterable(lines):
+            for one in metrics.cache:
+                if one.partition is not None:
+                    held, loaded = found.get(one.partition, (0, 0))
+                    found[one.partition] = max(held, one.bytes), loaded + one.keys_queried
     return found
 
 
@@ -402,11 +327,12 @@ _REASONS = {
 _HOTTEST = 10
 
 
-def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
+def _partition(one: Any, join: JoinLabel) -> PartitionProgress:
     """The metrics of a join's partitions."""
-    note = route(one, label)
+    note = route(one, join.label)
     if note is None:
-        return PartitionProgress(kind=kind, reason=_REASONS[mode if kind == "none" else kind])
+        kind = join.partitioned
+        return PartitionProgress(kind=kind, reason=_REASONS[join.mode if kind == "none" else kind])
     statistics = note.statistics
     sample, rows = statistics.sample, max(statistics.rows, 1)
     even = Rule.even(len(statistics.partitions))
@@ -432,34 +358,34 @@ def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
     )
 
 
-def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
-    """Sum the notes of the workers; see ``bsjoin.runtimes.python.worker.incremental_cache``."""
+def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
+    """The sum of all look-ups in an incremental cache."""
 
     def total(name: str) -> int:
-        return sum(note.get(name, 0) for note in notes)
+        return sum(getattr(one, name) for one in lookups)
 
-    times = [ms for note in notes for ms in note.get("ms", [])]
+    times = [ms for one in lookups for ms in one.load_ms]
     p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist() if times else (0.0, 0.0, 0.0)
     seen: Counter[str] = Counter()
-    for note in notes:
-        seen.update(dict(note.get("hot", [])))
-    sampled = total("n")
+    for one in lookups:
+        seen.update(dict(one.hottest))
+    sampled = total("sampled")
     return CacheProgress(
-        hits=total("hit"),
-        negative_hits=total("neg"),
-        misses=total("mis"),
+        hits=total("hits"),
+        negative_hits=total("negative_hits"),
+        misses=total("misses"),
         lookups=len(times),
-        keys_queried=total("asked"),
+        keys_queried=total("keys_queried"),
         load_ms_p50=p50,
         load_ms_p95=p95,
         load_ms_p99=p99,
-        retries=total("retry"),
-        failed_keys=total("fail"),
-        stale_rows=total("stale"),
-        evictions=total("evict"),
-        rows=max((note["rows"] for note in notes), default=0),
-        bytes=max((note["bytes"] for note in notes), default=0),
+        retries=total("retries"),
+        failed_keys=total("failed_keys"),
+        stale_rows=total("stale_rows"),
+        evictions=total("evictions"),
+        rows=max((one.rows for one in lookups), default=0),
+        bytes=max((one.bytes for one in lookups), default=0),
         hottest=tuple(
-            (key, count / sampled) for key, count in seen.most_common(10) if count > _CHANCE
+            (key, count / sampled) for key, count in seen.most_common(_HOTTEST) if count > _CHANCE
         ),
     )

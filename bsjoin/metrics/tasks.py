@@ -1,8 +1,11 @@
-"""Figures of joins that tasks have sent to the driver, beside those that Spark observes.
+"""Metrics of the last micro-batches beside Spark's progress: of tasks, and of ``foreachBatch``.
 
 Spark's observed metrics cost a call for each row; a task that counts its rows itself sends its
-figures once, at its end. Spark counts such an update again when it runs a task twice, or a whole
+metrics once, at its end. Spark counts such an update again when it runs a task twice, or a whole
 stage: here the last task for a partition takes the place of those before it.
+
+What Spark observes in a function for ``foreachBatch`` it reports to who asked for it, and not with
+the query's progress.
 """
 
 from __future__ import annotations
@@ -11,16 +14,17 @@ import itertools
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["Adding", "MicroBatches", "TaskFigures", "received"]
+__all__ = ["Adding", "MicroBatches", "TaskMetrics", "received"]
 
 _QUERIES = 64
 
 
 @dataclass(frozen=True)
-class TaskFigures:
+class TaskMetrics:
     """What one task has counted.
 
     Args:
@@ -31,8 +35,8 @@ class TaskFigures:
         stage: Spark's number of the stage; a later stage has a higher one.
         partition: the partition of the stage that the task was for.
         attempt: Spark's number of the task; a later attempt has a higher one.
-        name: under which Spark would have reported the figures if it had observed them.
-        text: the figures, as JSON.
+        name: under which Spark would have reported the metrics if it had observed them.
+        line: of ``JoinMetrics``, see :mod:`bsjoin.metrics.lines`.
     """
 
     query: str
@@ -42,34 +46,47 @@ class TaskFigures:
     partition: int
     attempt: int
     name: str
-    text: str
+    line: str
 
 
 @dataclass
 class _Stage:
-    """The figures of one stage.
+    """The metrics of one stage.
 
     Args:
-        partitions: of each partition the number of the last task, and what it sent: several texts
+        partitions: of each partition the number of the last task, and what it sent: several lines
             where one task computes several partitions of the join (after ``coalesce``).
     """
 
     partitions: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
 
-    def take(self, one: TaskFigures) -> None:
-        """Add the figures of a task, unless a later attempt has sent its own."""
-        attempt, texts = self.partitions.get(one.partition, (-1, []))
+    def take(self, one: TaskMetrics) -> None:
+        """Add the metrics of a task, unless a later attempt has sent its own."""
+        attempt, lines = self.partitions.get(one.partition, (-1, []))
         if one.attempt == attempt:
-            texts.append(one.text)
+            lines.append(one.line)
         elif one.attempt > attempt:
-            self.partitions[one.partition] = one.attempt, [one.text]
+            self.partitions[one.partition] = one.attempt, [one.line]
 
 
-_Run = dict[str, dict[int, _Stage]]
-"""By the name of the figures, and Spark's number of the stage."""
+Read = Callable[[], dict[str, Any] | None]
+"""Gets a row that Spark observes; None as long as no action has used its rows."""
 
 
-def _texts(stages: dict[int, _Stage]) -> Iterator[str]:
+@dataclass
+class _Run:
+    """One micro-batch in one run of its query.
+
+    Args:
+        tasks: by the name of the metrics, and Spark's number of the stage.
+        observed: what reads those that Spark observes, by their name.
+    """
+
+    tasks: dict[str, dict[int, _Stage]] = field(default_factory=dict)
+    observed: dict[str, Read] = field(default_factory=dict)
+
+
+def _lines(stages: dict[int, _Stage]) -> Iterator[str]:
     """What counts of several stages that have computed the same rows.
 
     A later stage may have computed only those partitions again whose rows were lost, or that an
@@ -78,7 +95,7 @@ def _texts(stages: dict[int, _Stage]) -> Iterator[str]:
     """
     counted: dict[int, list[str]] = {}
     for _, stage in sorted(stages.items()):
-        new = {partition: texts for partition, (_, texts) in stage.partitions.items()}
+        new = {partition: lines for partition, (_, lines) in stage.partitions.items()}
         if any(len(counted[p]) != len(new[p]) for p in counted.keys() & new.keys()):
             counted = {}
         counted.update(new)
@@ -86,10 +103,10 @@ def _texts(stages: dict[int, _Stage]) -> Iterator[str]:
 
 
 class MicroBatches:
-    """The figures of the last micro-batches of the last queries; for any number of threads.
+    """The metrics of the last micro-batches of the last queries; for any number of threads.
 
     Args:
-        queries: how many queries are remembered, those that sent figures last.
+        queries: how many queries are remembered, those that sent metrics last.
     """
 
     def __init__(self, queries: int = _QUERIES):
@@ -102,25 +119,31 @@ class MicroBatches:
         """Keep at least so many micro-batches of each query from now on."""
         self._batches = max(self._batches, batches)
 
-    def take(self, sent: Sequence[TaskFigures]) -> None:
+    def take(self, sent: Sequence[TaskMetrics]) -> None:
         """Add what tasks have sent."""
         with self._lock:
             for one in sent:
-                self._take(one)
+                stages = self._run(one.query, one.run, one.batch).tasks.setdefault(one.name, {})
+                stages.setdefault(one.stage, _Stage()).take(one)
 
-    def _take(self, one: TaskFigures) -> None:
-        batches = self._found.setdefault(one.query, OrderedDict())
-        self._found.move_to_end(one.query)
-        names = batches.setdefault(one.batch, {}).setdefault(one.run, {})
-        names.setdefault(one.name, {}).setdefault(one.stage, _Stage()).take(one)
+    def observe(self, query: str, run: str, batch: int, name: str, read: Read) -> None:
+        """Add what reads metrics that Spark observes."""
+        with self._lock:
+            self._run(query, run, batch).observed[name] = read
+
+    def _run(self, query: str, run: str, batch: int) -> _Run:
+        batches = self._found.setdefault(query, OrderedDict())
+        self._found.move_to_end(query)
+        found = batches.setdefault(batch, {}).setdefault(run, _Run())
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:
             batches.popitem(last=False)
         while len(self._found) > self._queries:
             self._found.popitem(last=False)
+        return found
 
-    def of(self, query: str, run: str, batch: int) -> dict[str, dict[str, str]]:
-        """The figures of a micro-batch, as if Spark had observed them.
+    def of(self, query: str, run: str, batch: int) -> dict[str, Any]:
+        """The metrics of a micro-batch.
 
         Args:
             query: Spark's id of the query.
@@ -128,13 +151,18 @@ class MicroBatches:
             batch: the number of the micro-batch.
 
         Returns:
-            By name a row with one column, ``tasks``: the texts of all tasks, with commas between.
+            By name the lines of all tasks, with line feeds between; or the row that Spark has
+            observed. Without that of joins that nothing has used.
         """
         with self._lock:
             runs = self._found[query].get(batch, {}) if query in self._found else {}
             others = [found for name, found in runs.items() if not _is_run(name)]
-            names = runs.get(run) or (others[-1] if others else {})
-            return {name: {"tasks": ",".join(_texts(stages))} for name, stages in names.items()}
+            known = [*others, runs.get(run, _Run())]
+            tasks = next((one.tasks for one in reversed(known) if one.tasks), {})
+            counted: dict[str, Any] = {n: "\n".join(_lines(s)) for n, s in tasks.items()}
+            readers = {name: read for one in known for name, read in one.observed.items()}
+        observed = {name: read() for name, read in readers.items()}
+        return {**{name: row for name, row in observed.items() if row}, **counted}
 
 
 def _is_run(name: str) -> bool:
@@ -149,17 +177,17 @@ received = MicroBatches()
 """What this process has received."""
 
 
-Sent = MicroBatches | list[TaskFigures]
+Sent = MicroBatches | list[TaskMetrics]
 
 
 class Adding:
-    """How Spark's accumulator adds figures up, in a task and in the driver."""
+    """How Spark's accumulator adds metrics up, in a task and in the driver."""
 
     def zero(self, value: Sent) -> Sent:
         """What a task begins with."""
         return []
 
-    def addInPlace(self, value1: Sent, value2: list[TaskFigures]) -> Sent:  # noqa: N802 - Spark's
+    def addInPlace(self, value1: Sent, value2: list[TaskMetrics]) -> Sent:  # noqa: N802 - Spark's
         """Add what a task has counted to what it had, or to what the driver has received."""
         if isinstance(value1, MicroBatches):
             value1.take(value2)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.metrics.foreach_batch import new_number, observed_batches
+from bsjoin.metrics.numbers import new_number, numbers
 from bsjoin.metrics.observing import is_reported
 from bsjoin.partitioning import Hash
 from bsjoin.plan import JoinPlan, Shape, SourceTable, StoredTable
@@ -20,7 +21,7 @@ from bsjoin.planner.range_columns import predicate_of, probe_type
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields
-from bsjoin.spark.session import micro_batch, retained
+from bsjoin.spark.session import micro_batch
 
 __all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "plan_join", "shape_of"]
 
@@ -134,7 +135,7 @@ def plan_join(
     )
 
 
-def _kind_of(partition: Partition) -> str:
+def _kind_of(partition: Partition) -> Literal["none", "hash", "hotspot"]:
     """The name of a partitioning in progress."""
     if partition is None:
         return "none"
@@ -161,14 +162,7 @@ def _next_label(stream: DataFrame, join: ResolvedJoin) -> str:
     if batch is None:
         number = new_number()
     else:
-        number = observed_batches.number_of(
-            batch.query,
-            batch.run,
-            int(batch.number),
-            tuple(columns),
-            new_number,
-            retained(stream.sparkSession),
-        )
+        number = numbers.next(batch.query, batch.run, int(batch.number), tuple(columns))
     label = f"{number}:{json.dumps(columns)}"
     if cycle is not None:
         cycle.state.label = label

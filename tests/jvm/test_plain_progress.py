@@ -20,6 +20,7 @@ from spark_samples import Feed, cycles, table_of
 import bsjoin
 from bsjoin import AsOf, BatchTable
 from bsjoin.metrics.counted import counted
+from bsjoin.metrics.lines import to_line
 
 KEYS: list[list[int | None]] = [[1, 1, 2, 3, None, 99], [99, None, 2]]
 COUNTS = {1: 3, 2: 1, 5: 2}
@@ -240,13 +241,13 @@ def test_as_many_micro_batches_are_kept_as_spark_keeps(
             feed.add(1)
             query.processAllAvailable()
         query.stop()
-    kept = [one["batch"] for one in counted(str(query.runId), 0, 100)]
+    kept = [one.batch for one in counted(str(query.runId), 0, 100)]
     assert kept == [2, 3, 4, 5]  # one more: the last one may have no progress yet
     assert {c.batch_id for c in cycles(query)} <= {3, 4, 5}
     read = "SELECT bsjoin.figures('{}', 0L, 9L)"
     (text,) = spark.sql(read.format(query.runId)).first()  # type: ignore[misc]
-    assert text.count('"rowsIn":1') == 4
-    assert spark.sql(read.format(uuid.uuid4())).first() == ("[]",)
+    assert text.count('"rows_in":1') == 4
+    assert spark.sql(read.format(uuid.uuid4())).first() == (to_line([]),)
     assert counted(str(query.runId), 6, 9) == []
     with configured(spark, {"spark.bsjoin.metrics": "off"}):
         feed.add(1, 2)

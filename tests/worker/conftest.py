@@ -16,7 +16,7 @@ def _forget() -> Iterator[None]:
     """What one test has opened is not there for the next."""
     yield
     full_cache._tables.clear()
-    notes._notes.clear()
+    notes._kept.clear()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from cache_samples import Model, until
 
 from bsjoin.cache import CacheLimits
 from bsjoin.errors import LookupFailedError
+from bsjoin.metrics.join_metrics import JoinMetrics
+from bsjoin.metrics.lines import read
 from bsjoin.plan import JoinPlan, RetryPolicy, Shape, SourceTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.hashing import xxhash64
@@ -99,10 +100,11 @@ def test_one_note_reports_all_batches(tmp_path: Path, model: Model) -> None:
             row for some in answered("row") for row in some
         ]
         (note,) = [pair["note"] for pair in pairs if pair["note"] is not None]
-        figures = json.loads(note)
-        assert figures.get("mis", 0) == misses
-        assert figures["ns"] > 0
-        assert figures["rows"] == 4
+        ((metrics,),) = read(JoinMetrics, note)
+        (of_cache,) = metrics.cache
+        assert (of_cache.misses, of_cache.rows) == (misses, 4)
+        assert metrics.rows_in == len(pairs)
+        assert metrics.lookup_ns > 0
     assert len(model.asked) == 1
 
 

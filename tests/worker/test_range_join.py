@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import pickle
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,8 @@ from range_tables import (
 )
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.metrics.join_metrics import JoinMetrics
+from bsjoin.metrics.lines import read
 from bsjoin.runtimes.python.worker.chain import NOTE
 from bsjoin.storage import StorageLocation
 
@@ -187,8 +188,9 @@ def test_a_stream_takes_the_version_of_its_time_and_notes_what_it_found(
     plan = pickle.loads(pickle.dumps(plan_of(location, case, how, version=None)))
     found = results(plan, batches_of(case, 100, time_us=100))
     texts = [text for batch in found for text in batch[NOTE].to_pylist() if text is not None]
-    ((note,),) = json.loads(f"[{','.join(texts)}]")
-    assert (note["version"], note["hits"]) == (1, sum(map(bool, expected)))
-    assert note["ns"] > 0
+    ((metrics,),) = read(JoinMetrics, "\n".join(texts))
+    assert (metrics.version, metrics.hits) == (1, sum(map(bool, expected)))
+    assert metrics.rows_out == sum(batch.num_rows for batch in found)
+    assert metrics.lookup_ns > 0
     bound = results(plan_of(location, case, how), batches_of(case, 100))
     assert [batch.num_rows for batch in found] == [batch.num_rows for batch in bound]

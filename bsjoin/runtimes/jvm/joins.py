@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.metrics.lines import plain
 from bsjoin.metrics.observed import label_of
 from bsjoin.plan import Predicate, StoredTable
 from bsjoin.planner.chain import JoinStep, remember, step_of
@@ -129,7 +130,7 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         pythons = [workers_python(spark), None if is_connect(spark) else sys.executable]
         found["python"] = list(dict.fromkeys(filter(None, pythons)))
     if plan.reports:
-        found["label"] = label_of(plan, planned.stream, join.cycle)
+        found["label"] = plain(label_of(plan, planned.stream, join.cycle))
     if join.ranged is not None and plan.predicate is not None:
         found["ranged"] = [join.ranged.names, join.ranged.types, join.ranged.closed]
         found["search"] = _condition(plan.predicate)

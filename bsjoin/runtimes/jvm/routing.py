@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin.metrics.observed import observed_places
-from bsjoin.metrics.observing import is_steered
+from bsjoin.metrics.observed import route_of
+from bsjoin.metrics.observing import is_steered, observe
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
 from bsjoin.planner.cycle import Cycle
@@ -25,6 +25,7 @@ from bsjoin.spark import sql
 __all__ = ["by_rule", "why_not_by_rule"]
 
 _MOST_PARTITIONS = 1_000
+_MOST_PLACES = 1 << 20
 
 
 def why_not_by_rule(plan: RoutePlan) -> str | None:
@@ -58,6 +59,7 @@ def by_rule(
         return stream.repartitionById(partitions, _partition(place, partitions))
     version_of = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
     sampled = call("sampled", rule, spread, label=plan.label, seed=plan.seed)
+    # What is the same in all rows is a number: a text would be written, and compared, for each.
     rows = sql.select(
         stream,
         f"{call('place', rule, spread, number, once=True)} AS {place}",
@@ -72,8 +74,18 @@ def by_rule(
     is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
     named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
     rows = rows.withColumn(drawn, F.expr(named))
-    counted = dict(zip(names_of_ours, ours, strict=True))
-    rows = observed_places(rows, cycle, plan.label, partitions, **counted)
+    counted = {
+        "version": f"max({version})",
+        "cells": f"max({cells})",
+        "partitions": f"max({partitions})",
+        "tasks": f"max({task}) + 1",
+        # With more bins than there are places every place is counted exactly.
+        "places": f"to_json(histogram_numeric({place}, {_MOST_PLACES}))",
+        "drawn": f"listagg({drawn}, ',')",
+    }
+    # Each is named in the text: `alias` would be calls to the JVM.
+    aggregates = (F.expr(f"{value} AS {name}") for name, value in counted.items())
+    rows = observe(rows, cycle, route_of(plan.label), *aggregates)
     return rows.repartitionById(partitions, _partition(place, partitions)).drop(*ours)
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from bsjoin.metrics.observed import observed
+from bsjoin.metrics.observed import name_of, observed
 from bsjoin.plan import JoinPlan, Shape, StoredTable
 from bsjoin.planner.columns import unused
 from bsjoin.planner.nullability import as_not_null
@@ -72,7 +72,7 @@ def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     ours = _Scratch.beside([*rows.columns, *planned.join.names])
     answers = _answered(planned, rows, ours)
     if plan.reports:
-        answers = observed(answers, planned.join.cycle, plan, F.col(ours.answer), F.col(ours.note))
+        answers = observed(answers, planned.join.cycle, name_of(plan), F.col(ours.note))
     answer = F.col(ours.answer)
     scratch = [ours.answer, ours.note, ours.piece]
     if plan.shape == "exists":

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from bsjoin.metrics.observed import observed_route
+from bsjoin.metrics.observed import observed, route_of
 from bsjoin.partitioning import Rule
 from bsjoin.partitioning.published import Rules
 from bsjoin.partitioning.routing import Router
@@ -74,7 +74,7 @@ def by_rule(
     routed_rows = answered.select(
         "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
     ).drop(both)
-    routed_rows = observed_route(routed_rows, cycle, plan.label, F.col(note))
+    routed_rows = observed(routed_rows, cycle, route_of(plan.label), F.col(note))
     sent = routed_rows.repartitionById(plan.rule.partitions, F.col(partition))
     return sent.drop(*ours)
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.accumulated import sender
-from bsjoin.metrics.observed import name_of, observed_stage
+from bsjoin.metrics.observed import name_of, observed
 from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.planner.chain import Stage
 from bsjoin.planner.columns import unused
@@ -44,7 +44,8 @@ def joined(stage: Stage) -> DataFrame:
     returned = [*own, *(field for join in stage.joins for field in payload(join))]
     plans = [planned.plan for planned in stage.joins]
     reports, cycle = plans[0].reports, stage.joins[-1].join.cycle
-    send = sender(stage.stream, cycle, name_of(*plans)) if reports else None
+    name = name_of(*plans)
+    send = sender(stage.stream, cycle, name) if reports else None
 
     def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
@@ -62,7 +63,7 @@ def joined(stage: Stage) -> DataFrame:
     if not counted:
         return result
     note = F.col(noted)
-    result = observed_stage(result, cycle, plans, note)
+    result = observed(result, cycle, name, note)
     if any(one.how != "left" for one in plans):
         result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
     return result.drop(noted)

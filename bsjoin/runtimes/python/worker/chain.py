@@ -7,19 +7,16 @@ some 64 MiB at most.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index import pairs
+from bsjoin.metrics.join_metrics import JoinMetrics
+from bsjoin.metrics.lines import to_line
 from bsjoin.plan import Predicate, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
@@ -52,11 +49,11 @@ def joined(
     Args:
         plan: the joins.
         batches: the stream's columns, and those that the plan names besides.
-        send: takes the figures at the end, if the joins report; None (default) to have them in a
-            column.
+        send: takes the metrics, a line, at the end, if the joins report; None (default) to have
+            them in a column.
 
     Yields:
-        The stream's columns; those that the joins bring; and, for figures in a column, a note,
+        The stream's columns; those that the joins bring; and, for metrics in a column, a note,
         which is null but in the last row of the task. A task without a row has one for it, which
         does not belong to the result.
     """
@@ -72,14 +69,14 @@ def joined(
     if send is not None or not plan.joins[0].plan.reports:
         yield from results
         if send is not None:
-            send(_text(joins))
+            send(_line(joins))
         return
     held: pa.RecordBatch | None = None
     for result in results:
         if held is not None:
             yield _noted(held, None)
         held = result
-    text = _text(joins)
+    text = _line(joins)
     if held is not None:
         yield _noted(held, text)
     else:
@@ -88,9 +85,9 @@ def joined(
         yield _noted(_batch([*example.columns[: plan.stream_columns], *table], plan), NO_ROW + text)
 
 
-def _text(joins: Sequence[_Join]) -> str:
-    """The figures of a task."""
-    return json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
+def _line(joins: Sequence[_Join]) -> str:
+    """What a task has counted."""
+    return to_line(join.metrics for join in joins)
 
 
 def _results(
@@ -105,7 +102,7 @@ def _results(
         columns = [rows.sent(number) for number in range(plan.stream_columns)]
         for join, brought in zip(joins, rows.brought, strict=True):
             if brought is not None:
-                with join.figures.timed():
+                with join.metrics.timed():
                     columns += brought.columns()
         return columns
 
@@ -130,44 +127,12 @@ def _noted(result: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*result.columns, notes], [*result.schema.names, NOTE])
 
 
-@dataclass
-class _Figures:
-    """What a task counts of one join.
-
-    Args:
-        rows_in: the rows of the stream.
-        hits: those with a match.
-        matches: the matches.
-        ns: the time of look-ups and reading.
-        version: of a stored table.
-        cache: metrics of an incremental cache, of each look-up.
-    """
-
-    rows_in: int = 0
-    hits: int = 0
-    matches: int = 0
-    ns: int = 0
-    version: int | None = None
-    cache: list[dict[str, Any]] = field(default_factory=list)
-
-    @contextlib.contextmanager
-    def timed(self) -> Iterator[None]:
-        """Add the time of a block."""
-        begun = time.perf_counter_ns()
-        yield
-        self.ns += time.perf_counter_ns() - begun
-
-    def to_json(self) -> dict[str, Any]:
-        """What is not empty, as JSON: ``bsjoin.metrics.progress`` reads it."""
-        return {name: value for name, value in vars(self).items() if value}
-
-
 class _Join:
     """One join, in one task."""
 
     def __init__(self, join: StageJoin):
         self._join, self._plan = join, join.plan
-        self.figures = _Figures()
+        self.metrics = JoinMetrics()
         brings = self._plan.how in ("inner", "left")
         self.types = self._plan.types if brings else []
 
@@ -178,13 +143,12 @@ class _Join:
         """
         predicate = self._plan.predicate
         for rows, answer in self._asked(pieces):
-            self.figures.rows_in += len(rows)
             if predicate is None:
                 found = self._equal(rows, answer)
             else:
                 found = self._ranged(rows, predicate, answer)
             while True:
-                with self.figures.timed():
+                with self.metrics.timed():
                     piece = next(found, None)
                 if piece is None:
                     break
@@ -199,7 +163,7 @@ class _Join:
             return
 
         def ask(rows: Rows) -> Answer:
-            with self.figures.timed():
+            with self.metrics.timed():
                 hashes, keys = self._key(rows)
                 return incremental_cache.ask(table, hashes, keys, self._plan.reports)
 
@@ -223,14 +187,13 @@ class _Join:
         sources, source, first, counts = self._found(rows, answer)
         how, hits = self._plan.how, first >= 0
         found = int(np.count_nonzero(hits))
-        self.figures.hits += found
+        matched = found if counts is None else int(counts.sum())
+        self.metrics.count(how, len(rows), found, matched)
         if how in ("semi", "anti"):
-            self.figures.matches += found
             every = found == (len(rows) if how == "semi" else 0)
             kept = None if every else np.flatnonzero(hits if how == "semi" else ~hits)
             yield rows.chosen(kept).bringing(None)
             return
-        self.figures.matches += found if counts is None else int(counts.sum())
         if counts is not None and counts.max() > 1:
             stops = first + (np.maximum(counts, 1) if how == "left" else counts)
             for where, numbers in pairs(first, stops, MOST_ROWS):
@@ -259,7 +222,7 @@ class _Join:
 
     def _ranged(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
-        how, matched = self._plan.how, np.zeros(len(rows), np.bool_)
+        how, matched, found = self._plan.how, np.zeros(len(rows), np.bool_), 0
         probes = [rows.column(column) for column in self._join.probes]
         for group in self._groups(rows, answer):
             part, points = group.part, probes
@@ -268,19 +231,18 @@ class _Join:
                 points = [probe.take(chosen) for probe in probes]
             given = predicate, group.index, points, group.low, group.high
             if how in ("semi", "anti"):
-                found = np.flatnonzero(any_match(*given))
-                matched[found if part is None else part.take(found)] = True
+                some = np.flatnonzero(any_match(*given))
+                matched[some if part is None else part.take(some)] = True
                 continue
             for positions, numbers in matches(*given, MOST_ROWS):
                 where = positions if part is None else part.take(positions)
                 matched[where] = True
-                self.figures.matches += len(where)
+                found += len(where)
                 brought = self._brought([group.source], None, group.numbers(numbers))
                 yield rows.chosen(where).bringing(brought)
         hits = int(np.count_nonzero(matched))
-        self.figures.hits += hits
+        self.metrics.count(how, len(rows), hits, found)
         if how in ("semi", "anti"):
-            self.figures.matches += hits
             yield rows.chosen(np.flatnonzero(matched if how == "semi" else ~matched)).bringing(None)
         elif how == "left":
             rest = np.flatnonzero(~matched)
@@ -299,12 +261,12 @@ class _Join:
         """The stored table, in the version of the micro-batch."""
         clock = self._join.clock
         table = open_table(self._plan, None if clock is None else rows.batch.column(clock))
-        self.figures.version = table.manifest.version
+        self.metrics.version = table.manifest.version
         return table
 
     def _answered(self, answer: Answer) -> RowRefs[CacheRows]:
         """The rows of the keys in a source."""
-        refs, figures = answer()
-        if figures:
-            self.figures.cache.append(figures)
+        refs, metrics = answer()
+        if metrics is not None:
+            self.metrics.cache.append(metrics)
         return refs

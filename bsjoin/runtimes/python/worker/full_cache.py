@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -72,22 +71,27 @@ def answer(
         An array of m results: booleans for ``exists``; otherwise null if the key is not in the
         table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
     """
-    started = time.perf_counter_ns()
     if not len(hashes):
         return pa.nulls(0, answer_type(plan.shape, plan.row_type))
-    table = open_table(plan, batch_time)
-    rows = table.find(hashes, keys)
-    shape, row_type = plan.shape, plan.row_type
-    if shape == "exists":
-        result = pa.array(rows >= 0)
-    elif shape == "row":
-        result = structs(row_type, _rows(plan, table, rows, (rows >= 0).astype(np.int64)))
-    elif shape == "rows":
-        result = lists(row_type, _rows(plan, table, rows, table.run_lengths(rows)))
-    else:
-        columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
-        result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
-    _report(plan, table, started)
+    with notes.of(plan.label).timed() as metrics:
+        table = open_table(plan, batch_time)
+        rows = table.find(hashes, keys)
+        shape, row_type, found = plan.shape, plan.row_type, rows >= 0
+        several = shape in ("rows", "runs")
+        counts = table.run_lengths(rows) if several else found.astype(np.int64)
+        if shape == "exists":
+            result = pa.array(found)
+        elif shape == "row":
+            result = structs(row_type, _rows(plan, table, rows, counts))
+        elif shape == "rows":
+            result = lists(row_type, _rows(plan, table, rows, counts))
+        else:
+            columns = [pa.array(rows), pa.array(counts)]
+            result = pa.StructArray.from_arrays(
+                columns, fields=list(RUN_TYPE), mask=pa.array(~found)
+            )
+        metrics.version = table.manifest.version
+        metrics.count(plan.how, len(rows), int(found.sum()), int(counts.sum()))
     return result
 
 
@@ -95,25 +99,17 @@ def gather(
     plan: JoinPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
 ) -> pa.Array:
     """Gather parts of runs: m lists of structs from m first rows and counts."""
-    started = time.perf_counter_ns()
     if not len(first):
         return pa.nulls(0, answer_type("rows", plan.row_type))
-    table = open_table(plan, batch_time)
-    rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
-    counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
-    result = lists(plan.row_type, _rows(plan, table, rows, counts))
-    _report(plan, table, started)
-    return result
+    with notes.of(plan.label).timed():
+        table = open_table(plan, batch_time)
+        rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
+        counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
+        return lists(plan.row_type, _rows(plan, table, rows, counts))
 
 
 def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[TableRows]:
     return RowRefs([TableRows(table, plan)], None, first, counts)
-
-
-def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
-    if plan.reports:
-        spent = time.perf_counter_ns() - started_ns
-        notes.add(plan.label, {"ns": spent, "version": table.manifest.version})
 
 
 def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:

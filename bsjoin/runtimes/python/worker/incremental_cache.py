@@ -7,11 +7,10 @@ look-up, and its rows and negative entries are cached.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import now_us
 from bsjoin.cache import ConnectionSemaphore, HostCache, State, cache_folder
+from bsjoin.metrics.join_metrics import LookupMetrics
 from bsjoin.plan import JoinPlan, SourceTable
 from bsjoin.runtimes.python.worker import notes
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally
@@ -37,9 +37,8 @@ __all__ = ["LOOKED_UP_TOGETHER", "Answer", "ahead", "answers", "ask"]
 Int64s = NDArray[np.int64]
 T = TypeVar("T")
 
-Answer = Callable[[], tuple[RowRefs[CacheRows], dict[str, Any]]]
-"""Waits for a look-up: references to the rows; and metrics for the note, empty if there is no key.
-"""
+Answer = Callable[[], tuple[RowRefs[CacheRows], LookupMetrics | None]]
+"""Waits for a look-up: references to the rows; and metrics, None if no one reads them."""
 
 LOOKED_UP_TOGETHER = 1 << 17
 """Keys: a query of twice as many costs a third less for each."""
@@ -61,17 +60,21 @@ def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator
         plan reports, each result is in a struct with a note, which is null in most rows.
     """
     assert isinstance(plan.table, SourceTable)
-    table, spent = plan.table, _Spent()
+    table, label = plan.table, plan.label
 
     def begin(held: list[tuple[pa.Array, ...]]) -> Answer:
-        with spent:
+        with notes.of(label).timed():
             hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
             return ask(table, hashes, keys, plan.reports)
 
     for held, answer in ahead(begin, _groups(plan, batches)):
-        with spent:
-            rows, figures = answer()
-        yield from _arrays(plan, [len(hashes) for hashes, *_ in held], rows, figures, spent)
+        with notes.of(label).timed() as metrics:
+            rows, looked_up = answer()
+            if looked_up is not None:
+                metrics.cache.append(looked_up)
+            hits = int(np.count_nonzero(rows.counts))
+            metrics.count(plan.how, len(rows.counts), hits, int(rows.counts.sum()))
+        yield from _arrays(plan, [len(hashes) for hashes, *_ in held], rows)
 
 
 def _groups(
@@ -89,43 +92,19 @@ def _groups(
         yield held
 
 
-def _arrays(
-    plan: JoinPlan,
-    sizes: Sequence[int],
-    rows: RowRefs[CacheRows],
-    figures: dict[str, Any],
-    spent: _Spent,
-) -> Iterator[pa.Array]:
+def _arrays(plan: JoinPlan, sizes: Sequence[int], rows: RowRefs[CacheRows]) -> Iterator[pa.Array]:
     """The results for each of some batches; gathers their rows, which may be large, one by one."""
     begin, total = 0, sum(sizes)
     for size in sizes:
-        with spent:
+        with notes.of(plan.label).timed():
             answer = _array(plan, rows, begin, begin + size)
         begin += size
         if plan.reports:
-            if figures and size and begin == total:  # the last one with rows
-                notes.add(plan.label, {**figures, "ns": spent.taken()})
-            note = notes.fetch(plan.label, size)
+            # The last one with rows has what was counted for all.
+            last = begin == total
+            note = notes.fetch(plan.label, size) if last else pa.nulls(size, pa.string())
             answer = pa.StructArray.from_arrays([answer, note], ["answer", "note"])
         yield answer
-
-
-class _Spent:
-    """The time spent in blocks."""
-
-    def __init__(self) -> None:
-        self._ns = 0
-
-    def __enter__(self) -> None:
-        self._begun = time.perf_counter_ns()
-
-    def __exit__(self, *_: object) -> None:
-        self._ns += time.perf_counter_ns() - self._begun
-
-    def taken(self) -> int:
-        """The nanoseconds since the last call."""
-        ns, self._ns = self._ns, 0
-        return ns
 
 
 def ahead(begin: Callable[[T], Answer], items: Iterable[T]) -> Iterator[tuple[T, Answer]]:
@@ -151,7 +130,7 @@ def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports:
     """
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
-        return lambda: (RowRefs([], None, nothing, nothing), {})
+        return lambda: (RowRefs([], None, nothing, nothing), None)
     worker = _worker(table)
     worker.upkeep.apply_invalidations()
     typed = [key.cast(dtype) for key, dtype in zip(keys, table.keys.types, strict=True)]
@@ -161,9 +140,9 @@ def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports:
     if places is None:
         return answer
 
-    def spread() -> tuple[RowRefs[CacheRows], dict[str, Any]]:
-        rows, figures = answer()
-        return _spread(rows, places, len(hashes)), figures
+    def spread() -> tuple[RowRefs[CacheRows], LookupMetrics | None]:
+        rows, metrics = answer()
+        return _spread(rows, places, len(hashes)), metrics
 
     return spread
 
@@ -222,7 +201,7 @@ class _Worker:
 
         loading = self._loading.submit(load) if len(missing) else None
 
-        def answer() -> tuple[RowRefs[CacheRows], dict[str, Any]]:
+        def answer() -> tuple[RowRefs[CacheRows], LookupMetrics | None]:
             place = None
             if loading is not None:
                 loaded, inverse = loading.result()
@@ -232,37 +211,36 @@ class _Worker:
                 found.counts[missing] = loaded.counts[inverse]
             rows = RowRefs(places, place, found.first, found.counts)
             if not reports:
-                return rows, {}
-            return rows, self._figures(batch, states, len(missing), len(stale), tally)
+                return rows, None
+            return rows, self._metrics(batch, states, len(missing), len(stale), tally)
 
         return answer
 
-    def _figures(
+    def _metrics(
         self, batch: Batch, states: NDArray[np.int8], missing: int, stale: int, tally: Tally
-    ) -> dict[str, Any]:
+    ) -> LookupMetrics:
         queries = tally.queries
         size = len(states)
         sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
         hottest = Counter(batch.hashes[sample].tolist()).most_common(_HOTTEST)
         places = dict(zip(batch.hashes[sample].tolist(), sample.tolist(), strict=True))
-        figures = {
-            "hit": int((states == State.HIT).sum()) + stale,
-            "neg": int((states == State.ABSENT).sum()),
-            "mis": missing,
-            "asked": queries.keys,
-            "ms": [round(ms, 3) for ms in queries.ms],
-            "evict": tally.evicted,
-            "retry": queries.retries,
-            "fail": tally.failed,
-            "stale": stale + tally.outdated,
-            "hot": [[_shown(batch.keys, places[h]), n] for h, n in hottest if n > 1],
-            "n": len(sample),
-        }
-        figures = {name: value for name, value in figures.items() if value}
-        if notes.partition is not None:
-            figures["part"] = notes.partition
         rows, held = self.cache.held()
-        return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
+        return LookupMetrics(
+            partition=notes.partition,
+            hits=int((states == State.HIT).sum()) + stale,
+            negative_hits=int((states == State.ABSENT).sum()),
+            misses=missing,
+            keys_queried=queries.keys,
+            load_ms=[round(ms, 3) for ms in queries.ms],
+            retries=queries.retries,
+            failed_keys=tally.failed,
+            stale_rows=stale + tally.outdated,
+            evictions=tally.evicted,
+            sampled=len(sample),
+            hottest=[(_shown(batch.keys, places[h]), n) for h, n in hottest if n > 1],
+            rows=rows,
+            bytes=held,
+        )
 
 
 class _Connection(SharedConnection):

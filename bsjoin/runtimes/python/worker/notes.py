@@ -1,23 +1,22 @@
-"""Metrics that a worker reports for a join: collected per batch, fetched by Spark as text.
+"""Metrics of joins that a worker answers key by key: kept until Spark fetches them as a line.
 
-Spark sends the texts to the driver, which parses and sums them (``bsjoin.metrics.progress``). One
-text per Arrow batch costs less than one observed sum.
+One line per Arrow batch costs less than a sum that Spark observes row by row.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pyarrow as pa
+from cachetools import LRUCache
 
-__all__ = ["add", "begin", "fetch", "partition"]
+from bsjoin.metrics.join_metrics import JoinMetrics
+from bsjoin.metrics.lines import to_line
+
+__all__ = ["begin", "fetch", "of", "partition"]
 
 partition: int | None = None
 """The partition of the running task; None if it is unknown."""
 
-_notes: dict[str, list[dict[str, Any]]] = {}
-_MOST = 1000  # kept at most: a batch query fetches none of them
+_kept: LRUCache[str, JoinMetrics] = LRUCache(maxsize=64)  # those of batch queries stay here
 
 
 def begin(task: int | None) -> None:
@@ -26,20 +25,19 @@ def begin(task: int | None) -> None:
     partition = task
 
 
-def add(label: str, figures: dict[str, Any]) -> None:
-    """Store metrics of a join until they are fetched."""
-    kept = _notes.setdefault(label, [])
-    if len(kept) < _MOST:
-        kept.append(figures)
+def of(label: str) -> JoinMetrics:
+    """What has been counted of a join since it was fetched, to count on."""
+    return _kept.setdefault(label, JoinMetrics())
 
 
 def fetch(label: str, rows: int) -> pa.Array:
-    """Return and clear the stored metrics, as JSON objects separated by commas.
+    """Return and clear the metrics of a join.
 
     Returns:
         An array of ``rows`` texts, of which only the first may be not null.
     """
-    kept = _notes.pop(label, [])
-    text = ",".join(json.dumps(figures, separators=(",", ":")) for figures in kept)
-    first = pa.array([text or None], pa.string())
-    return pa.concat_arrays([first, pa.nulls(rows - 1, pa.string())]) if rows else first[:0]
+    if not rows:
+        return pa.nulls(0, pa.string())
+    kept = _kept.pop(label, None)
+    first = pa.array([None if kept is None else to_line([kept])], pa.string())
+    return pa.concat_arrays([first, pa.nulls(rows - 1, pa.string())])

@@ -32,6 +32,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class Figures extends Function<UTF8String> {
   public static final String NAME = "figures";
 
+  private static final int VERSION = 1; // of the form in which metrics travel
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PLACE = "bsjoin.figures"; // among the properties of the JVM
   private static final int RUNS = 64; // those that ran a join last
@@ -61,7 +62,8 @@ public final class Figures extends Function<UTF8String> {
   }
 
   /**
-   * The figures of a run: a JSON array, with an object for each join that was executed.
+   * The figures of a run: a line of {@code bsjoin/metrics/lines.py}, with the {@code
+   * OperatorMetrics} of each join that was executed.
    *
    * @param run Spark's id of the run of a query, or what stands for it
    * @param first the number of the first micro-batch to read
@@ -75,7 +77,8 @@ public final class Figures extends Function<UTF8String> {
           .forEach(
               (batch, joins) -> found.addAll(first <= batch && batch <= last ? joins : List.of()));
     }
-    return found.stream().map(Supplier::get).toList().toString();
+    List<String> records = found.stream().map(Supplier::get).toList();
+    return "{\"v\":" + VERSION + ",\"records\":" + records + "}";
   }
 
   @SuppressWarnings("unchecked")
@@ -95,17 +98,19 @@ public final class Figures extends Function<UTF8String> {
     String root = context.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY());
     boolean isInner = root != null && !root.equals(execution); // of a function for foreachBatch
     long number = Long.parseLong(batch[1]);
+    JoinKind kind = lookup.kind();
     ObjectNode described = JSON.createObjectNode();
     described.put("batch", number).put("execution", execution).put("inner", isInner);
     described.set("label", lookup.label() == null ? null : label(lookup.label()));
-    described.put("kind", lookup.kind().name()).put("table", lookup.table()).put("path", lookup.path());
+    described.put("kind", kind.name()).put("table", lookup.table()).put("path", lookup.path());
     lookup.on().forEach(described.putArray("on")::add);
     int version = lookup.version();
     Supplier<String> figures = // of names and numbers only: the plan holds the table's files
         () -> {
           synchronized (described) {
-            counts.values().forEach(described::put);
-            return described.put("version", counts.newest(version)).toString();
+            ObjectNode metrics = metrics(counts.values(), kind);
+            described.set("metrics", metrics.put("version", counts.newest(version)));
+            return described.toString();
           }
         };
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
@@ -124,6 +129,22 @@ public final class Figures extends Function<UTF8String> {
         joins.add(figures);
       }
     }
+  }
+
+  /** A {@code JoinMetrics}. */
+  private static ObjectNode metrics(Map<String, Long> counted, JoinKind kind) {
+    long rows = counted.get("rowsIn");
+    long hits = counted.get("matchedRows");
+    long results = counted.get("rowsOut");
+    long matches =
+        switch (kind) {
+          case INNER -> results;
+          case OUTER -> results - (rows - hits);
+          default -> hits;
+        };
+    return JSON.createObjectNode()
+        .put("rows_in", rows).put("hits", hits).put("matches", matches).put("rows_out", results)
+        .put("open_ns", counted.get("openTime"));
   }
 
   /** Keep the texts of a micro-batch that has ended, and no metrics: those have each partition's. */

@@ -1,0 +1,80 @@
+"""The numbers of joins in this process, by which ``progress`` tells them apart."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from dataclasses import dataclass, field
+
+from cachetools import LRUCache
+
+__all__ = ["JoinNumbers", "new_number", "number_of_reported", "numbers"]
+
+_QUERIES = 64
+_REPORTED = 10_000
+
+new_number = itertools.count(1).__next__
+"""The number of one more join of this process."""
+
+
+@functools.lru_cache(_REPORTED)
+def number_of_reported(query: str, number: int, on: tuple[str, ...]) -> int:
+    """The number, in this process, of a join that another one has planned.
+
+    Args:
+        query: Spark's id of the query.
+        number: of the join, in the other process.
+        on: the columns of the stream that the join compares.
+    """
+    return new_number()
+
+
+@dataclass
+class _Query:
+    """One query.
+
+    Args:
+        numbers: of its joins, by their place in a micro-batch and their columns.
+        last: the run and the number of the micro-batch that planned a join last.
+        joins: how many that has planned.
+    """
+
+    numbers: dict[tuple[int, tuple[str, ...]], int] = field(default_factory=dict)
+    last: tuple[str, int] | None = None
+    joins: int = 0
+
+
+class JoinNumbers:
+    """The numbers of the joins that functions for ``foreachBatch`` plan; for any number of threads.
+
+    Args:
+        queries: how many queries are remembered, those that planned a join last.
+    """
+
+    def __init__(self, queries: int = _QUERIES):
+        self._queries: LRUCache[str, _Query] = LRUCache(queries)
+        self._lock = threading.Lock()
+
+    def next(self, query: str, run: str, batch: int, columns: tuple[str, ...]) -> int:
+        """The number of the next join of a micro-batch: that of the same join in the one before.
+
+        Args:
+            query: Spark's id of the query.
+            run: and of the run; another one has begun the micro-batch again.
+            batch: the number of the micro-batch.
+            columns: the columns of the stream that the join compares.
+        """
+        with self._lock:
+            one = self._queries.setdefault(query, _Query())
+            if one.last != (run, batch):
+                one.last, one.joins = (run, batch), 0
+            place = one.joins, columns
+            one.joins += 1
+            if place not in one.numbers:
+                one.numbers[place] = new_number()
+            return one.numbers[place]
+
+
+numbers = JoinNumbers()
+"""Those of this process."""
