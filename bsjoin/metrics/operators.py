@@ -50,7 +50,7 @@ def _actions(operators: Sequence[OperatorMetrics]) -> Iterator[list[tuple[str, O
         execution = operator.execution
         if operator.label is not None:
             name = operator.label.label
-        else:  # equal ones are told apart by their place
+        else:  # equal ones differ in their place
             name = json.dumps([operator.table, operator.on, operator.kind, operator.inner])
             numbers[execution, name] += 1
             name = f"{name}{numbers[execution, name]}"

@@ -223,10 +223,10 @@ def _lines(step: JoinStep, runs: str) -> str:
         number = plan.table.version
         version = "newest version" if number is None else f"version {number}"
         table = f"full cache, {version} of {str(plan.table.location)!r}"
-    brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
+    payload = f"brings {', '.join(join.names)}" if join.names else "brings no column"
     return (
         f"{plan.how} join on {condition}: {table}\n"
-        f"    {runs}, partitioned: {plan.partitioned}; {brought}{_why_not_jvm(step)}"
+        f"    {runs}, partitioned: {plan.partitioned}; {payload}{_why_not_jvm(step)}"
     )
 
 

@@ -76,7 +76,7 @@ def with_columns_of(rows: DataFrame, given: DataFrame, names: Sequence[str]) -> 
 
 
 def with_columns_of_table(
-    rows: DataFrame, stream: DataFrame, table: DataFrame | None, brought: Mapping[str, str | None]
+    rows: DataFrame, stream: DataFrame, table: DataFrame | None, payload: Mapping[str, str | None]
 ) -> DataFrame:
     """The result of a join whose columns of the table are found by references to the table.
 
@@ -84,18 +84,18 @@ def with_columns_of_table(
         rows: the result.
         stream: the probe side.
         table: the DataFrame that the table was given as; None if it was not.
-        brought: the names of its columns in the result, and what the DataFrame calls them; None
+        payload: the names of its columns in the result, and what the DataFrame calls them; None
             for those that it does not have.
     """
     known: tuple[_Known, ...] = ()
-    result = {own: name for name, own in brought.items() if own is not None}
+    result = {own: name for name, own in payload.items() if own is not None}
     if table is not None and result:
-        renamed = frozenset(name for name, own in brought.items() if name != own)
+        renamed = frozenset(name for name, own in payload.items() if name != own)
         known = tuple(
             replace(one, names=frozenset(result[own] for own in one.names), renamed=renamed)
             for one in _known(table, result)
         )
-        rows = _projected(rows, [*stream.columns, *brought], known)
+        rows = _projected(rows, [*stream.columns, *payload], known)
     below = _Below(compat.connect_plan(stream), frozenset(stream.columns), known)
     setattr(compat.connect_plan(rows), _BELOW, below)
     return rows

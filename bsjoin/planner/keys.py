@@ -1,6 +1,6 @@
 """Keys: from columns of any supported type to one 64-bit hash, and what else must be compared.
 
-Both sides of a join are brought to the *table's* type by expressions that Spark evaluates
+Both sides of a join are converted to the *table's* type by expressions that Spark evaluates
 itself, then hashed with Spark's ``xxhash64``. For a single key of at most 8 bytes that hash is
 a bijection, so equal hashes mean equal keys and nothing else need travel to the workers. Text,
 binary, long decimals and composite keys are sent along and compared.

@@ -1,7 +1,7 @@
 """The projections between the result of a join and a DataFrame that is derived from it.
 
 ``select``, ``drop``, ``withColumn`` and ``withColumnRenamed`` add projections to the analyzed plan,
-and ``alias`` a name: the rows stay the same. So a later join can be carried out below them, in the
+and ``alias`` a name: the rows stay the same. So a later join can run below them, in the
 stage of the earlier one. They are then put above the new stage as they are; only the columns of
 the earlier result are replaced by those of the new one.
 

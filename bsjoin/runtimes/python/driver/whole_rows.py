@@ -1,9 +1,9 @@
 """The transfer of whole rows: they go to the workers and come back joined, by one join or several.
 
-A join whose stream is the result of another one, or a selection of it, is carried out in the same
-function, from batches to batches (``mapInArrow``): several joins are one stage. A row may have any
-number of answers, and what the function holds at a time is bounded. The stream's columns travel
-with the keys; their names, nullability and metadata (a watermark, say) are put back behind it.
+A join whose stream is the result of another one, or a selection of it, runs in the same function,
+from batches to batches (``mapInArrow``): several joins are one stage. A row may have any number of
+answers, and what the function holds at a time is bounded. The stream's columns travel with the
+keys; their names, nullability and metadata (a watermark, say) are put back behind it.
 Within the stage a column has a number and no name: a selection between two joins may rename it, or
 drop it and let another have its name.
 """

@@ -20,7 +20,7 @@ from bsjoin.metrics.lines import to_line
 from bsjoin.plan import Predicate, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
-from bsjoin.runtimes.python.worker.chain_rows import Brought, Rows, placeholder
+from bsjoin.runtimes.python.worker.chain_rows import Payload, Rows, placeholder
 from bsjoin.runtimes.python.worker.full_cache import open_table
 from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
 from bsjoin.runtimes.python.worker.incremental_cache import Answer
@@ -53,7 +53,7 @@ def joined(
             them in a column.
 
     Yields:
-        The stream's columns; those that the joins bring; and, for metrics in a column, a note,
+        The stream's columns; the joins' payload; and, for metrics in a column, a note,
         which is null but in the last row of the task. A task without a row has one for it, which
         does not belong to the result.
     """
@@ -100,10 +100,10 @@ def _results(
 
     def columns_of(rows: Rows) -> list[pa.Array]:
         columns = [rows.sent(number) for number in range(plan.stream_columns)]
-        for join, brought in zip(joins, rows.brought, strict=True):
-            if brought is not None:
+        for join, payload in zip(joins, rows.payloads, strict=True):
+            if payload is not None:
                 with join.metrics.timed():
-                    columns += brought.columns()
+                    columns += payload.columns()
         return columns
 
     cutter = Cutter(columns_of)
@@ -133,8 +133,7 @@ class _Join:
     def __init__(self, join: StageJoin):
         self._join, self._plan = join, join.plan
         self.metrics = JoinMetrics()
-        brings = self._plan.how in ("inner", "left")
-        self.types = self._plan.types if brings else []
+        self.types = self._plan.types if self._plan.how in ("inner", "left") else []
 
     def joined(self, pieces: Iterable[Rows]) -> Iterator[Rows]:
         """The rows behind this join, in pieces that are not empty.
@@ -177,10 +176,10 @@ class _Join:
         stored = isinstance(self._plan.table, StoredTable)
         return hashed_key(columns, stored=stored, rows=len(rows))
 
-    def _brought(
+    def _payload(
         self, sources: Sequence[RowSource], source: NDArray[np.int32] | None, rows: Int64s
-    ) -> Brought | None:
-        return Brought(self.types, sources, source, rows) if self.types else None
+    ) -> Payload | None:
+        return Payload(self.types, sources, source, rows) if self.types else None
 
     def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind an equality join."""
@@ -192,19 +191,19 @@ class _Join:
         if how in ("semi", "anti"):
             every = found == (len(rows) if how == "semi" else 0)
             kept = None if every else np.flatnonzero(hits if how == "semi" else ~hits)
-            yield rows.chosen(kept).bringing(None)
+            yield rows.chosen(kept).with_payload(None)
             return
         if counts is not None and counts.max() > 1:
             stops = first + (np.maximum(counts, 1) if how == "left" else counts)
             for where, numbers in pairs(first, stops, MOST_ROWS):
                 place = None if source is None else source.take(where)
-                yield rows.chosen(where).bringing(self._brought(sources, place, numbers))
+                yield rows.chosen(where).with_payload(self._payload(sources, place, numbers))
         elif how == "left" or found == len(rows):
-            yield rows.bringing(self._brought(sources, source, first))
+            yield rows.with_payload(self._payload(sources, source, first))
         else:
             where = np.flatnonzero(hits)
             place = None if source is None else source.take(where)
-            yield rows.chosen(where).bringing(self._brought(sources, place, first.take(where)))
+            yield rows.chosen(where).with_payload(self._payload(sources, place, first.take(where)))
 
     def _found(
         self, rows: Rows, answer: Answer | None
@@ -225,11 +224,11 @@ class _Join:
         how, matched, found = self._plan.how, np.zeros(len(rows), np.bool_), 0
         probes = [rows.column(column) for column in self._join.probes]
         for group in self._groups(rows, answer):
-            part, points = group.part, probes
+            part, searched = group.part, probes
             if part is not None:
                 chosen = pa.array(part)
-                points = [probe.take(chosen) for probe in probes]
-            given = predicate, group.index, points, group.low, group.high
+                searched = [probe.take(chosen) for probe in probes]
+            given = predicate, group.index, searched, group.low, group.high
             if how in ("semi", "anti"):
                 some = np.flatnonzero(any_match(*given))
                 matched[some if part is None else part.take(some)] = True
@@ -238,16 +237,18 @@ class _Join:
                 where = positions if part is None else part.take(positions)
                 matched[where] = True
                 found += len(where)
-                brought = self._brought([group.source], None, group.numbers(numbers))
-                yield rows.chosen(where).bringing(brought)
+                payload = self._payload([group.source], None, group.numbers(numbers))
+                yield rows.chosen(where).with_payload(payload)
         hits = int(np.count_nonzero(matched))
         self.metrics.count(how, len(rows), hits, found)
         if how in ("semi", "anti"):
-            yield rows.chosen(np.flatnonzero(matched if how == "semi" else ~matched)).bringing(None)
+            yield rows.chosen(np.flatnonzero(matched if how == "semi" else ~matched)).with_payload(
+                None
+            )
         elif how == "left":
             rest = np.flatnonzero(~matched)
-            brought = self._brought([], None, np.full(len(rest), -1))
-            yield rows.chosen(rest).bringing(brought)
+            payload = self._payload([], None, np.full(len(rest), -1))
+            yield rows.chosen(rest).with_payload(payload)
 
     def _groups(self, rows: Rows, answer: Answer | None) -> Iterator[Groups]:
         """The rows of the keys that the range condition searches."""

@@ -19,14 +19,14 @@ from bsjoin.runtimes.python.worker.keys import converted
 from bsjoin.runtimes.python.worker.open_table import TableRows
 from bsjoin.runtimes.python.worker.row_refs import RowSource, gathered
 
-__all__ = ["Brought", "Rows", "placeholder"]
+__all__ = ["Payload", "Rows", "placeholder"]
 
 Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Brought:
-    """The columns that one join brings to m rows.
+class Payload:
+    """The payload of one join: the table's columns of m rows.
 
     Args:
         types: of the columns.
@@ -41,12 +41,12 @@ class Brought:
     rows: Int64s
     _read: dict[int, pa.Array] = field(default_factory=dict)
 
-    def take(self, where: Int64s) -> Brought:
+    def take(self, where: Int64s) -> Payload:
         """The same for some of the rows."""
         source = None if self.source is None else self.source.take(where)
         chosen = pa.array(where)
         read = {number: column.take(chosen) for number, column in self._read.items()}
-        return Brought(self.types, self.sources, source, self.rows.take(where), read)
+        return Payload(self.types, self.sources, source, self.rows.take(where), read)
 
     def column(self, number: int) -> pa.Array:
         """One of the columns; null in rows without a match."""
@@ -88,12 +88,12 @@ class Rows:
         batch: the rows as Spark has sent them.
         positions: int64[m], the row of the batch that each of these comes from; None for all rows
             in their order.
-        brought: what each join so far brings; None for one that brings nothing.
+        payloads: of each join so far; None for one without columns of its table.
     """
 
     batch: pa.RecordBatch
     positions: Int64s | None = None
-    brought: tuple[Brought | None, ...] = ()
+    payloads: tuple[Payload | None, ...] = ()
 
     def __len__(self) -> int:
         return self.batch.num_rows if self.positions is None else len(self.positions)
@@ -104,13 +104,13 @@ class Rows:
         return column if self.positions is None else column.take(pa.array(self.positions))
 
     def column(self, wanted: StageColumn) -> pa.Array:
-        """A column that Spark has sent or a join has brought."""
+        """A column that Spark has sent, or of a payload."""
         if wanted.join is None:
             found = self.sent(wanted.number)
         else:
-            brought = self.brought[wanted.join]
-            assert brought is not None
-            found = brought.column(wanted.number)
+            payload = self.payloads[wanted.join]
+            assert payload is not None
+            found = payload.column(wanted.number)
         return found if wanted.type is None else converted(found, wanted.type)
 
     def chosen(self, where: Int64s | None) -> Rows:
@@ -118,12 +118,12 @@ class Rows:
         if where is None:
             return self
         positions = where if self.positions is None else self.positions.take(where)
-        brought = tuple(None if one is None else one.take(where) for one in self.brought)
-        return Rows(self.batch, positions, brought)
+        payloads = tuple(None if one is None else one.take(where) for one in self.payloads)
+        return Rows(self.batch, positions, payloads)
 
-    def bringing(self, brought: Brought | None) -> Rows:
+    def with_payload(self, payload: Payload | None) -> Rows:
         """The rows behind one more join."""
-        return replace(self, brought=(*self.brought, brought))
+        return replace(self, payloads=(*self.payloads, payload))
 
 
 def placeholder(dtype: pa.DataType) -> pa.Array:

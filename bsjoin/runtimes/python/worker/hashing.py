@@ -1,6 +1,6 @@
 """Spark's ``xxhash64`` of key columns, for keys that do not come from a Spark plan.
 
-Spark itself hashes the keys of a stream. Keys that a join before has brought, and those of a
+Spark itself hashes the keys of a stream. Keys of the payload of a join before, and those of a
 warm-up or an invalidation, are hashed here; the tests compare both implementations.
 (Source: the specification of XXH64,
 https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md)

@@ -1,4 +1,4 @@
-"""Keys of columns that a worker has: brought to the table's type and hashed, as Spark does it.
+"""Keys of columns that a worker has: converted to the table's type and hashed, as Spark does it.
 
 The counterpart of :mod:`bsjoin.planner.keys` for a key that an earlier join of the same stage
 brings. Each step has the same result as its expression there; the tests compare both.
