@@ -45,7 +45,7 @@ from scheduling.scalers import Load
 from scheduling.spark import Loop, Placement, Tier
 from scheduling.spark.internals import StatusStore, request_total
 
-ROWS = 5_000
+ROWS, WEIGHTED = 5_000, [0, 0, 0, 1, 1, 2]
 OPTIONS = {
     **CLUSTER,
     "spark.ui.enabled": "true",
@@ -158,24 +158,22 @@ def joined(
 ) -> dict[str, Any]:
     """Cycles of a join through ``bsjoin.cycles``: what came out, where it ran, what is cached."""
     found: list[list[int]] = []
-    cycles = bsjoin.cycles(
+    steered = bsjoin.cycles(
         batch or built(spark),
         "k",
         sink=options.pop("sink", lambda rows, _: found.append(fingerprint(rows))),
         **options,
     )
     for number, seed in enumerate(seeds):
-        cycles(stream(spark, seed), number)
-    placed = [one.placement for one in bsjoin.progress(cycles)]
-    assert cycles._placing is not None
-    loop = cycles._placing._loop
+        steered(stream(spark, seed), number)
+    placed = [one.placement for one in bsjoin.progress(steered)]
+    assert steered._placing is not None
+    loop = steered._placing._loop
     assert loop.last is not None
     return {
         "cached": [task.cached for task in loop.monitor.tasks(loop.last.partitions)],
         "right": found == [expected(spark, seed) for seed in seeds],
-        "hits": [one.hits for one in bsjoin.progress(cycles)],
-        "rows": [one.rows_in for one in bsjoin.progress(cycles)],
-        "skew": [one.partition.skew for one in bsjoin.progress(cycles)],
+        "rows": [one.rows_in for one in bsjoin.progress(steered)],
         "placed": [
             [p.action, p.reason, p.partitions, p.requested, p.landed, dict(p.workers)]
             for p in placed
@@ -185,17 +183,12 @@ def joined(
 
 
 def layouts(spark: SparkSession) -> dict[str, Any]:
-    """Figure 8: uniform, weighted by cores, all on one; with and without adaptive execution."""
+    """Figure 8: uniform and weighted by cores, with and without adaptive execution."""
     found = {}
-    every = {"uniform": [0, 1, 2], "weighted": [0, 0, 0, 1, 1, 2], "one": [0]}
-    for adaptive, names in (("true", every), ("false", ["uniform"])):
+    for name, order, adaptive in (("uniform", [0, 1, 2], "true"), ("weighted", WEIGHTED, "false")):
         spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-        for name in names:
-            policy = Placement(policy=Layout(every[name]), probe=False)
-            seeds = [1, 2] if (name, adaptive) == ("uniform", "true") else [1]
-            found[f"{name}, AQE {adaptive}"] = joined(
-                spark, seeds, placement=policy, partition=bsjoin.Hash(12)
-            )
+        policy = Placement(policy=Layout(order), probe=False)
+        found[name] = joined(spark, [1, 2], placement=policy, partition=bsjoin.Hash(12))
     spark.conf.set("spark.sql.adaptive.enabled", "true")
     return found
 
@@ -235,67 +228,25 @@ def followed(spark: SparkSession) -> dict[str, Any]:
     return found
 
 
-def policies(spark: SparkSession) -> dict[str, Any]:
-    """The closed loop: history, prices, a scaler, hotspots."""
+def cycles(spark: SparkSession) -> dict[str, Any]:
+    """The closed loop: history, prices, a scaler, hotspots; and a source."""
     prices = [Price("127.0.0.2", 1.0), Price("127.0.0.3", 1.5), Price("127.0.0.4", 40.0)]
-    options = {"cooldown_s": 0.0, "delta": 1.0}
+    placement = Placement(
+        policy=LBACE(),
+        prices=prices,
+        partitions=(2, 5),
+        rebalancer=StStream(),
+        cooldown_s=0.0,
+        delta=1.0,
+    )
+    rule, dry = bsjoin.HotSpot(partitions=3), Placement(policy=LBACE(), dry_run=True)
+    scaler = Wants(9.0)
     return {
-        "lba-ce": joined(
-            spark,
-            [1, 2, 3],
-            placement=Placement(policy=LBACE(), prices=prices, **options),
-            partition=bsjoin.HotSpot(partitions=3),
-        ),
-        "scaled": joined(
-            spark,
-            [1, 2, 3, 4],
-            placement=Placement(
-                policy=LBACE(), partitions=(2, 5), rebalancer=StStream(), **options
-            ),
-            scaler=Wants(9.0),
-            partition=bsjoin.HotSpot(partitions=3),
-        ),
-        "no partitions": joined(spark, [1], placement=LBACE()),
+        "scaled": joined(spark, [1, 2, 3, 4], placement=placement, scaler=scaler, partition=rule),
         "source": joined(
             spark, [1], SOURCE, placement=LBACE(), partition=bsjoin.Hash(6), cache=CACHE
         ),
-        "scaler alone": joined(spark, [1], scaler=Wants(9.0)),
-        "dry run": joined(
-            spark, [1], placement=Placement(policy=LBACE(), dry_run=True), partition=bsjoin.Hash(4)
-        ),
-    }
-
-
-def streaming(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """A real stream through ``foreachBatch``."""
-    source, out = folder / "source", folder / "out"
-    for seed in range(2):
-        stream(spark, seed, 5_000).coalesce(1).write.parquet(str(source / str(seed)))
-    rows = (
-        spark.readStream.schema("k long, event long")
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(source / "*"))
-    )
-    steered = bsjoin.cycles(
-        table(spark),
-        "k",
-        placement=LBACE(),
-        partition=bsjoin.Hash(6),
-        sink=lambda df, number: df.write.mode("overwrite").parquet(str(out / str(number))),
-    )
-    query = (
-        rows.writeStream.foreachBatch(steered)
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    answer = fingerprint(spark.read.parquet(str(out / "*")).select("k", "event", "amount"))
-    every = stream(spark, 0, 5_000).union(stream(spark, 1, 5_000))
-    placed = [one.placement for one in bsjoin.progress(steered)]
-    return {
-        "right": answer == fingerprint(every.join(table(spark), "k")),
-        "shares": [[p.requested, p.landed] for p in placed if p is not None],
+        "dry run": joined(spark, [1], placement=dry, partition=bsjoin.Hash(4)),
     }
 
 
@@ -471,7 +422,7 @@ def main(folder: Path) -> None:
     found: dict[str, Any] = {}
     for more, executors, scenarios in (
         # The last but one leaves one executor.
-        ({}, 3, (layouts, followed, policies, streaming, killed, added_and_removed, idle, grown)),
+        ({}, 3, (layouts, followed, cycles, killed, added_and_removed, idle, grown)),
         (DYNAMIC, 1, (tiers,)),
     ):
         spark = session(master, {**OPTIONS, **more})
@@ -479,8 +430,7 @@ def main(folder: Path) -> None:
         for scenario in scenarios:
             began = time.monotonic()
             try:
-                arguments = (spark, folder) if scenario is streaming else (spark,)
-                found[scenario.__name__] = scenario(*arguments)
+                found[scenario.__name__] = scenario(spark)
             except Exception as error:
                 found[scenario.__name__] = {"error": f"{type(error).__name__}: {error}"}
             seconds = time.monotonic() - began

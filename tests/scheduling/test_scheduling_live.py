@@ -48,24 +48,14 @@ def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("layout", "counts"),
-    [
-        ("uniform, AQE true", [4, 4, 4]),
-        ("uniform, AQE false", [4, 4, 4]),
-        ("weighted, AQE true", [6, 4, 2]),
-        ("one, AQE true", [12]),
-    ],
-)
-def test_every_task_runs_on_the_requested_executor(
-    found: dict[str, Any], layout: str, counts: list[int]
-) -> None:
-    seen = joined(found, "layouts", layout)
-    for action, _, partitions, requested, landed, workers in seen["placed"]:
-        assert action in ("place", "none")
-        assert (partitions, requested, landed) == (12, 12, 12)
-        assert sorted(workers.values(), reverse=True) == counts
-    assert set(seen["rows"]) == {5_000}
+def test_every_task_runs_on_the_requested_executor(found: dict[str, Any]) -> None:
+    for layout, counts in (("uniform", [4, 4, 4]), ("weighted", [6, 4, 2])):
+        seen = joined(found, "layouts", layout)
+        for action, _, partitions, requested, landed, workers in seen["placed"]:
+            assert action in ("place", "none")
+            assert (partitions, requested, landed) == (12, 12, 12)
+            assert sorted(workers.values(), reverse=True) == counts
+        assert set(seen["rows"]) == {5_000}
 
 
 def test_what_a_policy_answers_is_where_the_tasks_run(found: dict[str, Any]) -> None:
@@ -87,23 +77,18 @@ def test_what_a_policy_answers_is_where_the_tasks_run(found: dict[str, Any]) -> 
     assert layouts["lba-ce"] not in (layouts["round-robin"], layouts["gs-bfd"])
 
 
-def test_a_plan_is_kept_until_an_answer_pays_and_the_reason_says_so(found: dict[str, Any]) -> None:
-    seen = joined(found, "policies", "lba-ce")
-    assert seen["placed"][0][1] == "the first plan"
-    for action, reason, _, requested, landed, _ in seen["placed"]:
-        assert requested == landed == 3
-        assert action != "none" or reason.startswith("kept: ")
-    assert seen["rows"] == [5_000] * 3
-    assert all(skew is not None for skew in seen["skew"])
-
-
-def test_a_scaler_changes_the_number_of_partitions(found: dict[str, Any]) -> None:
-    seen = joined(found, "policies", "scaled")
+def test_a_plan_is_kept_until_an_answer_pays_and_a_scaler_changes_the_number_of_partitions(
+    found: dict[str, Any],
+) -> None:
+    seen = joined(found, "cycles", "scaled")
     assert [partitions for _, _, partitions, *_ in seen["placed"]] == [3, 3, 5, 5]
+    assert seen["placed"][0][1].startswith("the first plan")
     assert seen["placed"][2][1] == "join has 5; wants: more is needed"
-    assert all(requested == landed for _, _, _, requested, landed, _ in seen["placed"])
-    alone = joined(found, "policies", "scaler alone")
-    assert all(requested == landed == 0 for _, _, _, requested, landed, _ in alone["placed"])
+    for action, reason, _, requested, landed, _ in seen["placed"]:
+        assert requested == landed
+        assert action != "none" or reason.startswith("kept: ")
+    (placed,) = joined(found, "cycles", "dry run")["placed"]
+    assert placed[3:5] == [0, 0]
 
 
 def test_executors_that_a_scaler_requests_are_used_when_they_are_there(
@@ -117,36 +102,16 @@ def test_executors_that_a_scaler_requests_are_used_when_they_are_there(
     assert seen["cycles"][-1]["share"] == 1.0
 
 
-def test_rows_that_come_in_partitions_of_their_own_are_placed_as_they_are(
-    found: dict[str, Any],
-) -> None:
-    seen = joined(found, "policies", "no partitions")
-    assert [placed[2:5] for placed in seen["placed"]] == [[3, 3, 3]]
-
-
 def test_the_bytes_that_hosts_have_cached_are_known(found: dict[str, Any]) -> None:
-    uniform = joined(found, "layouts", "uniform, AQE true")["cached"]
-    assert len(uniform) == 12
-    assert all(set(one) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"} for one in uniform)
-    alone = joined(found, "layouts", "one, AQE true")["cached"]
-    assert all(set(one) == {"127.0.0.4"} for one in alone)
-    assert min(min(one.values()) for one in [*uniform, *alone]) > 0
+    cached = joined(found, "layouts", "uniform")["cached"]
+    assert len(cached) == 12
+    assert all(set(one) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"} for one in cached)
+    assert min(min(one.values()) for one in cached) > 0
     # Of a source, each partition has the entries of its own keys, where it loaded them.
-    seen = joined(found, "policies", "source")
+    seen = joined(found, "cycles", "source")
     at = [set(one) for one in seen["cached"]]
-    assert len(at) == 6
-    assert all(len(hosts) == 1 for hosts in at)
-    ran = seen["placed"][0][5]
-    assert set.union(*at) == {worker.partition("/")[0] for worker in ran}
-
-
-def test_a_dry_run_changes_nothing(found: dict[str, Any]) -> None:
-    (placed,) = joined(found, "policies", "dry run")["placed"]
-    assert placed[3:5] == [0, 0]
-
-
-def test_a_stream_is_placed_in_every_micro_batch(found: dict[str, Any]) -> None:
-    assert joined(found, "streaming")["shares"] == [[6, 6]] * 2
+    assert [len(hosts) for hosts in at] == [1] * 6
+    assert set.union(*at) == {worker.partition("/")[0] for worker in seen["placed"][0][5]}
 
 
 def test_an_executor_killed_in_mid_cycle_loses_and_doubles_no_row(found: dict[str, Any]) -> None:
