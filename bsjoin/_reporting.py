@@ -108,7 +108,7 @@ class _Reporting:
 
 
 class _Reports:
-    """What the function of one run of a query reports.
+    """The reports of the function of one run of a query.
 
     Args:
         session: the client's, which the server copies for the micro-batches.

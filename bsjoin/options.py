@@ -109,7 +109,7 @@ class Full:
 
     @property
     def max_staleness_s(self) -> float:
-        """How old rows may be, in seconds; 0 for any age."""
+        """The greatest age of rows in seconds; 0 for any age."""
         return 0.0 if self.max_staleness is None else seconds(self.max_staleness, "max_staleness")
 
 

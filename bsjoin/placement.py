@@ -82,7 +82,7 @@ class Placing:
         return self._loop.cycle()
 
     def explain(self) -> str:
-        """Who decides, and why the last cycle ran as it did."""
+        """Tell who decides, and why the last cycle ran as it did."""
         return self._loop.explain()
 
     def cached(

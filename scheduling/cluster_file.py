@@ -36,7 +36,7 @@ Part = tuple[str, Mapping[str, Any], dict[str, Any]]  # its name in errors, as i
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster file says: the workers and what is known of them, the job, the prices."""
+    """The content of a cluster file: workers and what is known of them, the job, the prices."""
 
     snapshot: Snapshot
     graph: JobGraph
@@ -164,7 +164,7 @@ def _graph(parts: list[Part]) -> JobGraph:
 
 
 def _read(path: str | Path, parse: Callable[[Any], T]) -> T:
-    """What is made of a YAML file; errors name the file and the line."""
+    """Parse a YAML file; errors name the file and the line."""
     try:
         import yaml
     except ImportError as error:

@@ -128,7 +128,7 @@ class Controller:
         return frozenset(self._failed)
 
     def explain(self) -> str:
-        """How placements are decided here, and the last decision with its reason; some lines."""
+        """Tell how placements are decided, and the last decision with its reason; some lines."""
         policy, rebalancer, o, search, _ = self._asked
         rests = "every answer is requested"
         if self._hysteresis:

@@ -1,4 +1,4 @@
-"""When a scaler's answer is acted on: the one state machine of scaling. Pure.
+"""The one state machine of scaling: when a scaler's answer is acted on. Pure.
 
 ::
 
@@ -62,7 +62,7 @@ class Bounds(Checked):
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one step: when, the state after it, the observed number (``there``), and why.
+    """The outcome of one step: when, the state after it, the observed number (``there``), and why.
 
     ``wanted``: by the scaler, in numbers that help, None if it was not asked; ``target``: the new
     request, or None.
@@ -126,7 +126,7 @@ class Elastic:
         self._wants: deque[tuple[float, int]] = deque()
 
     def step(self, now: float, there: int, load: Load | None) -> Step:
-        """What to do by how many are ``there`` at ``now``, in seconds; a target is to be requested.
+        """Decide by how many are ``there`` at ``now``, in seconds; a target is to be requested.
 
         ``load`` is that of the last window; None: nothing was measured.
         """

@@ -1,4 +1,4 @@
-"""What arrives at a streaming query and what waits, from its progress. Pure.
+"""The rows that arrive at a streaming query and those that wait, from its progress. Pure.
 
 By source: growth of the latest offset, and latest - end, where it reports offsets that count rows,
 as Kafka; else the rows of micro-batches over the time between their starts; and unknown, never 0,
@@ -28,7 +28,7 @@ Limits = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Flow:
-    """What came and went in some micro-batches; what the source hides is None.
+    """The rows that came and went in some micro-batches; what the source hides is None.
 
     ``seconds``, in which rows ``arrived``, are from the start of the micro-batch before them to
     that of the last, after which rows are ``waiting``. They ran for ``working_s``, with the rows
@@ -73,7 +73,7 @@ def offsets(offset: Any) -> dict[str, float] | None:
 
 
 def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) -> Flow | None:
-    """What came and went in the micro-batches with rows after that ``before``, of one run.
+    """Add up the micro-batches with rows after the one ``before``, of one run.
 
     None without any, or if the clock went back. O(micro-batches + partitions of the sources).
     """
@@ -170,7 +170,7 @@ class Meter:
         return self._smoothed(found, cores)
 
     def _news(self, now: float, progress: Sequence[Progress]) -> Flow | None:
-        """What came since the last look; None where nothing did, or a run begins."""
+        """Return what came since the last look; None where nothing did, or a run begins."""
         before, ones = self._before, [one for one in progress if one["numInputRows"] > 0]
         if not ones:
             return None

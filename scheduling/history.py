@@ -1,4 +1,4 @@
-"""What a controller remembers: decisions, loads and workers of tasks, and what is missing now.
+"""The memory of a controller: decisions, loads and workers of tasks, and what is missing now.
 
 One look may miss an executor: a worker with tasks is lost when it is missed twice.
 """

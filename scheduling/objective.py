@@ -1,4 +1,4 @@
-"""What a placement costs over a horizon, in one currency: the cost that decides whether it changes.
+"""The cost of a placement over a horizon, in one currency: it decides whether that changes.
 
 The currency is that of the prices ($); where no worker has a price each counts as 1 $/s, so costs
 are executor seconds. Over the horizon H in seconds::
@@ -68,7 +68,7 @@ class PlacementCost:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """What is minimised: the unplaced tasks, then the total."""
+        """The order that is minimised: the unplaced tasks, then the total."""
         return self.unplaced, self.total
 
 
@@ -196,7 +196,7 @@ class Pricing:
         return np.array([at(worker, -1) for worker in map(placement.get, self.number)], int)
 
     def sums(self, at: Indices) -> tuple[Indices, Numbers]:
-        """How many tasks each worker has, and the cores that these use."""
+        """Return the number of tasks of each worker, and the cores that these use."""
         t = np.flatnonzero(at >= 0)
         used = np.bincount(at[t], self.cpu[t], self.workers).astype(float)
         return np.bincount(at[t], minlength=self.workers), used
@@ -234,7 +234,7 @@ class Pricing:
         return PlacementCost(rent, waiting, bytes_s, float(movement), self.tasks - len(t))
 
     def moves(self, t: Indices, i: Indices) -> Numbers:
-        """What it costs to have tasks on workers, from where they are at present."""
+        """Return the cost of moving tasks to workers, from where they are at present."""
         moved = self.price[i] * self.fixed_s[t] + self.lacks[t, i] * self.byte_s[i]
         return np.where(self.present[t] == i, 0.0, moved)
 

@@ -51,7 +51,7 @@ class Proposal:
 
 @dataclass
 class Case:
-    """What is known when a plan is made, and the placements that are proposed then."""
+    """The facts when a plan is made, and the placements that are proposed then."""
 
     policy: Policy
     rebalancer: Rebalancer | None
@@ -187,7 +187,7 @@ class Case:
         return Proposal(by, at, cost, answer, moves)
 
     def saves(self, one: Proposal) -> float:
-        """What a proposal saves, after its moves, as a share."""
+        """Return what a proposal saves, after its moves, as a share."""
         return (self.before.running - one.cost.total) / self.base if self.base else 0.0
 
     def pays(self, one: Proposal) -> bool:
@@ -195,14 +195,14 @@ class Case:
         return one.cost.unplaced == self.before.unplaced and self.saves(one) > self.must[0]
 
     def best(self, found: Sequence[Proposal]) -> Proposal:
-        """What costs least; of proposals that noise alone sets apart, what moves least."""
+        """Return what costs least; of proposals that noise alone sets apart, what moves least."""
         left, total = min(one.cost.rank for one in found)
         most = left, total + _DEVIATIONS * self.noise * self.base
         alike = [one for one in found if one.cost.rank <= most]
         return min(alike, key=lambda one: one.cost.movement)
 
     def why_kept(self, found: Sequence[Proposal]) -> str:
-        """What the policy's answer, and what the best of all, would save."""
+        """Tell what the policy's answer, and what the best of all, would save."""
 
         def why_not(one: Proposal) -> str:
             more, saved = one.cost.unplaced - self.before.unplaced, self.saves(one)
@@ -263,7 +263,7 @@ class Case:
         return found
 
     def _left(self, at: Indices, need: Numbers) -> Numbers:
-        """What a placement leaves of each worker (row): slots, cores, memory, disk."""
+        """Return what a placement leaves of each worker (row): slots, cores, memory, disk."""
         left = room_of(self.snapshot)
         np.subtract.at(left, at[at >= 0], need[at >= 0])
         return left

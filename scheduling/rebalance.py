@@ -19,7 +19,7 @@ _ROUNDS = 10_000  # moves of one clock
 
 
 def sizes(workers: Collection[Worker], *, cpu_weight: float = CPU_WEIGHT) -> dict[str, float]:
-    """How large each worker is, 1 for the mean one (Eqs. 1 and 7, normalised)."""
+    """Return the size of each worker, 1 for the mean one (Eqs. 1 and 7, normalised)."""
     cpu = math.fsum(worker.capacity.cpu_cores for worker in workers) / max(len(workers), 1)
     memory = math.fsum(worker.capacity.memory_mb for worker in workers) / max(len(workers), 1)
     mean, unknown = Resources(cpu, memory), cpu_weight * (not cpu) + (1 - cpu_weight) * (not memory)

@@ -15,7 +15,7 @@ _SLACK = 5e-10  # sums in another order still fit
 
 
 def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
-    """What is free of each worker (row): slots, cores, MB of memory, MB of disk; rounded up."""
+    """Return what is free of each worker (row): slots, cores, MB of memory and disk; rounded up."""
     slots = snapshot.free_slots
     rows = [(slots[name], *free) for name, free in snapshot.free.items()]
     room = np.array(rows, float).reshape(-1, 4)
@@ -24,7 +24,7 @@ def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
 
 
 def have_room(free: NDArray[np.float64], need: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which workers (rows of what is ``free``) have room for a task; ``all(axis=1)`` is slower."""
+    """Tell the workers (rows of ``free``) with room for a task; ``all(axis=1)`` is slower."""
     slots, cores, memory, disk = (free >= need).T
     found: NDArray[np.bool_] = slots & cores & memory & disk
     return found

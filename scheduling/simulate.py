@@ -55,7 +55,7 @@ class Arrivals:
         return float(self._sums[at] + self._rates[at] * (max(time_s, 0.0) - at))
 
     def second(self, rows: float) -> float:
-        """When that many rows had arrived."""
+        """Return the second at which that many rows had arrived."""
         if rows >= self._sums[-1] and self._rates[-1] > 0:
             return float(len(self._rates) + (rows - self._sums[-1]) / self._rates[-1])
         return float(np.interp(rows, self._sums, np.arange(len(self._sums))))

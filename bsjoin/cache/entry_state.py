@@ -128,7 +128,7 @@ def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now
 def _outdated(
     records: NDArray[np.void], counts: Int64s, limits: CacheLimits, now_us: int
 ) -> tuple[Bools | None, Bools]:
-    """Which entries are expired (None for none), and which of them are stale but usable."""
+    """The expired entries (None for none), and those of them that are stale but usable."""
     outdated = None
     usable = np.ones(len(counts), np.bool_)
     if limits.ttl_us is not None or limits.negative_ttl_us is not None:

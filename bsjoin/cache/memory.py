@@ -34,7 +34,7 @@ class GrowingArray:
         self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
 
     def __len__(self) -> int:
-        """How many elements this process has mapped."""
+        """Return the number of elements that this process has mapped."""
         return len(self._mapped)
 
     def view(self, count: int) -> NDArray[Any]:

@@ -34,7 +34,7 @@ _MOST_VISITS = 3
 
 
 class EvictionPolicy(Protocol):
-    """What a cache asks its policy; ``entries`` are records of ``generation.ENTRY``.
+    """The questions of a cache to its policy; ``entries`` are records of ``generation.ENTRY``.
 
     It is made with the cache's folder, for a file of its own if it needs one, and its header.
     """
@@ -57,7 +57,7 @@ class EvictionPolicy(Protocol):
     def admit(
         self, limits: CacheLimits, counts: Int64s, sizes: Int64s, ticks: Int64s
     ) -> tuple[Bools, int]:
-        """Which of some new entries are stored; see :func:`bsjoin.cache.recency.admissible`.
+        """Choose the new entries that are stored; see :func:`bsjoin.cache.recency.admissible`.
 
         Together they must be within the bounds. Entries whose ``used`` is before the second result
         are evicted; -1 for none.

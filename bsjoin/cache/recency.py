@@ -110,7 +110,7 @@ class Recency:
 def admissible(
     limits: CacheLimits, counts: Int64s, sizes: Int64s, ticks: Int64s
 ) -> tuple[Bools, int]:
-    """Which of some new entries would remain in the cache if they were stored one by one.
+    """Choose the new entries that would remain in the cache if they were stored one by one.
 
     An entry larger than a bound is not stored. Of the others the most recent ones that fit remain:
     the content of an LRU cache is the longest suffix of the order of uses that fits.

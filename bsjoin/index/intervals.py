@@ -1,4 +1,4 @@
-"""Which intervals contain a point, or overlap an interval: an implicit augmented interval tree.
+"""Search for intervals that contain a point, or overlap one: an implicit augmented interval tree.
 
 Rows are sorted by (group, start), so the intervals that start early enough are a run of rows,
 found by :class:`bsjoin.index.SortedRows`. A tree of the maxima of their last points
@@ -101,7 +101,7 @@ class IntervalIndex:
 
     @property
     def rows(self) -> int:
-        """How many rows the index covers."""
+        """The number of rows that the index covers."""
         return self.starts.rows
 
     def stab(

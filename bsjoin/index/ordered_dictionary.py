@@ -265,7 +265,7 @@ class OrderedDictionary:
 
 
 def _shared(texts: ByteStrings) -> int:
-    """How many pieces of eight bytes are equal in all texts and followed by more; sorted texts."""
+    """Count the pieces of eight bytes that all texts (sorted) share, with more behind them."""
     if len(texts) < 2:
         return 0
     first, last = texts.bytes(0), texts.bytes(len(texts) - 1)

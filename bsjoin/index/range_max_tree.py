@@ -190,7 +190,7 @@ class RangeMaxTree:
 
 
 def _sizes(rows: int) -> list[int]:
-    """How many entries each level of the tree has, rows first."""
+    """The number of entries of each level of the tree, rows first."""
     sizes = []
     while True:
         nodes = -(-rows // FAN)
@@ -222,7 +222,7 @@ def _inside(
     stops: Int64s,
     doubtful: Int64s | None,
 ) -> Bools:
-    """Which nodes have rows in their probe's range; ``doubtful`` names those to look at."""
+    """Tell the nodes with rows in their probe's range; ``doubtful`` names those to look at."""
     if doubtful is not None:
         inside: Bools = np.ones(len(nodes), np.bool_)
         at = probes.take(doubtful), nodes.take(doubtful)

@@ -48,7 +48,7 @@ class SkipList:
 
     @property
     def rows(self) -> int:
-        """How many rows the list covers."""
+        """The number of rows that the list covers."""
         return len(self.values)
 
     def at_level(self, level: int) -> Int64s:

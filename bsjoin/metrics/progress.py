@@ -48,7 +48,7 @@ _CHANCE = 3  # a key that occurs this often in the samples may be there by chanc
 
 @dataclass(frozen=True)
 class ObservedProgress:
-    """What Spark's progress of a micro-batch would say.
+    """The progress of a micro-batch, as Spark's own would be.
 
     Args:
         batchId: as Spark's.
@@ -300,7 +300,7 @@ def route(one: Any, label: str) -> Note | None:
 
 
 def cached_entries(observed: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
-    """What the tasks of an incremental cache saw, by partition.
+    """Return the entries that tasks of an incremental cache saw, by partition.
 
     Args:
         observed: Spark's figures of a micro-batch, by name.

@@ -1,4 +1,4 @@
-"""What is known of a join in one micro-batch: the records that ``bsjoin.progress`` returns."""
+"""The records that ``bsjoin.progress`` returns: a join in one micro-batch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CacheProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionProgress:
-    """How the rows of one micro-batch were distributed over the partitions of a join.
+    """The distribution of the rows of one micro-batch over the partitions of a join.
 
     Args:
         kind: "none", "hash" or "hotspot".
@@ -92,7 +92,7 @@ class PartitionProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementProgress:
-    """Where the tasks of a join ran in one micro-batch (``placement=`` of :func:`bsjoin.cycles`).
+    """The workers of a join's tasks in one micro-batch (``placement=`` of :func:`bsjoin.cycles`).
 
     Args:
         action: the controller's action before the micro-batch: "place", "repair", "move", "none",

@@ -1,4 +1,4 @@
-"""How the refreshes of tables went, in this process: for ``progress`` and for the log."""
+"""The outcomes of refreshes in this process: for ``progress`` and for the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshProgress:
-    """How the refreshes of a join's table went in this application, as of now.
+    """The outcomes of the refreshes of a join's table in this application, as of now.
 
     A refresh that finds the same rows is a success, too. Those that other applications make are
     not known here.

@@ -1,4 +1,4 @@
-"""What functions for ``foreachBatch`` report from a Connect server to their client.
+"""Reports of functions for ``foreachBatch``, from a Connect server to their client.
 
 Such a function runs in a process of the server, and shares with the client the session alone. There
 it keeps a temporary view for each run of a query, with a row for each of the last micro-batches;

@@ -25,7 +25,7 @@ _QUERIES = 64
 
 @dataclass(frozen=True)
 class TaskMetrics:
-    """What one task has counted.
+    """The counts of one task.
 
     Args:
         query: Spark's id of the streaming query, which a restart keeps.
@@ -184,7 +184,7 @@ class Adding:
     """How Spark's accumulator adds metrics up, in a task and in the driver."""
 
     def zero(self, value: Sent) -> Sent:
-        """What a task begins with."""
+        """Return the value that a task begins with."""
         return []
 
     def addInPlace(self, value1: Sent, value2: list[TaskMetrics]) -> Sent:  # noqa: N802 - Spark's

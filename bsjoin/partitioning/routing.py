@@ -66,7 +66,7 @@ class Router:
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return len(self._lasts)
 
     @property

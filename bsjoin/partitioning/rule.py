@@ -165,7 +165,7 @@ class Rule:
         return rule
 
     def _wrong(self) -> str | None:
-        """What is invalid in the rule; None for a valid rule."""
+        """Return what is invalid in the rule; None for a valid one."""
         whole = (x for key in self.hot for x in (key.code, key.first))
         if any(type(number) is not int for number in whole):
             return "a code or partition of a hot key is not a whole number"

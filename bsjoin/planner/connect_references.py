@@ -51,7 +51,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Below:
-    """What a result of a join has the columns of, noted on its plan.
+    """The plans whose columns a result of a join has, noted on its own plan.
 
     Args:
         plan: of the probe side.

@@ -17,7 +17,7 @@ __all__ = ["Cycle", "CycleState"]
 
 @dataclass
 class CycleState:
-    """What the cycles of one join keep from one to the next.
+    """The state that one join keeps from a micro-batch to the next.
 
     Args:
         query: what stands for the query of all cycles.

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Projection:
-    """How a DataFrame is derived from the result of a join.
+    """The projections between the result of a join and a DataFrame.
 
     Args:
         made_by: what was registered for the result.
@@ -131,7 +131,7 @@ def register(result: DataFrame, made_by: object) -> None:
 
 
 def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None:
-    """How a DataFrame is derived from the result of a join; None if it is not.
+    """Return how a DataFrame is derived from the result of a join; None if it is not.
 
     Args:
         df: the DataFrame.
@@ -181,7 +181,7 @@ def _on_connect(df: DataFrame, rows_change: bool) -> Projection | None:
 
 
 def results_in(df: DataFrame) -> list[Any]:
-    """What made the results of joins that a DataFrame is made of, each once, as the plan has them.
+    """Return the makers of the joins' results in a DataFrame, each once, in the order of its plan.
 
     What is below such a result is not searched.
 
@@ -240,7 +240,7 @@ def _objection(catalyst: Catalyst, nodes: Sequence[Any], result: Any, session: A
 
 
 class _Results:
-    """What made the plans of results, by their identity; forgotten with the plan.
+    """The makers of the plans of results, by their identity; forgotten with the plan.
 
     Args:
         catalyst: of the JVM with the plans.
@@ -264,7 +264,7 @@ class _Results:
                 self._sweep()
 
     def get(self, plan: Any) -> object | None:
-        """What made a plan; None for a plan that is not known."""
+        """Return the maker of a plan; None for a plan that is not known."""
         for reference, made_by in self._known.get(self._identity(plan), ()):
             if reference.refersTo(plan):
                 return made_by

@@ -116,7 +116,7 @@ def _identified_columns(rows: DataFrame, table: DataFrame, planned: PlannedJoin)
 
 @dataclass(frozen=True)
 class _Identity:
-    """What a column of a DataFrame is to Spark."""
+    """A column of a DataFrame as Spark knows it."""
 
     dtype: T.DataType
     attribute: Any

@@ -149,7 +149,7 @@ class Source(ABC):
 
     @property
     def database(self) -> str | None:
-        """What the source connects to; None (as here) for a connection of its own.
+        """The database that is connected to; None (as here) for a connection of its own.
 
         In a worker the sources with the same text share one connection, one at a time. It names
         all that the connection depends on, without a password.

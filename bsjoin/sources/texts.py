@@ -9,7 +9,7 @@ __all__ = ["is_utf8", "with_utf8"]
 
 
 def is_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    r"""Which texts are valid UTF-8; null is.
+    r"""Tell the texts that are valid UTF-8; null is.
 
     >>> texts = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
     >>> is_utf8(pa.chunked_array([texts])).to_pylist()

@@ -404,7 +404,7 @@ def assigned(plan: Any) -> list[str]:
 
 @_entry("Project._columns, Column._expr and its kinds", "columns are new ones", "connect")
 def selected(plan: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """What a projection selects, as a kind and texts.
+    """Return what a projection selects, as a kind and texts.
 
     ``("all", ())`` is a star, ``("name", (text,))`` a column by its name, ``("alias", names)`` what
     is computed under names, and ``("other", ())`` something else.
@@ -443,5 +443,5 @@ def serialized(df: DataFrame) -> Any:
 
 @_entry("connect.DataFrame._explain_string", "a source is read again", "connect")
 def explained(df: Any) -> str:
-    """What ``explain(extended=True)`` prints."""
+    """Return the text that ``explain(extended=True)`` prints."""
     return str(df._explain_string(extended=True))

@@ -1,4 +1,4 @@
-"""What a DataFrame of Spark Connect reads and does, as the client sends it to the server.
+"""The sources and operators of a Spark Connect DataFrame, as the client sends them.
 
 The client has a plan of names, which the server resolves. So less is known than in a classic
 session: plain reads of files, through columns and comparisons, and rows that were given. Text in
@@ -48,7 +48,7 @@ def renew(df: DataFrame) -> None:
 
 
 def parts(df: DataFrame) -> list[object] | None:
-    """What the client sends, without its marks, and the states of the files; None if unknown."""
+    """Return what the client sends, without its marks, and the states of files; None if unknown."""
     messages = _messages(df)
     reads = [message.read for message in messages if _kind(message) == "read"]
     if not all(map(_is_certain, messages)) or not reads or _is_cached(df):
@@ -64,7 +64,7 @@ def is_fixed(df: DataFrame) -> bool:
 
 
 def read_anew(df: DataFrame) -> list[str]:
-    """What Spark's own join would read anew in each micro-batch, in words for a message."""
+    """Name what Spark's own join would read anew in each micro-batch, for a message."""
     catalog, found = df.sparkSession.catalog, []
     for message in _messages(df):
         kind = _kind(message)
@@ -111,7 +111,7 @@ def _within(message: Any) -> Iterator[Any]:
 
 
 def _kind(message: Any) -> str | None:
-    """Which relation, or which expression, a message is."""
+    """Return the relation, or the expression, that a message is."""
     name = {"Relation": "rel_type", "Expression": "expr_type"}.get(message.DESCRIPTOR.name)
     return None if name is None else (message.WhichOneof(name) or "unknown")
 

@@ -57,7 +57,7 @@ def renew(df: DataFrame) -> bool:
 
 
 def fingerprint(df: DataFrame) -> str | None:
-    """What identifies the rows of a DataFrame now; None where nothing does for certain.
+    """Return what identifies the rows of a DataFrame now; None where nothing does for certain.
 
     Two DataFrames with the same fingerprint have the same rows, in any application.
     """
@@ -99,7 +99,7 @@ def is_fixed(df: DataFrame) -> bool:
 
 
 def read_anew(df: DataFrame) -> list[str]:
-    """What Spark's own join of a stream with a DataFrame would read anew in each micro-batch.
+    """Name what Spark's own join of a stream with a DataFrame would read anew in each micro-batch.
 
     Returns:
         What is read, in words for a message; nothing where the rows stay, or cannot be known to

@@ -1,4 +1,4 @@
-"""What a classic DataFrame reads: the leaves of its plan, typed.
+"""The sources of a classic DataFrame: the leaves of its plan, typed.
 
 Each says what it reads, in which state that is now, and whether Spark's own join would read it anew
 in each micro-batch of a stream. The state of a table is its identifier and its version, where it
@@ -52,7 +52,7 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """What it reads, in a message."""
+        """The name of what it reads, for a message."""
         return self.plan
 
     @property
@@ -70,7 +70,7 @@ class Leaf:
         self.node.refresh()
 
     def state(self) -> State | None:
-        """What is there now; None where it cannot be known for certain."""
+        """Return the state of what is there now; None where it cannot be known for certain."""
         # What was given is in the description of the plan; but not the rows of a LocalRelation.
         return [] if self.plan in _GIVEN - {"LocalRelation"} else None
 

@@ -1,4 +1,4 @@
-"""What a classic DataFrame does with what it reads: the operators of its plan, typed.
+"""The operators of a classic DataFrame's plan, typed.
 
 Only what is known to give the same rows for the same input is described. Everything else has no
 description: functions of Python and Scala, the time, subqueries, and whatever is not in the lists.

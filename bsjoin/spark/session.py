@@ -1,4 +1,4 @@
-"""What differs between a classic session and Spark Connect, each with its way round."""
+"""The differences between a classic session and Spark Connect, each with its way round."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def application_of(spark: SparkSession) -> Any:
-    """What is checked or warned about once: the application; on Connect, the session.
+    """Return what is checked or warned about once: the application; on Connect, the session.
 
     ``foreachBatch`` and ``newSession`` make sessions of the same application.
     """
@@ -78,7 +78,7 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """How many tasks the cluster runs at once, as Spark itself assumes."""
+    """Return the number of tasks that the cluster runs at once, as Spark itself assumes."""
     if not is_connect(spark):
         return max(1, int(spark.sparkContext.defaultParallelism))
     # A range without a number of partitions gets the default number of them.

@@ -117,7 +117,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 def _reports(spark: SparkSession) -> list[dict[str, Any]]:
-    """What the tasks report; no package but Python's own is needed there."""
+    """Return the reports of tasks; no package but Python's own is needed there."""
     if find_spec("pandas") is None:  # the workers need none
         raise WorkerEnvironmentError(
             "Spark makes functions of its Python workers with pandas only, and the driver's "
@@ -160,7 +160,7 @@ def _reporter(modules: tuple[str, ...]) -> Callable[[int], str]:
 
 
 def _problem(report: dict[str, Any]) -> str:
-    """What a worker lacks; an empty text if nothing."""
+    """Return what a worker lacks; an empty text if nothing."""
     failures, versions = report["failures"], report["versions"]
     absent = [name for name, why in failures.items() if why.endswith(f"No module named {name!r}")]
     parts = [f"has no {', '.join(absent)}"] if absent else []

@@ -1,4 +1,4 @@
-"""What a path or URL of a user means: a local path, or a URL that fsspec opens.
+"""Paths and URLs of users: a local path, or a URL that fsspec opens.
 
 Spark finds its files by Hadoop's file systems, which live in the JVM. The Python workers, and the
 processes that copy files for the JVM, reach no JVM: they use fsspec. So a URL of Hadoop's is
@@ -129,7 +129,7 @@ def _local(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """What an error shows of a text that is no URL: what looks like a password is starred out."""
+    """Return a text that is no URL as errors show it: what looks like a password is starred out."""
     return _USERINFO.sub(r"\1:***@", hidden(text))
 
 

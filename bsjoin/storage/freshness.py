@@ -1,4 +1,4 @@
-"""How old the rows of a version may be: when its source was last read and found to be the same.
+"""The age of a version's rows: when its source was last read and found to be the same.
 
 A published version has the rows of the time when its build began to read. A later refresh that
 finds the same rows publishes nothing: it leaves a mark in ``fresh``, an empty file whose name has
@@ -42,7 +42,7 @@ _KEPT = 2  # of a version: a listing beside a renewal may miss the newest one
 
 
 class Mark(NamedTuple):
-    """That a version still held the rows of its source.
+    """A note that a version still held the rows of its source.
 
     Args:
         version: its number.

@@ -296,7 +296,7 @@ class StorageLocation:
         self._undamaged(name, linked)
 
     def _download_of(self, name: str) -> Callable[[str], object]:
-        """What writes a remote file to a path."""
+        """Return a function that writes a remote file to a path."""
         self._check_plain(name)
         return lambda path: self._remote[0].get_file(self._url_of(name), path)
 

@@ -34,7 +34,7 @@ _MOST_BYTES = 1 << 30  # of a segment without an index: an Arrow array has at mo
 
 @dataclass(frozen=True)
 class Merge:
-    """How runs are merged.
+    """The order and the limits in which runs are merged.
 
     Args:
         build: where the segments are to be.
@@ -92,7 +92,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Gathering:
-    """How runs of rows that match nothing become segments without an index.
+    """The merge of runs of rows that match nothing into segments without an index.
 
     Args:
         build: where the segments are to be.

@@ -95,7 +95,7 @@ class RangeIndex:
 
     @property
     def closed(self) -> Closed | None:
-        """Which ends belong to the intervals; None for points."""
+        """The ends that belong to the intervals; None for points."""
         return self.rows.closed if isinstance(self.rows, IntervalIndex) else None
 
     def cells(self) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""What a manifest says of segments, validated: names, sizes, checksums and counts."""
+"""The segments in a manifest, validated: names, sizes, checksums and counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
 class _StoredRows:
-    """What the metadata of both kinds of segments have in common."""
+    """The metadata that both kinds of segments have."""
 
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What running queries use of a table, noted beside it: it may not be taken away from them.
+"""Columns that running queries use, noted beside the table: they may not be taken away.
 
 The process that plans a query notes the columns that the query brings, in a file in ``readers``
 whose name has the process and the time. While queries run, the process writes it anew every
@@ -37,7 +37,7 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class Uses:
-    """What queries use of a table.
+    """The uses of a table by queries.
 
     Args:
         columns: the columns that they bring.
@@ -69,7 +69,7 @@ class Uses:
 
 
 class Note:
-    """What this process has noted beside one table.
+    """The note of this process beside one table.
 
     Args:
         location: the table's location.
@@ -104,7 +104,7 @@ class Note:
 
 
 def others(location: StorageLocation, writers: Iterable[str]) -> Uses:
-    """What the queries of other processes use now; notes that no longer count are removed.
+    """Return what queries of other processes use now; notes that no longer count are removed.
 
     Args:
         location: the table's location.

@@ -42,7 +42,7 @@ class Publication(NamedTuple):
 
 @dataclass(frozen=True)
 class Activation:
-    """How long after its publication an entry activates.
+    """The time between the publication of an entry and its activation.
 
     The delay is longer than it takes until every host sees the file, and than the clocks of driver
     and publisher differ. It grows fourfold with every publication that was too late.

@@ -15,7 +15,7 @@ _ALL = 2**31 - 1
 
 
 def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which values Python can express: all but dates and times outside of its calendar.
+    """Tell the values that Python can express: all but dates and times outside of its calendar.
 
     Args:
         column: a key column, without nulls.

@@ -41,7 +41,7 @@ class Resources(Checked):
         return f"{self.cpu_cores:g} cores, {self.memory_mb:g} MB{disk}"
 
     def less(self, taken: Self) -> Self:
-        """What is left of these, at least 0 of each."""
+        """Return what is left of these, at least 0 of each."""
         return type(self)(*(max(a - b, 0.0) for a, b in zip(self, taken, strict=True)))
 
     def within(self, limit: Self) -> bool:
@@ -108,7 +108,7 @@ class Worker(Checked):
 
 @dataclass(frozen=True)
 class Utilisation(Checked):
-    """What is in use (Eqs. 26 and 27).
+    """The resources in use (Eqs. 26 and 27).
 
     Args:
         cpu: the share of the CPU.
@@ -201,7 +201,7 @@ class Snapshot(Checked):
         return {worker.id: worker for worker in self.workers}
 
     def taken(self, worker: str) -> Reserved:
-        """What others than the tasks of this job use of a ``worker``."""
+        """Return what others than the tasks of this job use of a ``worker``."""
         return self.reserved.get(worker, _NO_ONE)
 
     @cached_property

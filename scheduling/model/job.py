@@ -105,7 +105,7 @@ class JobGraph(Checked):
 
     @cached_property
     def needs(self) -> NDArray[np.float64]:
-        """What each task (row) needs: a slot, cores, MB of memory, MB of disk. To be read only."""
+        """The needs of each task (row): a slot, cores, MB of memory, MB of disk. Read only."""
         return np.array([(1.0, *one.demand) for one in self.tasks], float).reshape(-1, 4)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the partitions of a job need, and what hosts have cached for them, from its cycles.
+"""The needs of a job's partitions, and what hosts have cached for them, from its cycles.
 
 The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
 data: what the probe reads of its executor, over the useful time of all its tasks; without a probe
@@ -22,7 +22,7 @@ _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
 
 @dataclass(frozen=True)
 class _Need:
-    """What a partition needed in its last cycle."""
+    """The needs of a partition in its last cycle."""
 
     cores: float = 0.0
     memory_mb: float = 0.0
@@ -73,7 +73,7 @@ class Demand:
         self._latest = self._needs[len(tasks)] = found
 
     def usage(self) -> dict[int, Resources]:
-        """What each partition of the last cycle used, where it is known."""
+        """Return what each partition of the last cycle used, where it is known."""
         return {i: self._resources(one.cores, one.memory_mb) for i, one in self._latest.items()}
 
     def tasks(
@@ -113,7 +113,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class CachesSeen:
-    """What a job says of its caches after a cycle.
+    """The state of a job's caches after a cycle.
 
     Args:
         table_bytes: what each host loads once, whichever partitions it runs; default 0.

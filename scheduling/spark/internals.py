@@ -335,7 +335,7 @@ def _needed(failure: str) -> Iterator[None]:
 
 
 def _run(spark: Any, script: str, *arguments: Any) -> Any:
-    """What a script returns, in one call to the JVM."""
+    """Run a script in one call to the JVM, and return its result."""
     return _compiled(spark.sparkContext._gateway, script).run(*arguments)
 
 

@@ -176,7 +176,7 @@ class Loop:
         return self.controller.parallelism[self._operator]
 
     def explain(self) -> str:
-        """Who decides what here, and why the last cycle ran as it did; some lines."""
+        """Tell who decides what here, and why the last cycle ran as it did; some lines."""
         lines = ["placement: by Spark"]
         if self._options.policy is not None:
             lines = self.controller.explain().splitlines()
@@ -191,7 +191,7 @@ class Loop:
         return "\n".join(lines)
 
     def capabilities(self) -> frozenset[str]:
-        """What can be done in this session; see :class:`scheduling.Actuator`."""
+        """Return what can be done in this session; see :class:`scheduling.Actuator`."""
         if self._options.dry_run:
             return frozenset({"place", "move"})
         job = {"spread": self._splits, "executors": self._sizes.releases}
@@ -201,7 +201,7 @@ class Loop:
         return frozenset(name for name, known in job.items() if known)
 
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
-        """Where a placement really runs; see :class:`scheduling.Actuator`."""
+        """Return where a placement really runs; see :class:`scheduling.Actuator`."""
         return placement if self._tiers is None else self._tiers.lands(placement, snapshot)
 
     def apply(self, plan: Plan) -> Receipt:
@@ -324,7 +324,7 @@ class Loop:
         return [f"{self._operator}-{i}" for i in range(count)]
 
     def _look(self, cycle: CycleContext, tag: str) -> None:
-        """Where the tasks of the pinned stage ran."""
+        """Note where the tasks of the pinned stage ran."""
         requested, landed = dict[str, str](), dict[str, str]()
         if (pinned := cycle._pinned) is not None:
             names = self._names(len(pinned.requested))

@@ -29,7 +29,7 @@ _EXECUTORS = 1000  # of which rows and seconds are kept
 
 @dataclass
 class _Use:
-    """How a worker was used, at the last looks."""
+    """The use of a worker, at the last looks."""
 
     # By whether it was probed: the time, CPU seconds, and seconds of all tasks.
     last: dict[bool, tuple[float, float, float]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class SparkMonitor:
         return priced(workers, self.prices)
 
     def _utilisation(self, now: float, workers: Sequence[Worker]) -> dict[str, Utilisation]:
-        """What is new of each worker, or its last value for some looks."""
+        """Return the new value of each worker, or its last one for some looks."""
         readings = self.probe([*self.there.values()]) if self.probe else ()
         read = {one.executor: one for one in readings}
         ran = {task.executor for _, tasks in self._new for task in tasks}

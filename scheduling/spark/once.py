@@ -1,4 +1,4 @@
-"""What is said once and not in every cycle."""
+"""Messages that are logged once and not in every cycle."""
 
 import logging
 import warnings

@@ -1,4 +1,4 @@
-"""How many executors a streaming query has, and how many partitions and executors a loop has.
+"""The number of executors of a streaming query, and of partitions and executors of a loop.
 
 In a loop there are as many partitions as cores that are observed; without bounds of executors the
 scaler chooses partitions.
@@ -164,7 +164,7 @@ class Sizes(_Follower):
             self.executors.release(gone)
 
     def explain(self) -> str:
-        """Who decides the numbers; one line."""
+        """Tell who decides the numbers; one line."""
         if self.scaled:
             what = "partitions" if self.executors is None else "executors"
             return f"{self._elastic.scaler.name} decides the number of {what}"

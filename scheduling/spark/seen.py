@@ -1,4 +1,4 @@
-"""What Spark's status store tells of executors and tasks, as records.
+"""Executors and tasks in Spark's status store, as records.
 
 A metric that cannot be (missing, negative, NaN, infinite, no number) is NaN in a record.
 """

@@ -1,4 +1,4 @@
-"""What users and databases declare: the arguments of ``sql``, the columns and their types."""
+"""Declarations of users and databases: the arguments of ``sql``, the columns and their types."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the Gregorian calendar repeats itsel
 
 @dataclass(frozen=True)
 class Infinities:
-    """How a driver returns infinite values.
+    """The infinite values as a driver returns them.
 
     Args:
         date: the days that mean -infinity and infinity.
@@ -55,7 +55,7 @@ def bounded(column: pa.ChunkedArray, infinities: Infinities) -> pa.ChunkedArray:
 
 
 def ends_in(column: pa.ChunkedArray) -> list[tuple[int, str]]:
-    """Which values of a key column also stand for an infinite one: number and SQL's word."""
+    """Find the values of a key column that stand for an infinite one: number and SQL's word."""
     dtype = column.type
     if not pa.types.is_date32(dtype) and not pa.types.is_timestamp(dtype):
         return []

@@ -306,7 +306,7 @@ class MySQL(Database):
 
 
 def _encodable(texts: Sequence[str], encoding: str) -> list[bool]:
-    """Which texts the connection's character set has."""
+    """Tell the texts that the connection's character set has."""
     return [text.encode(encoding, "ignore").decode(encoding) == text for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""What errors of MySQL, MariaDB and PyMySQL mean, by their numbers."""
+"""The meaning of errors of MySQL, MariaDB and PyMySQL, by their numbers."""
 
 from __future__ import annotations
 

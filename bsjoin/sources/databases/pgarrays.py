@@ -18,7 +18,7 @@ LENGTHS = (
 
 
 def depth_of(dtype: pa.DataType) -> int:
-    """How many lists are in each other.
+    """Count the lists that are in each other.
 
     >>> depth_of(pa.list_(pa.list_(pa.int32())))
     2

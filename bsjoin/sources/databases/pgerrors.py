@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL and of its ADBC driver mean, by their SQLSTATE."""
+"""The meaning of errors of PostgreSQL and of its ADBC driver, by their SQLSTATE."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class SQLite(Database):
         return [keys.slice(start, at_once) for start in range(0, len(keys), at_once)]
 
     def _key(self, name: str) -> str:
-        """How a key column is read; the column itself if its type is known to be stored."""
+        """The expression for a key column; the column itself if its type is known to be stored."""
         return (self._columns or {})[name].read
 
     def _rows(

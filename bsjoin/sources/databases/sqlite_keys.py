@@ -1,4 +1,4 @@
-"""How keys are compared with the values that programs store in SQLite.
+"""Comparison of keys with the values that programs store in SQLite.
 
 SQLite has no dates, times, decimals and short floats: a time is one of many texts, a decimal an
 integer or a binary fraction. A key's spellings are ranges of an index, in which a function finds
@@ -33,7 +33,7 @@ _INTEGERS = 1 << 63
 
 @dataclass(frozen=True)
 class Form:
-    """How the keys of a column are compared.
+    """The form in which the keys of a column are compared.
 
     Args:
         condition: in SQL, with ``{at}`` for the column, ``{key}`` for its number and ``{0}``, ...
@@ -176,7 +176,7 @@ def _of_number(value: float, scale: int) -> str | None:
 
 
 def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
-    """What all spellings of a key have in common; None for a value that is no such key.
+    """Return the value that all spellings of a key share; None for a value that is no such key.
 
     Args:
         value: as SQLite has it; a text, or its bytes.

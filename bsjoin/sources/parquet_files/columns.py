@@ -77,7 +77,7 @@ class Rules:
     legacy_int96: bool = False
 
     def key(self, name: str) -> str:
-        """What is equal for two spellings of one column."""
+        """Return a value that is the same for all spellings of one column."""
         return name if self.case_sensitive else name.lower()
 
 

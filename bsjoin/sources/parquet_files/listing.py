@@ -72,7 +72,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Listing:
-    """What is in a folder.
+    """The content of a folder.
 
     Args:
         data: the files with rows, in the order of their paths.

@@ -97,7 +97,7 @@ def partitioning_of(
 
 
 def _parsed(folder: str, what: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Where the partitions of a folder begin, and its columns with their values."""
+    """Split a folder into the part before its partitions, and the columns with their values."""
     parts = folder.split("/") if folder else []
     pairs: list[tuple[str, str]] = []
     while parts:

@@ -36,7 +36,7 @@ _NOT_FOLLOWED = {
 
 
 def rules_of(what: str) -> Rules:
-    """What the active session's settings say; Spark's defaults without a session.
+    """Read the rules from the active session's settings; Spark's defaults without a session.
 
     Raises:
         SourceError: a setting changes what Spark reads, and is not followed here.

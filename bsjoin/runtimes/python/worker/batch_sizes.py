@@ -1,4 +1,4 @@
-"""How many rows are joined, and sent, together: bounded in rows and in bytes.
+"""The number of rows that are joined, and sent, together: bounded in rows and in bytes.
 
 Small batches cost a call for each column; a column of text in one batch must not exceed 2 GiB, and
 Spark holds a batch in memory beside the worker's.
