@@ -1,1 +1,1 @@
-"""What joins have done: who counts it, how it travels to the driver, and who reads it there."""
+"""Metrics of joins: who counts them, how they travel to the driver, and who reads them there."""

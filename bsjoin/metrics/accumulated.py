@@ -29,7 +29,7 @@ _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.
 def sender(
     stream: DataFrame, cycle: ObservedCycle | None, name: str
 ) -> Callable[[str], None] | None:
-    """What sends the metrics of joins of these rows.
+    """Return a function that sends the metrics of joins of these rows.
 
     Args:
         stream: the stream.

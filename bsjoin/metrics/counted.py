@@ -1,4 +1,4 @@
-"""What the joins that the JVM has run have counted: kept in Spark's driver, see ``Figures.java``.
+"""Counts of the joins that the JVM has run: kept in Spark's driver, see ``Figures.java``.
 
 In a classic session that is a call; under Spark Connect it is a query, of which the optimizer makes
 a constant.

@@ -1,4 +1,4 @@
-"""What travels of joins: what is counted of one, and what it is called.
+"""Records of joins that travel: what is counted of one, and what it is called.
 
 Tasks of Python write these records (``runtimes/python/worker/``), and operators of the JVM
 (``Figures.java``); :mod:`bsjoin.metrics.progress` reads them.
@@ -17,7 +17,7 @@ __all__ = ["JoinLabel", "JoinMetrics", "LookupMetrics", "OperatorMetrics"]
 
 @dataclass(kw_only=True)
 class LookupMetrics:
-    """What one look-up in an incremental cache has counted, see ``CacheProgress``.
+    """The counts of one look-up in an incremental cache, see ``CacheProgress``.
 
     Args:
         partition: of the task; None (default) if it is unknown.
@@ -54,7 +54,7 @@ class LookupMetrics:
 
 @dataclass(kw_only=True)
 class JoinMetrics:
-    """What was counted of one join, see ``CycleProgress``.
+    """The counts of one join, see ``CycleProgress``.
 
     Args:
         rows_in: rows of the stream; default 0, as for all counts.
@@ -116,7 +116,7 @@ class JoinMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class JoinLabel:
-    """What is known of a join before it runs.
+    """The facts about a join that are known before it runs.
 
     Args:
         label: its number in the application and its columns of the stream, ``'7:["k"]'``.

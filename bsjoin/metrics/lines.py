@@ -77,7 +77,7 @@ def _records(kind: type[Record], line: Any) -> list[Record]:
 
 @functools.cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What makes a value of a type from JSON, and raises ValueError if it is none."""
+    """Return a function that makes values of a type from JSON; a ValueError if it is none."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, UnionType):  # with None, as those of our records
         (other,) = (_reader(one) for one in inner if one is not NoneType)

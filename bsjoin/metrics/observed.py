@@ -1,4 +1,4 @@
-"""What Spark observes while the rows of joins pass by, and what that is called.
+"""Metrics that Spark observes while the rows of joins pass by, and their names.
 
 :mod:`bsjoin.metrics.progress` reads it.
 """
@@ -35,17 +35,17 @@ def observed(rows: DataFrame, cycle: ObservedCycle | None, name: str, lines: Col
 
 
 def name_of(*plans: JoinPlan) -> str:
-    """What the metrics of joins that are counted together are called: their labels, in a line."""
+    """Name the metrics of joins that are counted together: their labels, in a line."""
     return f"{FIGURES}{to_line(map(_described, plans))}"
 
 
 def route_of(label: str) -> str:
-    """What the statistics are called of the rows that a join sends to partitions."""
+    """Name the statistics of the rows that a join sends to partitions."""
     return f"{ROUTE_FIGURES}{label}"
 
 
 def label_of(plan: JoinPlan, rows: DataFrame, cycle: ObservedCycle | None) -> JoinLabel:
-    """What the operator of a join in the JVM is called, ``label`` in ``Lookup.java``.
+    """Return the label of a join's operator in the JVM, ``label`` in ``Lookup.java``.
 
     Args:
         plan: the join, which reports.

@@ -45,7 +45,7 @@ class ObservedCycle:
         return tagged(spark, self.query, self.number)
 
     def operators(self) -> list[OperatorMetrics]:
-        """What they have counted."""
+        """Return what they have counted."""
         return counted(self.query, self.number, self.number)
 
     def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
@@ -54,7 +54,7 @@ class ObservedCycle:
         return df.observe(observation, *aggregates)
 
     def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """What was observed, by name; without what no action has used.
+        """Return what was observed, by name; without what no action has used.
 
         Args:
             below: what was observed in a plan that Spark's observations do not reach, since
@@ -79,7 +79,7 @@ class ObservedCycle:
 
 
 def _figures_of(observation: Observation) -> dict[str, Any] | None:
-    """What was observed, without waiting; None if it was not, or the action failed."""
+    """Return what was observed, without waiting; None if it was not, or the action failed."""
     try:
         return observation.get if compat.is_complete(observation) else None
     except PySparkException:  # Spark Connect raises what the action has raised

@@ -70,6 +70,6 @@ def _rows(action: Sequence[tuple[str, OperatorMetrics]]) -> int:
 
 @functools.lru_cache(_REMEMBERED)
 def _plain(query: str, name: str, on: tuple[str, ...]) -> JoinLabel:
-    """What a plain join is called, with a number of its own."""
+    """Return the label of a plain join, with a number of its own."""
     label = f"{new_number()}:{json.dumps(on)}"
     return JoinLabel(label=label, mode="full", partitioned="none", runtime="jvm")

@@ -142,7 +142,7 @@ _NOT_REPORTED = (
 
 
 class _Apart:
-    """What is known of a query's joins apart from its progress.
+    """The facts about a query's joins that its progress does not have.
 
     Args:
         query: the query, or the progress of one.
@@ -163,7 +163,7 @@ class _Apart:
                 self._operators.setdefault((run, operator.batch), []).append(operator)
 
     def operators(self, one: Any) -> tuple[str, Sequence[OperatorMetrics]]:
-        """What stands for the query, and the joins in the JVM of one micro-batch."""
+        """Return the name of the query, and the joins in the JVM of one micro-batch."""
         if isinstance(one, ObservedProgress):
             return one.query, one.operators
         executed = self._operators.get((str(one.runId), one.batchId), [])

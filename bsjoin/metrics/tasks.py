@@ -87,7 +87,7 @@ class _Run:
 
 
 def _lines(stages: dict[int, _Stage]) -> Iterator[str]:
-    """What counts of several stages that have computed the same rows.
+    """Yield the lines that count, of several stages that have computed the same rows.
 
     A later stage may have computed only those partitions again whose rows were lost, or that an
     action needed. But where its tasks compute other numbers of partitions of the join, it is of
@@ -181,7 +181,7 @@ Sent = MicroBatches | list[TaskMetrics]
 
 
 class Adding:
-    """How Spark's accumulator adds metrics up, in a task and in the driver."""
+    """The addition of Spark's accumulator, in a task and in the driver."""
 
     def zero(self, value: Sent) -> Sent:
         """Return the value that a task begins with."""

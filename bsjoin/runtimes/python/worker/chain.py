@@ -86,7 +86,7 @@ def joined(
 
 
 def _line(joins: Sequence[_Join]) -> str:
-    """What a task has counted."""
+    """Return the counts of a task."""
     return to_line(join.metrics for join in joins)
 
 

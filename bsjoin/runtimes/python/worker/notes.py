@@ -26,7 +26,7 @@ def begin(task: int | None) -> None:
 
 
 def of(label: str) -> JoinMetrics:
-    """What has been counted of a join since it was fetched, to count on."""
+    """Return the counts of a join since they were fetched, to count on."""
     return _kept.setdefault(label, JoinMetrics())
 
 
