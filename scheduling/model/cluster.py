@@ -41,7 +41,7 @@ class Resources(Checked):
         return f"{self.cpu_cores:g} cores, {self.memory_mb:g} MB{disk}"
 
     def less(self, taken: Self) -> Self:
-        """Return what is left of these, at least 0 of each."""
+        """The rest of these, at least 0 of each."""
         return type(self)(*(max(a - b, 0.0) for a, b in zip(self, taken, strict=True)))
 
     def within(self, limit: Self) -> bool:
@@ -201,7 +201,7 @@ class Snapshot(Checked):
         return {worker.id: worker for worker in self.workers}
 
     def taken(self, worker: str) -> Reserved:
-        """Return what others than the tasks of this job use of a ``worker``."""
+        """The resources of a ``worker`` that others than the tasks of this job use."""
         return self.reserved.get(worker, _NO_ONE)
 
     @cached_property

@@ -41,7 +41,7 @@ class DataLocality(Greedy):
             room.first(task, sorted(room.open, key=seconds.__getitem__), why)
 
     def transfer_s(self, snapshot: Snapshot) -> Callable[[Task], NDArray[np.float64]]:
-        """Return a function: the seconds for a task's input from its nearest host to each worker.
+        """A function for the seconds of a task's input from its nearest host to each worker.
 
         Two latencies, and the bytes at the slower bandwidth; 0 if the worker of the ``snapshot``
         stores them, or without input.

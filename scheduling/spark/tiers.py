@@ -88,7 +88,7 @@ class Tiers:
         return frozenset() if self.reason else frozenset({"place"})
 
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
-        """Return where a ``placement`` runs on a ``snapshot``'s tiers: all tasks on one; O(tasks).
+        """The places of a ``placement`` on a ``snapshot``'s tiers: all tasks on one; O(tasks).
 
         The cheapest of its tiers that has room for all, else of all tiers, else the one with the
         most slots.
