@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ SCALERS: list[Scaler] = [
     Static(6),
     Median(),
 ]
+NAME = attrgetter("name")  # the same in each process of pytest-xdist, as Median's repr is not
 RATES = st.floats(0, 1e6)
 LOADS = st.builds(
     Load,
@@ -44,7 +46,7 @@ LOADS = st.builds(
 WILFUL = [Static(6), OERA(literal=True, buffer=9)]
 
 
-@pytest.mark.parametrize("scaler", SCALERS, ids=repr)
+@pytest.mark.parametrize("scaler", SCALERS, ids=NAME)
 @settings(max_examples=60, deadline=None)
 @given(load=LOADS)
 def test_every_scaler_answers_a_finite_number(scaler: Scaler, load: Load) -> None:
@@ -56,7 +58,7 @@ def test_every_scaler_answers_a_finite_number(scaler: Scaler, load: Load) -> Non
     assert other.cores(load) == cores
 
 
-@pytest.mark.parametrize("scaler", [one for one in SCALERS if one not in WILFUL], ids=repr)
+@pytest.mark.parametrize("scaler", [one for one in SCALERS if one not in WILFUL], ids=NAME)
 def test_a_load_that_the_cores_just_carry_is_left_alone(scaler: Scaler) -> None:
     target = getattr(scaler, "target", 0.7)
     carried = Load(600, 8 * 100 * target, 100, target, 0.0, 8)
