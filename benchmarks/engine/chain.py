@@ -218,15 +218,18 @@ def measure(
     needed, found = max(map(sum, plan)) + 4, Streams()  # some run before the query is stopped
     chains = {id(shape.chain): shape.chain for shape, _ in shapes.values()}
     files = {key: chain.files(needed) for key, chain in chains.items()}
-    largest = max(chains.values(), key=lambda chain: chain.rows)
     for warm, batches in plan:
-        none = largest.run(NO_JOIN, lambda df: df, files[id(largest)], warm, batches)
+        none = {
+            key: chain.run(NO_JOIN, lambda df: df, files[key], warm, batches)
+            for key, chain in chains.items()
+        }
         for label, (shape, ways) in shapes.items():
-            ran = {NO_JOIN: none}
+            key = id(shape.chain)
+            ran = {NO_JOIN: none[key]}
             for name, way in ways.items():
                 short = warm if name in compiled else min(warm, 5)
                 with configured(context.spark, settings.get(name, {})):
-                    ran[name] = shape.chain.run(name, way, files[id(shape.chain)], short, batches)
+                    ran[name] = shape.chain.run(name, way, files[key], short, batches)
             for name, times in ran.items():
                 for what, ms in times.items():
                     found.setdefault(label, {}).setdefault(name, {}).setdefault(what, []).extend(ms)

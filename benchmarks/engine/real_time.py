@@ -25,7 +25,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.engine.chain import CHOSEN, MOST, Chain, Shape
+from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain, Shape
 from benchmarks.engine.full_cache import JVM, NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import in_runtime
@@ -70,9 +70,10 @@ def run(context: Context) -> Outcome:
     turns, warm_s, counted_s = context.pick((1, 2.0, 3.0), (3, 15.0, 15.0))
     spark, chain = context.spark, Chain.of(context, _ROWS)
     sample = with_keys(spark.range(5_000).selectExpr("id AS key", "id AS born"))
-    answers = Shape(chain, MOST, dependent=False).ways(JVM, CHOSEN)
+    answers = Shape(chain, MOST, dependent=False).ways(JVM, PLAIN, CHOSEN)
     columns = ["key", *(f"{x}{i}" for x in "at" for i in range(MOST))]
-    check_joins({name: partial(way, sample) for name, way in answers.items()}, columns)
+    ways = {name: partial(in_runtime("jvm", way), sample) for name, way in answers.items()}
+    check_joins(ways, columns)
     _load_sink(spark, context.data / "classes")
     joins = {NO_JOIN: 0, _ONE: 1, _SIX: MOST, _PLAIN: MOST, _REFRESHED: MOST}
     found: Turns = {name: [] for name in joins}
