@@ -109,7 +109,7 @@ class Job:
                     file = path / name / f"{part}.parquet"
                     pq.write_table(table.slice(begin, rows), file, row_group_size=1 << 18)
 
-        return kept(folder / f"tables-{self.name}-{size:g}", write)
+        return kept(folder / f"{self.name}-{size:g}-tables", write)
 
     def stream_files(self, folder: Path, size: float, batches: Sequence[int], seed: int) -> Path:
         """The stream as files, ``FILES`` per micro-batch, in order of their times."""

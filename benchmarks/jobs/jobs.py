@@ -91,7 +91,8 @@ def _traffic_events(side: float, rows: int, cycle: int, seed: int) -> pa.Table:
     """What vehicles report in ten minutes; cycle 0 begins at seven in the morning."""
     moment = _FIRST_MIN + cycle * _SLICE_MIN
     weekday, minute = divmod(moment, 24 * 60)
-    city = City(int(side), 1, 0, seed + cycle)  # whose turns are those of any seed
+    city = City(int(side), _WEEKDAYS, 0)  # that of the tables
+    city.seed = 1_000 * seed + cycle  # of its reports
     found = city.reports(rows, minute, _SLICE_MIN)
     columns = {
         "event": np.arange(rows) + cycle * 100_000_000,
