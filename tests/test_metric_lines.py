@@ -98,6 +98,9 @@ def test_a_record_has_its_fields_and_no_others(cycle: CycleProgress, data: st.Da
         "\0",
         '{"v":2,"records":[]}',
         '{"v":1,"records":{}}',
+        pytest.param(
+            '{"v":1,"records":[{"cache":[{"load_ms":[1' + 400 * "0" + "]}]}]}", id="no float"
+        ),
     ],
 )
 def test_another_text_is_left_out(line: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -111,6 +111,8 @@ def test_a_join_has_the_number_that_it_had_in_the_micro_batch_before() -> None:
     assert first != second
     assert later == [first, second, first, first, first]
     assert planned("a", 4, run="later") == [first]  # which runs it again
+    # Between two joins of a micro-batch, a thread of the one before plans one.
+    assert planned("a", 6, 5, 6) == [first, first, second]
     others = planned("b", 0) + planned("c", 0)
     again = planned("a", 9)
     assert len({first, second, *others, *again}) == 5  # forgotten

@@ -223,6 +223,14 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
     assert (second.join, second.rows_in, second.lookup_ms) == (1, 10, 5.0)
 
 
+def test_metrics_in_another_form_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    later = f'{FIGURES}{{"v":2,"records":[]}}'
+    lines = {name(0): {LINES: to_line([JoinMetrics(rows_in=4)])}}
+    one = reported(observedMetrics={later: {"sums": 5}, **lines})
+    assert [cycle.rows_in for cycle in bsjoin.progress(one)] == [4]
+    assert "it is of version 2" in caplog.text
+
+
 def test_a_micro_batch_that_ran_twice_is_listed_twice() -> None:
     """The function of :func:`bsjoin.cycles` has a replay, or another query's, under one number."""
     runs = [

@@ -61,7 +61,7 @@ def read(kind: type[Record], lines: str | None) -> list[list[Record]]:
     for line in filter(None, (lines or "").split("\n")):
         try:
             found.append(_records(kind, json.loads(line)))
-        except (ValueError, RecursionError) as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             _log.warning("bsjoin: a line of metrics is not read and does not count: %s", error)
     return found
 

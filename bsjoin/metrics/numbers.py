@@ -12,6 +12,7 @@ from cachetools import LRUCache
 __all__ = ["JoinNumbers", "new_number", "number_of_reported", "numbers"]
 
 _QUERIES = 64
+_BATCHES = 8
 _REPORTED = 10_000
 
 new_number = itertools.count(1).__next__
@@ -36,13 +37,12 @@ class _Query:
 
     Args:
         numbers: of its joins, by their place in a micro-batch and their columns.
-        last: the run and the number of the micro-batch that planned a join last.
-        joins: how many that has planned.
+        planned: how many joins its last micro-batches have planned, by the run and the number: a
+            thread that a function leaves behind may plan one when the next micro-batch has begun.
     """
 
     numbers: dict[tuple[int, tuple[str, ...]], int] = field(default_factory=dict)
-    last: tuple[str, int] | None = None
-    joins: int = 0
+    planned: LRUCache[tuple[str, int], int] = field(default_factory=lambda: LRUCache(_BATCHES))
 
 
 class JoinNumbers:
@@ -67,10 +67,9 @@ class JoinNumbers:
         """
         with self._lock:
             one = self._queries.setdefault(query, _Query())
-            if one.last != (run, batch):
-                one.last, one.joins = (run, batch), 0
-            place = one.joins, columns
-            one.joins += 1
+            before = one.planned.get((run, batch), 0)
+            one.planned[run, batch] = before + 1
+            place = before, columns
             if place not in one.numbers:
                 one.numbers[place] = new_number()
             return one.numbers[place]

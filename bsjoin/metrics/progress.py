@@ -226,7 +226,7 @@ def _counted(
     """
     for name, metrics in observed.items():
         if name.startswith(f"{FIGURES}{{"):
-            lines = _row(metrics)[LINES]
+            lines = _row(metrics).get(LINES)  # another version of bsjoin may have none
             for joins in read(JoinLabel, name.removeprefix(FIGURES)):
                 yield joins, [one for one in read(JoinMetrics, lines) if len(one) == len(joins)]
 

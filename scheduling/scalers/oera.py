@@ -51,7 +51,8 @@ class OERA(Checked):
         super().__post_init__()
         rising(beta=self.beta, upsilon=self.upsilon, alpha=self.alpha)
         if self.downtime_s >= self.horizon_s:
-            raise ArgumentError(f"downtime_s={self.downtime_s!r}: give less than horizon_s")
+            most = f"less than horizon_s={self.horizon_s!r}"
+            raise ArgumentError(f"downtime_s={self.downtime_s!r}: give {most}")
         if self.literal and self.buffer is None:
             raise ArgumentError("literal=True needs buffer=: the rows that the buffer holds")
 
