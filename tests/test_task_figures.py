@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 from cache_samples import until
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, table_of
 
@@ -78,6 +78,17 @@ def test_a_coalesced_result_takes_the_place_of_all_partitions(kept: MicroBatches
     assert tasks(kept) == {"join": "c0\nc1\nc2\nc3"}
     four(3)
     assert sorted(tasks(kept)["join"].splitlines()) == ["0", "1", "2", "3"]
+
+
+def test_partitions_without_rows_tell_two_actions_apart(kept: MicroBatches) -> None:
+    """The same row: in the third of four partitions, and coalesced to one."""
+    for p in range(4):
+        kept.take([replace(ONE, partition=p, attempt=10 + p, line="1" if p == 2 else "")])
+    assert tasks(kept) == {"join": "1"}
+    kept.take([replace(ONE, stage=8, attempt=20, line=line) for line in ("", "", "2", "")])
+    assert tasks(kept) == {"join": "2"}
+    kept.take([replace(ONE, batch=4, name="none", line="")])
+    assert tasks(kept, batch=4) == {}
 
 
 def test_partitions_whose_rows_were_lost_are_counted_with_the_others(kept: MicroBatches) -> None:
@@ -163,6 +174,23 @@ def test_two_actions_of_foreach_batch_count_once(
 
 
 @pytest.mark.usefixtures("python")
+def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTable) -> None:
+    """All but one partition of each micro-batch have no rows."""
+
+    def twice(batch: DataFrame, number: int) -> None:
+        batch.coalesce(1).collect()
+        batch.collect()
+
+    joined = table.join(feed.stream.repartition(4, "k"))
+    query = joined.writeStream.foreachBatch(twice).start()
+    for key in range(4):
+        feed.add(key)
+        query.processAllAvailable()
+    query.stop()
+    assert [cycle.rows_in for cycle in cycles(query)] == [1, 1, 1, 1]
+
+
+@pytest.mark.usefixtures("python")
 def test_nothing_is_observed_for_each_row(feed: Feed, table: BatchTable) -> None:
     query = feed.start(table.join(feed.stream).where(F.col("k") >= 0))
     feed.add(0, 1)
@@ -226,7 +254,7 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
 def test_metrics_in_another_form_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     later = f'{FIGURES}{{"v":2,"records":[]}}'
     lines = {name(0): {LINES: to_line([JoinMetrics(rows_in=4)])}}
-    one = reported(observedMetrics={later: {"sums": 5}, **lines})
+    one = reported(observedMetrics={later: {"sums": "5"}, **lines})
     assert [cycle.rows_in for cycle in bsjoin.progress(one)] == [4]
     assert "it is of version 2" in caplog.text
 

@@ -36,7 +36,7 @@ class TaskMetrics:
         partition: the partition of the stage that the task was for.
         attempt: Spark's number of the task; a later attempt has a higher one.
         name: under which Spark would have reported the metrics if it had observed them.
-        line: of ``JoinMetrics``, see :mod:`bsjoin.metrics.lines`.
+        line: of ``JoinMetrics``, see :mod:`bsjoin.metrics.lines`; empty if it had no rows.
     """
 
     query: str
@@ -102,6 +102,12 @@ def _lines(stages: dict[int, _Stage]) -> Iterator[str]:
     return itertools.chain.from_iterable(counted.values())
 
 
+def _texts(tasks: dict[str, dict[int, _Stage]]) -> dict[str, str]:
+    """The lines by the name of the metrics; without names whose tasks had no rows."""
+    found = {name: "\n".join(filter(None, _lines(stages))) for name, stages in tasks.items()}
+    return {name: lines for name, lines in found.items() if lines}
+
+
 class MicroBatches:
     """The metrics of the last micro-batches of the last queries; for any number of threads.
 
@@ -152,14 +158,13 @@ class MicroBatches:
 
         Returns:
             By name the lines of all tasks, with line feeds between; or the row that Spark has
-            observed. Without that of joins that nothing has used.
+            observed. Without those of joins that nothing has used, and of tasks without rows.
         """
         with self._lock:
             runs = self._found[query].get(batch, {}) if query in self._found else {}
             others = [found for name, found in runs.items() if not _is_run(name)]
             known = [*others, runs.get(run, _Run())]
-            tasks = next((one.tasks for one in reversed(known) if one.tasks), {})
-            counted: dict[str, Any] = {n: "\n".join(_lines(s)) for n, s in tasks.items()}
+            counted = next(filter(None, (_texts(one.tasks) for one in reversed(known))), {})
             readers = {name: read for one in known for name, read in one.observed.items()}
         observed = {name: read() for name, read in readers.items()}
         return {**{name: row for name, row in observed.items() if row}, **counted}

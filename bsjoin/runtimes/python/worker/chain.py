@@ -49,8 +49,8 @@ def joined(
     Args:
         plan: the joins.
         batches: the stream's columns, and those that the plan names besides.
-        send: takes the metrics, a line, at the end, if the joins report; None (default) to have
-            them in a column.
+        send: takes the metrics, a line, at the end, if the joins report: an empty one without
+            rows. None (default) to have them in a column.
 
     Yields:
         The stream's columns; the joins' payload; and, for metrics in a column, a note,
@@ -64,6 +64,8 @@ def joined(
     sent = together(batches, enough)
     first = next(sent, None)
     if first is None:
+        if send is not None:
+            send("")  # which partitions a stage has computed tells actions apart
         return
     results = _results(plan, joins, itertools.chain([first], sent))
     if send is not None or not plan.joins[0].plan.reports:
