@@ -57,6 +57,10 @@ def test_kinds(spark: SparkSession, tables: Tables, stream: DataFrame, which: st
     joins = of_kinds(stream, tables[which])
     on_the_left = of_kinds(tables[which], stream, kinds=("inner", "right"))
     check_same(spark, *joins, *on_the_left, codes=CODE)
+    # Where the table's rows stay, they are read.
+    kept = of_kinds(tables[which], stream, kinds=("left", "semi", "anti", "full"))
+    kept += of_kinds(stream, tables[which], kinds=("right", "full"))
+    check_same(spark, *kept, found=0, codes=["interpreted"])
 
 
 CONDITIONS = {
@@ -127,6 +131,17 @@ def test_a_table_with_null_keys(spark: SparkSession, stream: DataFrame, tmp_path
         ("SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k)", 1),
     ):
         check_same(spark, lambda text=text: spark.sql(text), found=found)
+
+
+def test_an_empty_table(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
+    """No key is in it, not even a null one."""
+    empty = stored(spark, spark.sql("SELECT 1 AS k, 2 AS v WHERE false"), "k", tmp_path / "table")
+    stream.createOrReplaceTempView("s")
+    empty.createOrReplaceTempView("t")
+    query = partial(spark.sql, "SELECT * FROM s WHERE k NOT IN (SELECT k FROM t)")
+    check_same(spark, query, found=None)
+    assert query().count() == 40
+    check_same(spark, *of_kinds(stream, empty))
 
 
 SUBQUERIES = {
@@ -202,6 +217,18 @@ def test_numbers_of_other_types(spark: SparkSession, tmp_path: Path) -> None:
                 joins.append(partial(left.join, tables[dtype], "k", how))
     check_same(spark, *joins[::2], codes=["stage"])
     check_same(spark, *joins[1::2], codes=["interpreted"])
+
+
+def test_keys_that_are_compared_as_another_type(spark: SparkSession, tmp_path: Path) -> None:
+    """The index has the keys as they are stored: other types' values are none of them."""
+    dates = spark.sql("SELECT date '2024-01-01' + CAST(id AS INT) AS k, id AS v FROM range(5)")
+    texts = spark.sql("SELECT concat('0', id) AS k, id AS v FROM range(5)")
+    by_date = stored(spark, dates, "k", tmp_path / "dates")
+    by_text = stored(spark, texts, "k", tmp_path / "texts")
+    moments = spark.sql("SELECT CAST(date '2024-01-02' AS TIMESTAMP) AS k, 1 AS id")
+    numbers = spark.sql("SELECT CAST(id AS INT) AS k, id FROM range(7)")
+    joins = [partial(moments.join, by_date, "k"), partial(numbers.join, by_text, "k", "left")]
+    check_same(spark, *joins, found=0, codes=["interpreted"])
 
 
 EXACT = {
