@@ -35,8 +35,10 @@ def test_a_refresh_reaches_the_next_micro_batch(
         return together(dict(enumerate([*joins[:4], joins[4] if by_sql is None else by_sql])))
 
     running = feed.start(query(events, plain(spark, table.path), spark.sql(sql)))
-    keys: list[int | None] = [0, 1, 1, 77, None]
-    sources = [table_of(spark, 1), table_of(spark, 2).union(table_of(spark, 3, keys=2))]
+    keys: list[int | None] = [0, 1, 1, 77, 1_000_003, None]
+    # Keys that are close together are found by their place; one that is far makes them be hashed.
+    far = spark.sql("SELECT 1000003L, 2")
+    sources = [table_of(spark, 1), table_of(spark, 2).union(table_of(spark, 3, keys=2)).union(far)]
     sources.append(table_of(spark, 5))
     for number, source in enumerate(sources):
         if number == 1:
