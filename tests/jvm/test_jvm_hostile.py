@@ -22,6 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sessions import CODE, configured
+from spark_samples import Feed
 
 from bsjoin import BatchTable
 
@@ -232,6 +233,23 @@ def test_a_hostile_manifest_swapped_in_after_planning_is_an_error(
                 assert "its schema has other types than bsjoin writes" in said
                 assert "ArrayList" not in said
             refused(partial(scan, spark, folder), folder)  # which is planned with it
+
+
+def test_a_hostile_version_that_comes_later_fails_the_stream(
+    spark: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    folder, feed = copy(tables / "long", tmp_path / "table"), Feed(spark, tmp_path)
+    rows = BatchTable.open(folder, verify=False).join(feed.stream, "k").select("k", "time")
+    query = feed.start(rows)
+    feed.add(1, 100)
+    query.processAllAvailable()
+    assert len(feed.results[0]) == 3
+    content = (folder / "versions" / "00000001.json").read_bytes()
+    (folder / "versions" / "00000002.json").write_bytes(content)
+    change(folder, lambda data: data.update(version=2, activates_at_us=200), 2)
+    change(folder, MANIFESTS["user-defined type"], 2)
+    feed.add(2)
+    assert "its schema has other types" in refused(query.processAllAvailable, folder)
 
 
 def test_what_a_plan_counts_on_is_checked(
