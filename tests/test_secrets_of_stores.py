@@ -246,6 +246,9 @@ def test_no_error_of_a_file_system_shows_the_secret(
     monkeypatch.setattr(LoudFileSystem, "error", FileNotFoundError)
     assert location.names("x") == []
     assert location.size("x") is None
+    with pytest.raises(FileNotFoundError) as caught:
+        location.read("x")
+    nowhere(*traceback.format_exception(caught.value))
     raised(lambda: BatchTable.open(loud), TableNotFoundError)
     raised(location.make, StoreAccessError)
     unknown = f"nosuchscheme://bucket/table{QUERY}"

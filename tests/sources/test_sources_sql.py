@@ -239,6 +239,8 @@ def test_a_restart_is_a_fault_and_then_forgotten(
     source = database.source(table="t")
     asked = by_type(source, a=[1])
     assert source.lookup(asked).num_rows == 1
+    # With a transaction of the source's open, this would wait for it.
+    database.run("ALTER TABLE t ADD COLUMN b INTEGER", "ALTER TABLE t DROP COLUMN b")
     for end in (server.kill, server.stop):
         try:
             end()
@@ -256,6 +258,15 @@ def test_a_restart_is_a_fault_and_then_forgotten(
     with pytest.raises(TransientSourceError):
         source.lookup(asked)
     assert source.lookup(asked).num_rows == 1
+
+
+def test_a_connection_that_is_lost_while_rows_come_is_a_fault(postgresql: Server) -> None:
+    """The statement ends its own session after a third of its rows."""
+    end = "CASE WHEN g = 100000 THEN pg_terminate_backend(pg_backend_pid()) END AS b"
+    query = f"SELECT 1 AS a, {end}, repeat('x', 100) AS c FROM generate_series(1, 300000) AS g"
+    source = sql(postgresql.url, query=query)
+    with pytest.raises(TransientSourceError):
+        source.lookup(by_type(source, a=[1]))
 
 
 SLOW = {
