@@ -41,7 +41,7 @@ from spark_samples import files, rows, soon, table_of, write_parquet, write_stre
 
 import bsjoin
 import bsjoin.table
-from bsjoin import Band, BatchTable, Full, Incremental, sources
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin.errors import (
     ArgumentError,
     DamagedTableError,
@@ -79,13 +79,58 @@ def joins_equal_sparks_own(spark: SparkSession, folder: Path) -> None:
         assert sorted(map(repr, ours.collect())) == sorted(map(repr, own.collect())), how
 
 
-def a_range_join_takes_the_width_that_it_says(spark: SparkSession, folder: Path) -> None:
+def a_range_join_takes_the_width_and_the_row_that_it_says(
+    spark: SparkSession, folder: Path
+) -> None:
     stream = spark.sql("SELECT 1 AS k, decimal('1.00') AS p")
     points = spark.sql(
         "SELECT 1 AS k, CAST(0.7 + id / 10 AS decimal(10,2)) AS q, -id AS n FROM range(7)"
     )
     near = bsjoin.join(stream, points, "k", when=Band("p", "q", 0.3, np.float32(0.1)))
     assert rows(near.select("n")) == [(-4,), (-3,), (-2,), (-1,), (0,)]
+    both = points.union(points.withColumn("n", -points["n"]))
+    for order_by, n in (((), -3), ("n desc", 3)):
+        when = AsOf("p", "q", order_by=order_by)
+        assert rows(bsjoin.join(stream, both, "k", when=when, select=["n"]))[0][2] == n
+
+
+def char_keys_are_padded(spark: SparkSession, folder: Path) -> None:
+    for number in (2, 5):
+        spark.sql(
+            f"CREATE TABLE chars_{number} (k CHAR({number}), n INT) USING parquet "
+            f"LOCATION '{folder}/{number}'"
+        )
+        spark.sql(f"INSERT INTO chars_{number} VALUES ('a', 1), ('ab', 2)")
+    short, long = spark.table("chars_2"), spark.table("chars_5")
+    for stream, table in ((short, long), (long, short)):
+        joined = bsjoin.join(stream, table, "k", select=["n"])
+        assert rows(joined) == rows(stream.join(table, "k"))
+        assert joined.count() == 2
+    for number in (2, 5):
+        spark.sql(f"DROP TABLE chars_{number}")
+
+
+def parquet_is_read_with_the_sessions_settings(spark: SparkSession, folder: Path) -> None:
+    """By a source that is queried, and by one that is read whole."""
+    at = pa.array([-(10**15)], pa.timestamp("us"))
+    partition = folder / "p=2024-07-01 00%3A00%3A00"
+    write_parquet(partition / "0.parquet", k=[1], A=[b"x"], a=[b"y"], at=at)
+    settings = {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.parquet.binaryAsString": "true",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    }
+    with configured(spark, settings):
+        own = spark.read.parquet(str(folder))
+        assert own.schema.simpleString().startswith(
+            "struct<k:bigint,A:string,a:string,at:timestamp,p"
+        )
+        source = sources.parquet(folder)
+        for cache in (Incremental(max_rows=9), Full()):
+            ours = bsjoin.join(spark.range(2).toDF("k"), source, "k", cache=cache)
+            assert ours.schema.simpleString() == own.schema.simpleString()
+            assert rows(ours) == rows(own)
 
 
 def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) -> None:
@@ -485,9 +530,10 @@ CHECKS = reporting_checks.CHECKS | named(
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
     references_to_the_table_hold_as_after_sparks_own_join,
-    a_range_join_takes_the_width_that_it_says,
+    a_range_join_takes_the_width_and_the_row_that_it_says,
     the_joins_of_a_dataframe_are_explained,
     the_cause_of_a_failure_is_found,
+    char_keys_are_padded,
     a_selection_between_joins_begins_a_stage,
     a_query_keeps_its_columns_and_its_age,
     ctrl_c_ends_a_build_cleanly,
@@ -496,6 +542,7 @@ CHECKS = reporting_checks.CHECKS | named(
     a_stream_follows_its_table,
     figures_that_stay_on_the_server_are_told,
     a_source_is_read_again_while_a_stream_runs,
+    parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database,
     a_skewed_stream_is_steered,
     errors_come_at_the_call,
