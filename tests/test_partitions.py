@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, apart, assert_same_rows, rows_of_spark, together
+from oracle import HOWS, apart, assert_same_rows, rows_of_all, rows_of_spark, together
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import write_stream_file
 
@@ -234,6 +234,27 @@ def test_a_wide_stream_is_planned_at_once(
         query.stop()
     copies = Counter(row["k"] for row in table.collect())
     assert found == [sum(copies[key] ** 2 for key in keys_of(0))]
+
+
+def test_a_batch_has_the_same_result(spark: SparkSession, table: DataFrame) -> None:
+    """With a column that Spark cannot hash, and with keys of two columns."""
+    keys = [(key, place, {"a": place}) for place, key in enumerate(keys_of(0)[::10])]
+    stream = spark.createDataFrame(keys, "k long, p long, m map<string,long>")
+    twice = spark.sql("SELECT id % 90 AS a, concat('b', id % 3) AS b, id AS w FROM range(0, 300)")
+    composite = stream.selectExpr("k AS a", "concat('b', p % 4) AS b", "p", "m")
+    for left, right, on, hows in (
+        (stream, table, ["k"], HOWS[::2]),
+        (composite, twice, ["a", "b"], HOWS[1::2]),
+    ):
+        results = {
+            (how, routed): bsjoin.join(left, right, on, how=how, partition=routed).drop("m")
+            for how, partition in zip(hows, (Hash(3), HotSpot(partitions=3)), strict=True)
+            for routed in (None, partition)
+        }  # without the maps, which have no order
+        found = [Counter(map(str, rows.to_pylist())) for rows in rows_of_all(results).values()]
+        assert found[0] == found[1]
+        assert found[2] == found[3]
+        assert min(rows.total() for rows in found) > 10
 
 
 def test_progress_says_why_there_is_no_shuffle(arrivals: Arrivals, table: DataFrame) -> None:
