@@ -173,7 +173,7 @@ def test_what_was_learnt_outlives_a_process_and_a_compaction(tmp_path: Path, evi
 
 @EVERY
 def test_several_processes_share_it_under_constant_eviction(tmp_path: Path, eviction: str) -> None:
-    running = [start(tmp_path, seed, 30, 500, 3_000, eviction) for seed in range(3)]
+    running = [start(tmp_path, seed, 30, 500, 3_000, eviction=eviction) for seed in range(3)]
     for process in running:
         finished(process)
     limits = CacheLimits(max_rows=500, max_bytes=1 << 30, eviction=eviction)
