@@ -211,8 +211,7 @@ class Loop:
         if not self._options.dry_run:
             if self._tiers is not None:
                 return self._tiers.apply(plan)
-            left = tuple(one.task for one in plan.unplaced)
-            return Receipt(plan.placement, plan.placement, left)
+            return Receipt(plan.placement, plan.placement, tuple(u.task for u in plan.unplaced))
         log.info("scheduling: dry run, this would be requested: %s", plan.summary)
         return Receipt({}, {})
 
