@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.data.kept import kept
@@ -189,3 +191,14 @@ def stored(case: Case, folder: Path) -> tuple[Path, Path]:
 
     made = kept(folder / "ranges" / stem, make)
     return made / "table.parquet", made / "stream.parquet"
+
+
+def probes(numbers: DataFrame, number: str, case: Case) -> DataFrame:
+    """Rows of a stream with a case's equality key, made of numbers and its seed: id, k, p."""
+    value, seed = F.col(number), F.lit(case.seed)
+    later = F.pmod(F.xxhash64(value, seed, F.lit(1)), F.lit(MONTH_US))
+    return numbers.select(
+        value.alias("id"),
+        F.pmod(F.xxhash64(value, seed), F.lit(case.keys)).alias("k"),
+        F.timestamp_micros(later + F.lit(BEGIN_US)).alias("p"),
+    )

@@ -12,10 +12,10 @@ from benchmarks.papers.scheduling import placement_live_figures as figures
 from benchmarks.papers.scheduling import placement_live_jobs as jobs
 from benchmarks.papers.scheduling import placement_live_runs as runs
 from benchmarks.papers.scheduling import placement_live_scaling as scaling
+from benchmarks.papers.scheduling.live_claims import CLAIMS
 from benchmarks.papers.scheduling.placement_live_cluster import NODES
 from benchmarks.papers.scheduling.placement_live_runs import Cycle
 from benchmarks.papers.scheduling.placement_live_source import Reader, arrivals
-from benchmarks.papers.scheduling.published import CLAIMS
 from scheduling.elastic import Step
 
 LOAD = scaling.Load(low_s=20.0, high_s=40.0)

@@ -93,3 +93,55 @@ class LinkedSkipList:
                 ahead[going] += 1
                 going = going[ahead.take(going) < len(nodes)]
         return ahead, counts
+
+
+def descended(values: Int64s, probes: Int64s) -> tuple[Int64s, Int64s]:
+    """The descent of bsjoin's sorted list: one comparison a level.
+
+    Levels follow from positions: the next node of a level is as many rows ahead as the level's
+    step, and a node that stopped the search above is behind all that are compared below.
+
+    Args:
+        values: int64[n], ascending.
+        probes: int64[m].
+
+    Returns:
+        int64[m] and int64[m]: rows as ``numpy.searchsorted`` finds them, and comparisons.
+
+    Complexity: O(log n) a probe.
+    """
+    many = len(probes)
+    return _descended(values, probes, np.zeros(many, np.int64), np.full(many, len(values)))
+
+
+def by_directory(values: Int64s, probes: Int64s) -> tuple[Int64s, Int64s]:
+    """The search of ``Points.java``: both ends of the list, then the descent in one bucket.
+
+    Args and result: as :func:`descended`.
+    """
+    least, size = values[0], len(values)
+    scale = (size - 1) / float(values[-1] - least)
+
+    def bucket(some: Int64s) -> Int64s:
+        return np.minimum(((some - least) * scale).astype(np.int64), size - 1)
+
+    firsts = np.searchsorted(bucket(values), np.arange(size + 1))
+    inside = (probes > least) & (probes <= values[-1])
+    slots = bucket(np.where(inside, probes, least))
+    found, counts = _descended(values, probes, firsts.take(slots), firsts.take(slots + 1))
+    found = np.where(inside, found, np.where(probes <= least, 0, size))
+    return found, np.where(inside, counts + 2, np.where(probes <= least, 1, 2))
+
+
+def _descended(
+    values: Int64s, probes: Int64s, firsts: Int64s, stops: Int64s
+) -> tuple[Int64s, Int64s]:
+    sizes = stops - firsts
+    passed, counts = (np.zeros(len(probes), np.int64) for _ in range(2))
+    for level in range(top_level(int(sizes.max(initial=1))), -1, -1):
+        ahead = passed + (1 << level) - 1
+        there = ahead < sizes
+        counts += there
+        smaller = values.take(firsts + ahead, mode="clip") < probes
+        passed += (there & smaller).astype(np.int64) << level
+    return firsts + passed, counts

@@ -13,11 +13,11 @@ from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import add_batch_ms, file_stream, in_runtime, run_stream
+from benchmarks.papers.joins.hosts import HOSTS
 from bsjoin import BatchTable, Hash, HotSpot
 
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
 PYTHON = "HotSpot, Python"
-HOSTS = 6  # TaskManagers of the paper's figures
 _FILES = 2  # one per core: without a shuffle a file is a task
 
 

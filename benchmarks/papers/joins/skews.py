@@ -1,4 +1,4 @@
-"""Hot keys without Spark: the skew DS under every rule.
+"""Hot keys without Spark: the skew DS under every rule, recovery, and costs.
 
 A cycle of keys is routed by tasks as in a plan, in Arrow batches, and its statistics travel as
 texts.
@@ -6,6 +6,8 @@ texts.
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +49,7 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
     """Route cycles, each under the rule that results from the cycles before it.
 
     Returns:
-        For each cycle the skew DS, the partitions' loads over the mean, the version of its rule.
+        For each cycle the skew DS, the largest load over the mean, and the version of its rule.
     """
     observe, sample = rule_maker(way, partitions)
     router, found = partitioning.Router(partitioning.Rule.even(partitions)), []
@@ -56,7 +58,6 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
         notes, statistics = _statistics(router, codes, contents, sample, tasks)
         loads, rule = statistics.partitions, router.rule
         one = {"skew": statistics.skew, "largest": float(loads.max() / loads.mean())}
-        one["shares"] = (loads / loads.mean()).tolist()
         one |= {"version": rule.version, "hot_keys": len(rule.hot)}
         one |= {"note_bytes": max(map(len, notes)), "rule_bytes": len(rule.to_json())}
         found.append(one)
@@ -69,8 +70,9 @@ def measure(*, quick: bool, seed: int) -> dict[str, Any]:
     """All of it; about a minute, or some seconds.
 
     Returns:
-        ``skews``: the second cycle under each rule, by exponent, partitions and way; ``keys`` and
-        ``rows`` of a cycle.
+        ``skews``: the second cycle under each rule, by exponent, partitions and way;
+        ``recovery``: all cycles of a stream whose hot keys change every four, by partitions and
+        way; ``costs``: see :func:`_costs`; ``keys`` and ``rows`` of a cycle.
     """
     keys, rows = (1_000_000, 200_000) if quick else (10_000_000, 1_000_000)
     skews: dict[float, Any] = {}
@@ -78,7 +80,54 @@ def measure(*, quick: bool, seed: int) -> dict[str, Any]:
         stream = Shifting(keys, z, rows, seed=seed + 1)
         cycles = [hashed(stream.cycle(index)) for index in range(2)]
         skews[z] = {n: {way: run(way, n, cycles)[1] for way in WAYS} for n in PARTITIONS}
-    return {"keys": keys, "rows": rows, "skews": skews}
+    stream = Shifting(keys, 1.16, rows, every=4, seed=seed + 2)
+    cycles = [hashed(stream.cycle(index)) for index in range(6 if quick else 12)]
+    recovery = {n: {way: run(way, n, cycles) for way in WAYS} for n in PARTITIONS}
+    costs = {n: _costs(n, keys, rows, 3 if quick else 7, seed + 3) for n in PARTITIONS}
+    return {"keys": keys, "rows": rows, "skews": skews, "recovery": recovery, "costs": costs}
+
+
+def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, float]:
+    """What routing, counting and sampling cost per row, and detection per cycle on the driver.
+
+    Returns:
+        Nanoseconds of one core per row, under a rule with hot keys, for ``route`` (partition ids
+        alone), ``sample`` (each of two tasks its half) and ``count`` (rows of cells and
+        partitions); milliseconds per cycle for ``add`` (the notes of two tasks, from text),
+        ``observe`` without and ``change`` with a new rule, and ``ready`` (preparing to route).
+    """
+    stream = Shifting(keys, 1.16, rows, seed=seed)
+    first, second = (hashed(stream.cycle(index)) for index in range(2))
+    contents, halves = hashed(np.arange(rows)), np.array_split(second, 2)
+    sample, spent = partitioning.HotSpot().sample, defaultdict(list)  # type: int, dict[str, list[float]]
+
+    def timed(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.process_time()
+        result = work(*arguments)
+        spent[name].append(time.process_time() - began)
+        return result
+
+    for _ in range(rounds):
+        controller = partitioning.Controller(partitioning.HotSpot(), n)
+        statistics = _statistics(partitioning.Router(controller.rule), first, contents, sample)[1]
+        timed("change", controller.observe, statistics)
+        router = timed("ready", partitioning.Router, controller.rule)
+        timed("route", lambda r: [r.route(*b) for b in _batches(second, contents)], router)
+        timed("sample", lambda: [_sample(half, sample // 2) for half in halves])
+        notes, statistics = timed("all", _statistics, router, second, contents, sample)
+        timed(
+            "add",
+            lambda texts: partitioning.added(map(partitioning.CycleStatistics.from_json, texts)),
+            notes,
+        )
+        timed("observe", controller.observe, statistics)
+        assert controller.rule.version == 1
+    best = {name: min(seconds) for name, seconds in spent.items()}
+    best["count"] = best["all"] - best["add"] - best["route"] - best["sample"]
+    return {
+        **{f"{name}_ns": best[name] * 1e9 / rows for name in ("route", "sample", "count")},
+        **{f"{name}_ms": best[name] * 1e3 for name in ("add", "observe", "change", "ready")},
+    }
 
 
 def _statistics(
@@ -93,6 +142,12 @@ def _statistics(
             collector.route(*both)
         notes.append(collector.statistics().to_json())
     return notes, partitioning.added(partitioning.CycleStatistics.from_json(note) for note in notes)
+
+
+def _sample(codes: Int64s, capacity: int) -> None:
+    reservoir = partitioning.Reservoir(capacity)
+    for (batch,) in _batches(codes):
+        reservoir.add(batch)
 
 
 def _batches(*columns: Int64s) -> list[list[Int64s]]:

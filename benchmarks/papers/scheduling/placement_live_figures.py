@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.harness.outcome import Cell, Figure, Table
+from benchmarks.papers.scheduling.live_claims import CLAIMS
 from benchmarks.papers.scheduling.placement_live_runs import UNCOUNTED, Cycle
-from benchmarks.papers.scheduling.published import CLAIMS
 
 __all__ = ["MEASURES", "Turn", "claims", "figures", "table", "turns", "verdict"]
 

@@ -1,0 +1,1 @@
+"""The hot functions one by one, each beside a plain way to do the same."""
