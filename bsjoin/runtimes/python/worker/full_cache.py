@@ -90,8 +90,9 @@ def answer(
             result = pa.StructArray.from_arrays(
                 columns, fields=list(RUN_TYPE), mask=pa.array(~found)
             )
-        metrics.version = table.manifest.version
-        metrics.count(plan.how, len(rows), int(found.sum()), int(counts.sum()))
+        if plan.reports:
+            metrics.version = table.manifest.version
+            metrics.count(plan.how, len(rows), int(found.sum()), int(counts.sum()))
     return result
 
 

@@ -72,8 +72,9 @@ def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator
             rows, looked_up = answer()
             if looked_up is not None:
                 metrics.cache.append(looked_up)
-            hits = int(np.count_nonzero(rows.counts))
-            metrics.count(plan.how, len(rows.counts), hits, int(rows.counts.sum()))
+            if plan.reports:
+                hits = int(np.count_nonzero(rows.counts))
+                metrics.count(plan.how, len(rows.counts), hits, int(rows.counts.sum()))
         yield from _arrays(plan, [len(hashes) for hashes, *_ in held], rows)
 
 
