@@ -26,10 +26,11 @@ class Source:
         encoder = jvm.org.apache.spark.sql.Encoders.STRING()
         self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
         self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
-        self.rows = DataFrame(self._stream.toDF(), spark).selectExpr("bigint(value) AS k")
+        self.texts = DataFrame(self._stream.toDF(), spark)
+        self.rows = self.texts.selectExpr("bigint(value) AS k")
 
-    def add(self, *keys: int) -> None:
-        self._stream.addData(self._sequence([str(key) for key in keys]))
+    def add(self, *values: object) -> None:
+        self._stream.addData(self._sequence([str(value) for value in values]))
 
 
 def started(df: DataFrame, folder: Path) -> StreamingQuery:

@@ -30,6 +30,7 @@ from benchmarks.engine.full_cache import JVM, NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import in_runtime
 from benchmarks.harness.timing import check_joins
+from tests.real_time_queries import Source
 
 _ROWS = 100_000
 _ONE, _SIX = f"{JVM}, one join", f"{JVM}, six joins"
@@ -47,18 +48,15 @@ class _Rows:
 
     def __init__(self, spark: SparkSession):
         jvm: Any = spark._jvm
-        sources = jvm.org.apache.spark.sql.execution.streaming.sources
-        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
-        self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
-        self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self._source = Source(spark)
         self._clock, self.sink = jvm.java.lang.System.nanoTime, jvm.bsjoin.benchmarks.Latency
         parts = [
             f"bigint(split_part(value, ',', {i + 1})) AS {x}" for i, x in enumerate(("key", "born"))
         ]
-        self.df = DataFrame(self._stream.toDF(), spark).selectExpr(*parts)
+        self.df = self._source.texts.selectExpr(*parts)
 
     def add(self, key: int) -> None:
-        self._stream.addData(self._sequence([f"{key},{self._clock()}"]))
+        self._source.add(f"{key},{self._clock()}")
 
     def taken(self) -> list[float]:
         """Milliseconds of the rows that have arrived since the last call."""
