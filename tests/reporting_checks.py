@@ -21,7 +21,7 @@ from spark_samples import table_of, write_parquet
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin.errors import NotReportedWarning
+from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.metrics import reports
 
 
@@ -192,7 +192,38 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
     assert found.read_text() == "old False new False "
 
 
+def plain_joins_are_counted(spark: SparkSession, folder: Path) -> None:
+    """Of a function as of a stream; those of a batch query are in what Spark says of it."""
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    table.register(spark, "counted")
+    write_parquet(folder / "in" / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
+
+    @bsjoin.reporting
+    def inside(batch: DataFrame, number: int) -> None:
+        batch.join(batch.sparkSession.table("bsjoin.counted"), "k", "left").collect()
+
+    try:
+        stream = spark.readStream.schema("k long").parquet(str(folder / "in"))
+        query = stream.writeStream.foreachBatch(inside).start()
+        query.processAllAvailable()
+        query.stop()
+        (found,) = bsjoin.progress(query)
+        assert (found.table, found.rows_in, found.hits) == ("counted", 4, 2)
+        rows = spark.read.schema("k long").parquet(str(folder / "in"))
+        joined = rows.join(spark.table("bsjoin.counted"), "k", "left")
+        joined.collect()
+        with pytest.raises(ArgumentError, match="executionInfo"):
+            bsjoin.progress(joined)
+        _, nodes = joined.executionInfo.metrics.extract_graph()
+        (operator,) = (node for node in nodes.values() if node.name == "BsjoinLookup")
+        counted = {one.name: one.value for one in operator.metrics}
+        assert (counted["rowsIn"], counted["matchedRows"]) == (4, 2)
+    finally:
+        spark.conf.unset("spark.bsjoin.table.counted")
+
+
 CHECKS = named(
+    plain_joins_are_counted,
     a_function_reports_from_the_server,
     what_failed_is_not_reported_and_a_restart_is,
     reports_do_not_pile_up,
