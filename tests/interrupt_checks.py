@@ -23,7 +23,6 @@ from spark_samples import rows, soon
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.build import job, merging
-from bsjoin.spark import interrupts
 from bsjoin.storage import versions
 
 _LATE_S = 3  # what a task that is not ended at once would write
@@ -209,36 +208,21 @@ def what_the_session_does_next_is_right(spark: SparkSession, folder: Path) -> No
     assert spark.sparkContext.getLocalProperty("spark.job.tags") in (None, "")
 
 
-def work_elsewhere_is_done_where_it_is(spark: SparkSession, folder: Path) -> None:
-    """A thread that nobody interrupts needs no other one."""
-    found: list[threading.Thread] = []
-
-    def work() -> None:
-        interrupts.interruptible(spark, lambda _: found.append(threading.current_thread()))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [thread]
-
-
 def a_killed_driver_leaves_nothing_to_the_next_build(spark: SparkSession, folder: Path) -> None:
-    """SIGKILL and SIGTERM let nobody tidy up: the next build at the path does."""
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        store = folder / number.name
-        table = BatchTable.build(table_of(spark, 1), on="k", path=store)
-        with subprocess.Popen(
-            [sys.executable, __file__, "killed", str(store)], env=checks_apart.environment()
-        ) as child:
-            until = time.monotonic() + _TIMEOUT_S
-            while not list(store.rglob("*.run")) and time.monotonic() < until:
-                time.sleep(0.01)
-            child.send_signal(number)
-        assert child.returncode == -number
-        time.sleep(_LATE_S)  # its JVM and its workers end after it
-        assert left(store)
-        assert table.refresh(table_of(spark, 2)) == 2
-        assert left(store) == []
+    """SIGKILL lets nobody tidy up: the next build at the path does."""
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    with subprocess.Popen(
+        [sys.executable, __file__, "killed", str(folder / "t")], env=checks_apart.environment()
+    ) as child:
+        until = time.monotonic() + _TIMEOUT_S
+        while not list(folder.rglob("*.run")) and time.monotonic() < until:
+            time.sleep(0.01)
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    time.sleep(_LATE_S)  # its JVM and its workers end after it
+    assert left(folder / "t")
+    assert table.refresh(table_of(spark, 2)) == 2
+    assert left(folder / "t") == []
 
 
 CHECKS = checks_apart.named(
@@ -246,7 +230,6 @@ CHECKS = checks_apart.named(
     a_build_in_a_notebook,
     a_join_without_a_store,
     what_the_session_does_next_is_right,
-    work_elsewhere_is_done_where_it_is,
     a_killed_driver_leaves_nothing_to_the_next_build,
 )
 

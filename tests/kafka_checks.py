@@ -52,10 +52,8 @@ def in_real_time(spark: SparkSession, folder: Path) -> None:
 
 
 def in_micro_batches(spark: SparkSession, folder: Path) -> None:
-    for runtime in ("jvm", "python"):
-        (folder / runtime).mkdir()
-        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
-            example_keeps_all(spark, folder / runtime, "availableNow=True")
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
+        example_keeps_all(spark, folder, "availableNow=True")
 
 
 def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
@@ -154,7 +152,6 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.3)
 
 
-EXAMPLES = checks_apart.named(in_micro_batches, in_real_time)
 CHECKS = checks_apart.named(in_micro_batches, in_real_time, what_arrives_and_what_waits)
 
 if __name__ == "__main__":

@@ -35,18 +35,6 @@ def database(file: Path) -> str:
     return f"sqlite:///{file}"
 
 
-def streamed(spark: SparkSession, folder: Path, table: DataFrame) -> None:
-    spark.range(4).write.parquet(str(folder / "stream"))
-    stream = spark.readStream.schema("id long").parquet(str(folder / "stream"))
-    joined = bsjoin.join(stream, table, "id", partition=HotSpot(partitions=2))
-    query = joined.writeStream.format("memory").queryName("joined").start()
-    query.processAllAvailable()
-    runtimes = {cycle.runtime for cycle in bsjoin.progress(query)}
-    query.stop()
-    assert rows(spark.table("joined")) == [(1, "one"), (2, "two")]
-    assert runtimes == {"jvm"}, runtimes
-
-
 def main() -> None:
     package = Path(bsjoin.__file__).parent
     assert package.is_relative_to(sys.prefix), package
@@ -71,7 +59,14 @@ def main() -> None:
             near = bsjoin.join(keys, table.toDF("at", "name"), on=[], when=AsOf("id", "at"))
             assert rows(near.select("id", "at")) == [(1, 1), (2, 2), (3, 2)], runtime
         spark.conf.unset("spark.bsjoin.runtime")
-        streamed(spark, Path(folder), table)
+        keys.write.parquet(f"{folder}/stream")
+        stream = spark.readStream.schema("id long").parquet(f"{folder}/stream")
+        joined = bsjoin.join(stream, table, "id", partition=HotSpot(partitions=2))
+        query = joined.writeStream.format("memory").queryName("joined").start()
+        query.processAllAvailable()
+        assert {cycle.runtime for cycle in bsjoin.progress(query)} == {"jvm"}
+        query.stop()
+        assert rows(spark.table("joined")) == wanted[:2]
         assert files(package) == before, files(package) - before
         print(f"installed: all joins are right with Spark {spark.version}")
         spark.stop()

@@ -7,7 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 import workers_python_checks
 from checks_apart import TESTS, each, environment, passes
 
@@ -19,15 +18,9 @@ def test_workers_that_cannot_run_bsjoin_are_refused(check: str) -> None:
     passes("workers_python_checks.py", check)
 
 
-@pytest.mark.parametrize("api", ["classic", "connect"])
-def test_a_local_session_needs_no_setting_to_run_the_drivers_python(
-    tmp_path: Path, api: str
-) -> None:
-    program = [str(TESTS / "drivers_python_checks.py"), api]
-    unset = {n: value for n, value in environment().items() if n != "PYSPARK_PYTHON"}
-    done = subprocess.run(
-        [sys.executable, *program], env=unset, cwd=tmp_path, capture_output=True, text=True
-    )
+def test_a_local_session_needs_no_setting_to_run_the_drivers_python(tmp_path: Path) -> None:
+    program = [sys.executable, str(TESTS / "workers_python_checks.py"), "newcomer"]
+    done = subprocess.run(program, env=environment(), cwd=tmp_path, capture_output=True, text=True)
     assert "a newcomer's session: right" in done.stdout, done.stderr[-5_000:]
 
 

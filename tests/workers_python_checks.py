@@ -1,7 +1,10 @@
 """What :mod:`test_workers_python` runs in a process of its own: workers with another Python.
 
+    python workers_python_checks.py [newcomer]
+
 It is started as by a user who forgets ``PYSPARK_PYTHON``: Spark's workers run a Python that has
-nothing of bsjoin's.
+nothing of bsjoin's. For a newcomer nothing is set at all: the driver's Python is that of a virtual
+environment that is not activated, and the first ``python3`` of the PATH has nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import pyarrow
 import pytest
 from checks_apart import named, run
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from sessions import SETTINGS, session
 from spark_samples import rows
 
@@ -82,21 +86,14 @@ def a_python_without_any_package(spark: SparkSession, folder: Path) -> None:
 
 def every_way_into_the_workers_is_checked(spark: SparkSession, folder: Path) -> None:
     table = spark.range(4).selectExpr("id AS k", "id * 10 AS v")
-    source = bsjoin.sources.function(lambda keys: keys, {"k": pyarrow.int64()})
-    probe = spark.range(2, 5).toDF("k")
-    incremental = bsjoin.Incremental(max_rows=10)
+    fields = {"k": pyarrow.int64(), "since": pyarrow.int64()}
+    source = bsjoin.sources.function(lambda keys: keys, fields)
+    probe = spark.range(2, 5).selectExpr("id AS k", "id AS at")
+    cache = bsjoin.Incremental(max_rows=10)
     for way in (
         lambda: BatchTable.build(table, on="k", path=folder / "t"),
-        lambda: bsjoin.join(probe, source, cache=incremental),
-        lambda: bsjoin.join(
-            probe.selectExpr("k", "k AS at"),
-            bsjoin.sources.function(
-                lambda keys: keys, {"k": pyarrow.int64(), "since": pyarrow.int64()}
-            ),
-            on="k",
-            when=bsjoin.AsOf("at", "since"),
-            cache=incremental,
-        ),
+        lambda: bsjoin.join(probe, source, "k", cache=cache),
+        lambda: bsjoin.join(probe, source, "k", when=bsjoin.AsOf("at", "since"), cache=cache),
     ):
         with pytest.raises(WorkerEnvironmentError):
             way()
@@ -125,27 +122,13 @@ def another_version_and_a_package_that_is_not_there(spark: SparkSession, folder:
     other = site_packages(python) / "bsjoin"
     shutil.copytree(ROOT / "bsjoin", other, ignore=shutil.ignore_patterns("__pycache__"))
     (other / "_version.py").write_text('__version__ = "0.0.9"')
-    assert "has no xxhash and has bsjoin 0.0.9. " in refusal(spark, python)
     (site_packages(python) / "xxhash.py").write_text("import nothing_of_that_name")
     assert (
         "cannot import xxhash (ModuleNotFoundError: No module named 'nothing_of_that_name') "
         "and has bsjoin 0.0.9. " in refusal(spark, python)
     )
     (site_packages(python) / "xxhash.py").write_text("__version__ = '2.0.2'")
-    assert "has xxhash 2.0.2, older than 3.4. " in refusal(spark, python)
-
-
-def another_minor_version_of_python(spark: SparkSession, folder: Path) -> None:
-    python = python_of(folder / "python")
-    # No other Python needs to be installed here: this one says that it is one.
-    (site_packages(python) / "sitecustomize.py").write_text(
-        "import collections, sys\n"
-        "fields = collections.namedtuple('fields', 'major minor micro releaselevel serial')\n"
-        "sys.version_info = fields(3, 99, 0, 'final', 0)\n"
-    )
-    message = refusal(spark, python)
-    assert python in message
-    assert "Python in worker has different version: 3.99" in message
+    assert "has bsjoin 0.0.9 and has xxhash 2.0.2, older than 3.4. " in refusal(spark, python)
 
 
 def a_python_that_does_not_start(spark: SparkSession, folder: Path) -> None:
@@ -155,6 +138,14 @@ def a_python_that_does_not_start(spark: SparkSession, folder: Path) -> None:
     )
     assert f"{shutil.which('false')} cannot be used: " in refusal(spark, shutil.which("false"))
     python = python_of(folder / "python")
+    # No other Python needs to be installed here: this one says that it is one.
+    (site_packages(python) / "sitecustomize.py").write_text(
+        "import collections, sys\n"
+        "fields = collections.namedtuple('fields', 'major minor micro releaselevel serial')\n"
+        "sys.version_info = fields(3, 99, 0, 'final', 0)\n"
+    )
+    assert "Python in worker has different version: 3.99" in refusal(spark, python)
+    python = python_of(folder / "broken")
     (site_packages(python) / "py4j.py").write_text("raise ImportError('no py4j for you')")
     first = f"import sys; sys.path.insert(0, {str(site_packages(python))!r})"
     (site_packages(python) / "first.pth").write_text(first)
@@ -166,11 +157,10 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     (site_packages(python) / "bsjoin").symlink_to(ROOT / "bsjoin")
     spark.conf.set(SETTING, python)
     assert join(spark) == [(2, 20), (3, 30)]
-    spark.conf.set("spark.bsjoin.runtime", "python")
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
     table = BatchTable.build(spark.range(4).toDF("k"), on="k")
+    spark.conf.set("spark.bsjoin.runtime", "python")
     before = len(jobs())
-    table.join(spark.range(2).toDF("k"))
     table.join(spark.newSession().range(2).toDF("k"))
     assert len(jobs()) == before
     workers._checked.clear()
@@ -178,20 +168,45 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     assert len(jobs()) == before + 1
 
 
+def newcomer(spark: SparkSession) -> None:
+    """Nothing needs to be set to run the driver's Python."""
+    assert join(spark) == [(2, 20), (3, 30)]
+    spark.conf.set("spark.bsjoin.runtime", "python")
+    assert join(spark) == [(2, 20), (3, 30)]
+    # Functions of the user's own find themselves in the same Python.
+    where = F.udf(lambda _: __import__("sys").executable, useArrow=False)
+    assert rows(spark.range(1).select(where("id"))) == [(sys.executable,)]
+    # In each session, until somebody says otherwise.
+    other = spark.newSession()
+    other.conf.set("spark.bsjoin.runtime", "python")
+    table = other.range(4).selectExpr("id AS k")
+    assert rows(bsjoin.join(other.range(2, 5).toDF("k"), table, on="k")) == [(2,), (3,)]
+    told = spark.newSession()
+    told.conf.set(SETTING, "somewhere")
+    workers._prefer_drivers_python(told)
+    assert told.conf.get(SETTING) == "somewhere"
+    print("a newcomer's session: right", flush=True)
+
+
 CHECKS = named(
     a_python_without_any_package,
     every_way_into_the_workers_is_checked,
     a_python_that_lacks_bsjoin_only,
     another_version_and_a_package_that_is_not_there,
-    another_minor_version_of_python,
     a_python_that_does_not_start,
     one_that_suffices_is_checked_once,
 )
 
 if __name__ == "__main__":
-    # A virtual environment's Python runs this program, and nothing tells Spark so.
-    os.environ.pop("PYTHONPATH", None)
-    os.environ["PYSPARK_PYTHON"] = python_of(Path.cwd() / "python3")
+    other = python_of(Path.cwd() / "python3")
     # Spark's own daemon: the tests' is not found there.
     settings = {name: SETTINGS[name] for name in SETTINGS if "python.daemon" not in name}
-    run(CHECKS, session("local[2]", settings))
+    if sys.argv[1:] == ["newcomer"]:
+        del os.environ["PYSPARK_PYTHON"]
+        os.environ["PATH"] = os.pathsep.join([str(Path(other).parent), os.environ["PATH"]])
+        newcomer(session("local[2]", settings))
+    else:
+        # A virtual environment's Python runs this program, and nothing tells Spark so.
+        os.environ.pop("PYTHONPATH", None)
+        os.environ["PYSPARK_PYTHON"] = other
+        run(CHECKS, session("local[2]", settings))
