@@ -39,7 +39,7 @@ _numbers = itertools.count()
 ROOMY = Incremental(max_rows=100_000)
 CACHES = {
     "roomy": ROOMY,
-    "one row": Incremental(max_rows=1),
+    "a row": Incremental(max_rows=1),
     "seven rows": Incremental(max_rows=7),
     "a thousand bytes": Incremental(max_bytes="1 KiB"),
     "no absences": Incremental(max_rows=100, negative=False),
@@ -157,10 +157,9 @@ def test_composite_keys_of_any_types_match_as_in_spark(
     check(stream, batch, on, list(CACHES.values())[len(stream) % len(CACHES)])
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
-def test_a_session_time_zone_changes_no_match(spark: SparkSession, check: Check, zone: str) -> None:
+def test_a_session_time_zone_changes_no_match(spark: SparkSession, check: Check) -> None:
     """Around the change of the clocks, as a single key, as a part of a key and as values."""
-    with spark_settings(spark, spark__sql__session__timeZone=zone):
+    with spark_settings(spark, spark__sql__session__timeZone="America/New_York"):
         hours = [1_699_160_400_000_000 + 1_800_000_000 * i for i in range(12)]
         fields = [
             ("at", pa.timestamp("us", "UTC")),
@@ -179,12 +178,12 @@ def rows_of(keys: Sequence[int | None], dtype: pa.DataType = pa.int64()) -> pa.T
 
 
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("unique", [True, False])
-def test_a_cache_of_any_size_answers_the_same(check: Check, cache: str, unique: bool) -> None:
+def test_a_cache_of_any_size_answers_the_same(check: Check, cache: str) -> None:
     """More distinct keys than fit, each several times, a third of them absent."""
-    generator = np.random.default_rng(7)
+    generator, unique = np.random.default_rng(7), len(cache) % 2 == 0
     keys = [None if k == 99 else int(k) for k in generator.integers(0, 100, 500)]
     stored = list(range(66)) if unique else [int(k) for k in generator.integers(0, 66, 200)]
+    stored += [] if unique else [1] * 500  # far more than some hold, and than an Arrow batch
     batch = pa.table({"k": pa.array(stored, pa.int32()), "text": [f"row {i}" for i in stored]})
     source = check(rows_of(keys), batch, "k", CACHES[cache], unique=unique, max_keys=13)
     assert None not in source.times
@@ -192,7 +191,7 @@ def test_a_cache_of_any_size_answers_the_same(check: Check, cache: str, unique: 
     assert max(len(look_up.keys) for look_up in source.asked) <= 13
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 49, 50, 51, 100])
+@pytest.mark.parametrize("size", [1, 7, 50])
 def test_the_size_of_arrow_batches_changes_nothing(
     spark: SparkSession, check: Check, size: int
 ) -> None:
@@ -237,19 +236,17 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("unique", [True, False])
-@pytest.mark.parametrize("columns", ["nested", "plain"])
 def test_rows_of_every_type_come_back_as_they_are(
-    spark: SparkSession, check: Check, columns: str, unique: bool
+    spark: SparkSession, check: Check, unique: bool
 ) -> None:
     """Nested values and nulls, out of the cache and past it, in another time zone."""
-    fields = NESTED if columns == "nested" else PLAIN
     chosen = list(range(4)) if unique else [0, 1, 2, 3, 3, 1, 0, 2]
     batch = pa.table(
         {
             "k": pa.array(chosen, pa.int64()),
             **{
                 name: pa.array(values, dtype).take(pa.array(chosen))
-                for name, (values, dtype) in fields.items()
+                for name, (values, dtype) in {**NESTED, **PLAIN}.items()
             },
         }
     )
@@ -259,7 +256,7 @@ def test_rows_of_every_type_come_back_as_they_are(
         spark__sql__execution__arrow__maxRecordsPerBatch="5",
     ):
         keys = [0, 3, None, 1, 9, 2, 2, 0, 1, 3, 9, 0]
-        for cache in (ROOMY, CACHES["one row"]):
+        for cache in (ROOMY, CACHES["a row"]):
             check(rows_of(keys), batch, "k", cache, hows=("inner", "left"), unique=unique)
 
 
@@ -276,7 +273,7 @@ def test_columns_are_chosen_renamed_and_matched_by_other_names(check: Check) -> 
     on = {"id": "key"}
     check(stream, batch, on)
     check(stream, batch, on, suffix="_there", hows=("inner", "left"))
-    for select in (["size"], ["n", "name"], [], ["key", "size"]):
+    for select in (["n", "name"], [], ["key", "size"]):
         check(stream, batch, on, select=select, suffix="_b", hows=("inner", "left"))
     check(stream, batch.slice(0, 2), on, select=[], unique=True)
     same = stream.rename_columns(["key", "name", "m"])
@@ -295,14 +292,6 @@ def test_an_empty_source_an_empty_stream_and_nothing_but_nulls(check: Check) -> 
         assert set(source.times) == {2}
 
 
-def test_many_rows_of_one_key_are_all_there(check: Check) -> None:
-    """Far more than the cache holds, and than an Arrow batch."""
-    stored = [1] * 3_000 + [2] * 70 + [3]
-    batch = rows_of(stored)
-    for cache in (ROOMY, CACHES["seven rows"]):
-        check(rows_of([1, 2, 3, None, 4, 1]), batch, "k", cache, hows=("inner", "left"))
-
-
 def test_many_partitions_share_a_cache(spark: SparkSession, check: Check) -> None:
     generator = np.random.default_rng(3)
     keys = rows_of([int(k) for k in generator.zipf(1.3, 20_000) % 3_000])
@@ -313,31 +302,14 @@ def test_many_partitions_share_a_cache(spark: SparkSession, check: Check) -> Non
     check(stream, batch, "k", Incremental(max_rows=100), max_keys=500, hows=("inner",))
 
 
-def test_the_source_is_queried_for_up_to_max_keys_per_look_up(check: Check) -> None:
-    source = check(
-        rows_of(list(range(100))), rows_of(list(range(50))), "k", max_keys=1, hows=["left"]
-    )
-    assert [len(look_up.keys) for look_up in source.asked] == [1] * 100
-    source = check(rows_of(list(range(100))), rows_of(list(range(50))), "k", hows=["left"])
-    assert [len(look_up.keys) for look_up in source.asked] == [100]
-
-
-@pytest.mark.parametrize("unique", [True, False])
-def test_a_full_cache_of_a_source_answers_the_same(check: Check, unique: bool) -> None:
-    stored = [1, 2, 3, None] if unique else [1, 2, 2, 3, None, 1]
+def test_a_full_cache_of_a_source_answers_the_same(check: Check) -> None:
+    stored = [1, 2, 2, 3, None, 1]
     batch = rows_of(stored, pa.int16())
     nested = pa.array([[i, None] for i in range(len(stored))], pa.list_(pa.int64()))
     batch = batch.append_column("list", nested)
-    source = check(rows_of([1, 2, 2, None, 9]), batch, "k", Full(), unique=unique, suffix="_b")
+    source = check(rows_of([1, 2, 2, None, 9]), batch, "k", Full(), suffix="_b")
     assert not source.asked
     check(rows_of([1, 2]), batch, {"k": "k"}, Full(), select=["list"], hows=("inner",))
-
-
-def test_a_source_without_scan_has_no_full_cache(spark: SparkSession, tmp_path: Path) -> None:
-    source = Model(tmp_path / "m", rows_of([1]))
-    with pytest.raises(bsjoin.errors.SourceError, match="Incremental") as error:
-        bsjoin.join(spark.range(1).toDF("k"), source, cache=Full())
-    assert "supports look-ups only" in str(error.value)
 
 
 def test_a_condition_above_the_join_queries_once(spark: SparkSession, tmp_path: Path) -> None:
