@@ -1,7 +1,5 @@
 """What :mod:`test_workers_python` runs in a process of its own: workers with another Python.
 
-    python workers_python_checks.py [newcomer]
-
 It is started as by a user who forgets ``PYSPARK_PYTHON``: Spark's workers run a Python that has
 nothing of bsjoin's. For a newcomer nothing is set at all: the driver's Python is that of a virtual
 environment that is not activated, and the first ``python3`` of the PATH has nothing.
@@ -168,8 +166,8 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     assert len(jobs()) == before + 1
 
 
-def newcomer(spark: SparkSession) -> None:
-    """Nothing needs to be set to run the driver's Python."""
+def a_newcomers_session_runs_the_drivers_python(spark: SparkSession, folder: Path) -> None:
+    """Nothing needs to be set."""
     assert join(spark) == [(2, 20), (3, 30)]
     spark.conf.set("spark.bsjoin.runtime", "python")
     assert join(spark) == [(2, 20), (3, 30)]
@@ -185,7 +183,6 @@ def newcomer(spark: SparkSession) -> None:
     told.conf.set(SETTING, "somewhere")
     workers._prefer_drivers_python(told)
     assert told.conf.get(SETTING) == "somewhere"
-    print("a newcomer's session: right", flush=True)
 
 
 CHECKS = named(
@@ -196,17 +193,16 @@ CHECKS = named(
     a_python_that_does_not_start,
     one_that_suffices_is_checked_once,
 )
+NEWCOMER = named(a_newcomers_session_runs_the_drivers_python)
 
 if __name__ == "__main__":
     other = python_of(Path.cwd() / "python3")
     # Spark's own daemon: the tests' is not found there.
     settings = {name: SETTINGS[name] for name in SETTINGS if "python.daemon" not in name}
-    if sys.argv[1:] == ["newcomer"]:
-        del os.environ["PYSPARK_PYTHON"]
-        os.environ["PATH"] = os.pathsep.join([str(Path(other).parent), os.environ["PATH"]])
-        newcomer(session("local[2]", settings))
-    else:
-        # A virtual environment's Python runs this program, and nothing tells Spark so.
-        os.environ.pop("PYTHONPATH", None)
-        os.environ["PYSPARK_PYTHON"] = other
-        run(CHECKS, session("local[2]", settings))
+    # A virtual environment's Python runs this program, and nothing tells Spark so.
+    os.environ["PATH"] = os.pathsep.join([str(Path(other).parent), os.environ["PATH"]])
+    path = os.environ.pop("PYTHONPATH", "")
+    os.environ["PYSPARK_PYTHON"] = other
+    run(CHECKS, session("local[2]", settings))
+    del os.environ["PYSPARK_PYTHON"]
+    run(NEWCOMER, session("local[2]", {**settings, "spark.executorEnv.PYTHONPATH": path}))
