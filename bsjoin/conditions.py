@@ -39,6 +39,9 @@ __all__ = [
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
 _IN_WIDTHS = ("before", "after", "tolerance")
+_LATER: dict[str, object] = {"order_by": (), "n": 1}
+"""Arguments that earlier versions of bsjoin do not know, which read conditions without them."""
+_MOST_ROWS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,15 +251,17 @@ class Overlaps:
 
 @dataclass(frozen=True, eq=False)
 class AsOf(_OneColumnEach):
-    """As-of join: at most one row of the table, the nearest to the stream's value.
+    """As-of join: the row of the table that is nearest to the stream's value, or the n nearest.
 
     Strings and binary values have an order but no distance: they support "backward" and "forward"
     without a tolerance. Floating-point rows are within the tolerance between ``value - tolerance``
     and ``value + tolerance``, computed in double as Spark does. If two rows are equally near,
-    "nearest" returns the earlier one. O(log n) a row of the stream.
+    "nearest" returns the earlier one first. O(log rows) a row of the stream, and O(1) for each
+    further one that it returns.
 
-    Of several rows with the same key and the same value the first one is returned, as by
-    ``row_number() OVER (... ORDER BY order_by) = 1`` in Spark. Where ``order_by`` does not decide,
+    Rows with the same key and the same value are in the order of ``order_by``: of several the
+    first one is returned, or the first ``n``, as by ``row_number() OVER (... ORDER BY distance,
+    value, order_by) <= n`` in Spark. Where ``order_by`` does not decide,
     it is the first in the order of all columns of the table, ascending, from the table's first
     column on, whether they are selected or not. So a full cache reads all columns of the table,
     and so does a look-up with an incremental cache.
@@ -274,23 +279,29 @@ class AsOf(_OneColumnEach):
             of Spark: ascending, nulls first; with DESC nulls last. A name in backquotes is taken as
             it is. They need not be selected. Default: none. A :class:`bsjoin.BatchTable` is built
             for one ``order_by``.
+        n: how many rows are returned at most, the nearest ones; default 1. A row of the stream has
+            a row of the result for each of them. The table need not be built for it.
 
     Raises:
-        ArgumentError: the tolerance is negative, the direction is unknown, or ``order_by`` names no
-            column. ``join`` raises ColumnError for a column that the table lacks, and KeyTypeError
-            for one that has no order, such as a map.
+        ArgumentError: the tolerance is negative, the direction is unknown, ``order_by`` names no
+            column, or ``n`` is not a whole number from 1 to 2147483647. ``join`` raises
+            ColumnError for a column that the table lacks, and KeyTypeError for one that has no
+            order, such as a map.
 
     Example:
         >>> AsOf("departed_at", "measured_at", tolerance="1 hour").direction
         'backward'
         >>> AsOf("departed_at", "measured_at", order_by=["quality desc", "station"]).order_by
         ('quality DESC NULLS LAST', 'station ASC NULLS FIRST')
+        >>> AsOf("departed_at", "measured_at", tolerance="1 hour", n=3).n
+        3
     """
 
     direction: Direction = "backward"
     tolerance: Width | None = None
     exact: bool = True
     order_by: str | Sequence[str] = ()
+    n: int = 1
 
     def __post_init__(self) -> None:
         _column(self.stream_col, "stream_col")
@@ -303,6 +314,12 @@ class AsOf(_OneColumnEach):
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact={self.exact!r}: give True or False")
         object.__setattr__(self, "order_by", sort_orders(self.order_by, "order_by"))
+        is_whole = isinstance(self.n, int) and not isinstance(self.n, bool)
+        if not is_whole or not 1 <= self.n <= _MOST_ROWS:
+            raise ArgumentError(
+                f"n={self.n!r}: give how many rows to return at most, a whole number from 1 to "
+                f"{_MOST_ROWS}"
+            )
 
     @property
     def orders(self) -> tuple[SortOrder, ...]:
@@ -324,8 +341,9 @@ def condition_to_json(when: Condition) -> dict[str, Any]:
         width = arguments.get(name)
         if width is not None:
             arguments[name] = width_to_json(width)
-    if not arguments.get("order_by", True):
-        del arguments["order_by"]  # which earlier versions of bsjoin do not know
+    for name, default in _LATER.items():
+        if name in arguments and arguments[name] == default:
+            del arguments[name]
     return {type(when).__name__: arguments}
 
 
@@ -340,7 +358,7 @@ def condition_from_json(data: object) -> Condition:
         raise ValueError(f"{name!r} is not a range condition. {suggest(str(name), _KINDS)}")
     kind = _KINDS[name]
     known = {field.name for field in fields(kind)}
-    if not known - {"order_by"} <= arguments.keys() <= known:
+    if not known - _LATER.keys() <= arguments.keys() <= known:
         raise ValueError(f"{name} does not have the arguments {sorted(map(str, arguments))}")
     given = dict(arguments)
     for width in _IN_WIDTHS:

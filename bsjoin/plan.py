@@ -172,6 +172,7 @@ class Predicate:
         direction: of an as-of join: where to look.
         tolerance: how far away a row may be; None for any distance.
         exact: whether a row at the point itself counts.
+        n: of an as-of join: how many rows match at most.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
         ranked: whether points cannot be encoded in 64 bits: strings, binary, and decimals of more
@@ -186,6 +187,7 @@ class Predicate:
     direction: Direction = "backward"
     tolerance: Fraction | float | None = None
     exact: bool = True
+    n: int = 1
     finer: int = 0
     ranked: bool = False
 

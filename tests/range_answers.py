@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import chain, islice
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 from range_kinds import Kind, When
 
 from bsjoin import AsOf, Band, Within
-from tests.fuzz.exact import matcher, nearest_rows, order_or_none
+from tests.fuzz.exact import matcher, nearest_groups, order_or_none
 
 __all__ = ["Row", "by_duckdb", "by_loop", "order"]
 
@@ -32,7 +33,7 @@ def by_loop(
 ) -> list[list[int]]:
     """For each row of the stream the numbers of the table's rows that match it, ascending.
 
-    As-of takes the first of rows with the same value.
+    As-of takes rows with the same value in their order.
     """
     name = "double" if kind.floating else "long" if kind.widths else str(kind.arrow)
     points = [(row["k"], _numbers(kind, row, "p", "x")) for row in stream]
@@ -48,7 +49,8 @@ def by_loop(
             found.append([])
         elif isinstance(when, AsOf):
             values = {n: row[0] for n, row in there.items()}
-            found.append(sorted(nearest_rows(when, probe[0], name, values))[:1])
+            groups = map(sorted, nearest_groups(when, probe[0], name, values))
+            found.append(sorted(islice(chain.from_iterable(groups), when.n)))
         else:
             holds = matcher(when, probe, name)
             found.append([n for n, row in there.items() if holds([*map(order_or_none, row)])])
@@ -82,6 +84,13 @@ def by_duckdb(
     same = "s.k = t.k" if on else "true"
     if not isinstance(when, AsOf):
         query = f"select s.n, t.n from s join t on {same} and {_condition(kind, when)}"
+    elif when.direction != "nearest" and when.n > 1:
+        sign, down = {"backward": (">", "desc"), "forward": ("<", "")}[when.direction]
+        near = f"s.p {sign}{'=' * when.exact} t.q and {_tolerated(kind, when.tolerance)}"
+        query = (
+            f"select s.n, t.n from s join t on {same} and {near} qualify row_number() over "
+            f"(partition by s.n order by t.q {down}, t.n) <= {when.n}"
+        )
     elif when.direction != "nearest":
         sign = {"backward": ">", "forward": "<"}[when.direction] + ("=" if when.exact else "")
         joined = f"s asof join t on {same} and s.p {sign} t.q"
@@ -93,12 +102,14 @@ def by_duckdb(
         near = f"{same} and {other} and {_tolerated(kind, when.tolerance)}"
         query = (
             f"select s.n, t.n from s join t on {near} qualify row_number() over "
-            "(partition by s.n order by abs(t.qn::hugeint - s.pn::hugeint), t.q, t.n) = 1"
+            "(partition by s.n order by abs(t.qn::hugeint - s.pn::hugeint), t.q, t.n) "
+            f"<= {when.n}"
         )
     found: list[list[int]] = [[] for _ in stream]
     for left, right in sorted(database.execute(query).fetchall()):
         found[left].append(right)
-    return _first_of_equals(table, on, found) if isinstance(when, AsOf) else found
+    one = isinstance(when, AsOf) and when.n == 1
+    return _first_of_equals(table, on, found) if one else found
 
 
 def _relation(kind: Kind, rows: list[Row], *names: str) -> pa.Table:

@@ -195,10 +195,11 @@ def whens(kind: Kind, condition: str) -> st.SearchStrategy[When]:
     if condition == "overlaps":
         return st.sampled_from([Overlaps(("p", "x"), ("q", "y"), closed) for closed in kind.closed])
     return st.builds(
-        lambda *rest: AsOf("p", "q", *rest),
+        lambda *rest, n: AsOf("p", "q", *rest, n=n),
         st.sampled_from(["backward", "forward", *(["nearest"] if kind.widths else [])]),
         st.sampled_from([None, *kind.widths]),
         st.booleans(),
+        n=st.sampled_from([1, 1, 2, 3, 100]),
     )
 
 

@@ -177,6 +177,7 @@ def _predicate(case: Case) -> Predicate:
             direction=when.direction,
             tolerance=None if when.tolerance is None else _width(when.tolerance),
             exact=when.exact,
+            n=when.n,
         )
     name = "within" if isinstance(when, Within) else "overlaps"
     return Predicate(kind=name, floating=kind.floating, finer=kind.finer, closed=when.closed)  # type: ignore[arg-type]

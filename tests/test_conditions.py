@@ -51,6 +51,8 @@ CONDITIONS = [
     AsOf("p", "q"),
     AsOf("p", "q", tolerance=0),
     AsOf("p", "q", "nearest", "5 minutes", False),
+    AsOf("p", "q", n=3),
+    AsOf("p", "q", order_by="v desc", n=2**31 - 1),
 ]
 
 
@@ -84,6 +86,7 @@ NO_CONDITIONS: list[Any] = [
     {"Band": BAND | {"before": None}},
     {"Overlaps": {"stream": "pq", "batch": ["q", "y"], "closed": "left"}},
     {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"exact": 1}},
+    {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"n": 0}},
     *(
         {"Band": BAND | {"before": width}}
         for width in (
@@ -127,6 +130,8 @@ def test_what_cannot_be_a_condition_is_refused_by_name() -> None:
         (lambda: asof("a", "b", direction="backwards"), "'backward'"),
         (lambda: asof("a", "b", tolerance="-1 second"), "must not be negative"),
         (lambda: asof("a", "b", exact=1), "exact=1"),
+        *((lambda n=n: asof("a", "b", n=n), f"n={n}: give how many") for n in (0, -1, 2**31)),
+        *((lambda n=n: asof("a", "b", n=n), f"n={n}: give how many") for n in (True, 2.0, None)),
         (lambda: band("p", "q", Decimal(10**40), -(10**40) - 1), "is empty"),
         (lambda: band("a", "b", -2, 1), "is empty"),
         (lambda: band("a", "b", 0, 0, "left"), "is empty"),

@@ -251,14 +251,14 @@ def conditions(pair: Pair, number: int) -> dict[str, When]:
     found: dict[str, When] = {
         "within": Within("p", "q", "y", closed),
         "overlaps": Overlaps(("p", "x"), ("q", "y"), closed),
-        "backward": AsOf("p", "q"),
-        "forward": AsOf("p", "q", "forward", exact=False),
+        "backward": AsOf("p", "q", n=1 + number % 3),
+        "forward": AsOf("p", "q", "forward", exact=False, n=1 + number % 2),
     }
     if pair.widths:
         small, large = pair.widths
         found["band"] = Band("p", "q", small, large, closed)
-        found["backward"] = AsOf("p", "q", tolerance=large)
-        found["nearest"] = AsOf("p", "q", "nearest", exact=False)
+        found["backward"] = AsOf("p", "q", tolerance=large, n=1 + number % 3)
+        found["nearest"] = AsOf("p", "q", "nearest", exact=False, n=1 + number % 4)
         if number % 2:
             found["band"] = Band("p", "q", large, -small, other)
             found["nearest"] = AsOf("p", "q", "nearest", large)
@@ -313,12 +313,12 @@ def by_spark(
     pairs = stream.join(right, same & written_out(pair, when))
     if isinstance(when, AsOf):
         p, q = F.col("p"), F.col("q")
-        # The nearer on either side; the earlier of two that are equally near.
+        # The nearer on either side; the earlier of two that are equally near comes first.
         by = [(q > p).asc(), F.when(q <= p, q).desc(), q.asc(), F.col("n")]
         if when.direction == "nearest":
             by.insert(0, pair.distance(p, q).asc())
         place = F.row_number().over(Window.partitionBy("s").orderBy(*by))
-        pairs = pairs.withColumn("place", place).where("place = 1")
+        pairs = pairs.withColumn("place", place).where(f"place <= {when.n}")
     return pairs.select("s", "n")
 
 

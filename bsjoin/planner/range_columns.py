@@ -210,6 +210,7 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
             if tolerance is None
             else _width_in_units(tolerance, probes, "tolerance"),
             exact=when.exact,
+            n=when.n,
             **alike,
         )
     return Predicate(

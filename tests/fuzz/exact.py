@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from bsjoin import AsOf, Band, Overlaps, Within
@@ -19,7 +20,7 @@ __all__ = [
     "expected",
     "is_within",
     "matcher",
-    "nearest_rows",
+    "nearest_groups",
     "order_or_none",
     "overlaps",
     "width_of",
@@ -103,6 +104,14 @@ class _Side:
                 numbers = [n for n in numbers if self.rows[n][column] is None]
         return numbers[0]
 
+    def in_order(self, groups: Iterable[Sequence[int]]) -> Iterator[int]:
+        """Rows of groups, each with the same key and point, in the order of as-of."""
+        for group in groups:
+            rest = list(group)
+            while rest:
+                rest.remove(one := self.first(rest))
+                yield one
+
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
         return tuple(self.rows[row][i] for i in self.taken)
@@ -178,8 +187,8 @@ def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _
         return []
     if isinstance(when, AsOf):
         values = {n: v[0] for n, v in side.known(key).items()}
-        nearest = nearest_rows(when, probe[0], kind, values)
-        return [side.first(nearest)] if nearest else []
+        nearest = nearest_groups(when, probe[0], kind, values)
+        return [*islice(side.in_order(nearest), when.n)]
     holds = matcher(when, probe, kind)
     return [n for n, orders in side.orders(key).items() if holds(orders)]
 
@@ -262,7 +271,18 @@ def _moved(value: Any, width: Any, kind: str, sign: int) -> Any:
     return Fraction(value) + sign * by
 
 
-def nearest_rows(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
+def nearest_groups(
+    when: AsOf, point: Any, kind: str, values: dict[int, Any]
+) -> Iterator[list[int]]:
+    """All rows with the nearest value, those with the next one, and so on, however many."""
+    rest = dict(values)
+    while nearest := _nearest_rows(when, point, kind, rest):
+        yield nearest
+        for number in nearest:
+            del rest[number]
+
+
+def _nearest_rows(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
     """All rows with the nearest value."""
     distances = when.tolerance is not None or when.direction == "nearest"
     floating = KINDS[kind].family == "floating"

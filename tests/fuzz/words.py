@@ -157,6 +157,7 @@ def _of_condition(case: Case, join: Join, table: Table, kinds: dict[str, str]) -
         found |= {when.direction, "inclusive" if when.exact else "strictly"}
         found |= {"tolerance"} if when.tolerance is not None else set()
         found |= {"order-by"} if when.order_by else set()
+        found |= {"n-nearest"} if when.n > 1 else set()
         if when.direction != "forward":
             found.add("looks-back")
         if when.direction != "backward":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ from bsjoin.index import (
     later_float,
     levels,
     nearest,
+    nearest_rows,
     reach,
     row_order,
 )
-from tests.fuzz.exact import nearest_rows
+from tests.fuzz.exact import nearest_groups
 
 Int64s = NDArray[np.int64]
 DIRECTIONS: list[Any] = ["backward", "forward", "nearest"]
@@ -193,7 +194,7 @@ def test_too_many_rows_are_refused() -> None:
 
 
 def check_nearest(data: st.DataObject, values: Any, dtype: type, tolerances: Any) -> None:
-    """Of each group's rows the first of those that the contract names."""
+    """Of each group's rows the first of those that the contract names, or the first n."""
     cases = st.lists(st.tuples(st.integers(0, 2), values), max_size=50)
     when = AsOf(
         "p",
@@ -213,21 +214,29 @@ def check_nearest(data: st.DataObject, values: Any, dtype: type, tolerances: Any
     points = np.array([value for _, value in probes], dtype)
     encoded = codes(points)
     needs_distance = when.tolerance is not None or when.direction == "nearest"
-    found = nearest(
-        rows,
-        encoded,
-        edges[groups],
-        edges[groups + 1],
-        direction=when.direction,
-        exact=when.exact,
-        reach=reach(points, when.tolerance) if needs_distance else None,
-        later=later_float(rows.values, encoded) if dtype is np.float64 else None,
-    )
+    asked = rows, encoded, edges[groups], edges[groups + 1]
+    details: dict[str, Any] = {
+        "direction": when.direction,
+        "exact": when.exact,
+        "reach": reach(points, when.tolerance) if needs_distance else None,
+        "later": later_float(rows.values, encoded) if dtype is np.float64 else None,
+    }
+    found = nearest(*asked, **details)
     assert found.dtype == np.int64
+    n, most = data.draw(st.sampled_from([1, 2, 3, 60])), data.draw(st.sampled_from([1, 7, 1000]))
+    pieces = [*nearest_rows(*asked, n=n, **details, max_pairs=most)]
+    assert all(0 < len(piece) <= most for piece, _ in pieces)
+    several = list(
+        zip(*(map(int, chain(*part)) for part in zip(*pieces, strict=True)), strict=True)
+    )
+    wanted = []
     kind = "double" if dtype is np.float64 else "long"
-    for (group, probe), row in zip(probes, found.tolist(), strict=True):
-        there = {n: value for n, (number, value) in enumerate(ordered) if number == group}
-        assert row == min(nearest_rows(when, probe, kind, there), default=-1)
+    for at, ((group, probe), row) in enumerate(zip(probes, found.tolist(), strict=True)):
+        there = {number: value for number, (g, value) in enumerate(ordered) if g == group}
+        all_ = [*chain.from_iterable(map(sorted, nearest_groups(when, probe, kind, there)))]
+        assert row == [*all_, -1][0]
+        wanted += [(at, one) for one in all_[:n]]
+    assert several == wanted
 
 
 @settings(deadline=None)

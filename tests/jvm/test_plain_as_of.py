@@ -80,11 +80,13 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
         stream = ranges.stream(spark, given)
         stream.createOrReplaceTempView(f"s{number}")
         direction: Any = DIRECTIONS[number % len(DIRECTIONS)]
-        when = AsOf("a", "p", direction, tolerance, exact, "v DESC")
+        n = (1, 2, 5)[number // 2 % 3]
+        when = AsOf("a", "p", direction, tolerance, exact, "v DESC", n)
         with settings(spark, spark__bsjoin__runtime="jvm"):
             df = bsjoin.join(stream, table, "k", when=when, how="left")
             wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
-        call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()})"
+        call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()}"
+        call += f", {n})" if n > 1 else ")"
         parts.append(
             f"SELECT {number}, s.id, t.id FROM s{number} s "
             f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
@@ -127,12 +129,15 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
     ranges.stream(spark).createOrReplaceTempView("s")
     query = f"SELECT * FROM s JOIN bsjoin.`{table.path}` t ON s.k = t.k AND bsjoin.as_of"
     for call, said in {
-        "s.a": "takes 2 to 5 arguments, not 1",
+        "s.a": "takes 2 to 6 arguments, not 1",
         "s.a, t.p, 'later'": "its direction is later. Give 'backward', 'forward' or 'nearest'",
         "s.a, t.p, 'forward', -1": "it must not be negative",
         "s.a, t.p, 'forward', INTERVAL '1' DAY": "the columns are bigint. Give a number",
         "s.a, t.p, 'forward', s.a": "the tolerance is .* Give a constant",
-        "s.a, t.p, 'forward', NULL, 'no'": "its last argument is no. Give true or false",
+        "s.a, t.p, 'forward', NULL, 'no'": "its fifth argument is no. Give true or false",
+        "s.a, t.p, 'forward', NULL, true, 0": "its sixth argument is 0. Give how many rows match",
+        "s.a, t.p, 'forward', NULL, true, 2.5": "its sixth argument is 2.5. Give how many",
+        "s.a, t.p, 'forward', NULL, true, s.k": "the sixth argument is .* Give a constant",
         "s.a, t.v": "the table is sorted by p. Give that column",
         "string(s.a), t.p": "which are not of one family. Cast one side",
         "s.a * 1.5BD, t.p": "needs more than 18 digits",

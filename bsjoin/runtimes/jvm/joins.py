@@ -148,6 +148,8 @@ def _condition(predicate: Predicate) -> dict[str, Any]:
         }
     elif predicate.kind == "asof":
         found |= {"direction": predicate.direction, "exact": predicate.exact}
+        if predicate.n > 1:
+            found["n"] = predicate.n
         if predicate.tolerance is not None and (
             predicate.floating or predicate.tolerance < math.inf
         ):

@@ -12,7 +12,7 @@ from typing import Any
 from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.draw.pools import Pools
 
-__all__ = ["CLOSED", "condition", "sorted_by"]
+__all__ = ["CLOSED", "condition", "several", "sorted_by"]
 
 CLOSED = ("both", "left", "right", "neither")
 
@@ -44,13 +44,22 @@ def condition(
 
 def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
     """The condition, an as-of join perhaps with an order of rows with the same point."""
-    draw = random.Random(repr((when, columns)))  # of its own: other draws stay what they are
+    # Of its own: other draws stay what they are.
+    draw = random.Random(repr((when, columns)).replace(", n=1)", ")"))
     if not isinstance(when, AsOf) or draw.random() < 0.5:
         return when
     names = [name for name, kind in columns if kind != "map"]
     ends = ["", " desc", " asc nulls last", " desc nulls first"]
     by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
     return replace(when, order_by=[name + draw.choice(ends) for name in by])
+
+
+def several(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
+    """The condition, an as-of join perhaps for several rows."""
+    draw = random.Random(repr((when, columns, "n")))
+    if not isinstance(when, AsOf) or draw.random() < 0.6:
+        return when
+    return replace(when, n=draw.choice([2, 2, 3, 100]))
 
 
 def _width(draw: random.Random, family: str, least: int = -3) -> Any:

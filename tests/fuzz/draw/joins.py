@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bsjoin import AsOf
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
-from tests.fuzz.draw.conditions import condition
+from tests.fuzz.draw.conditions import condition, several
 from tests.fuzz.draw.matching import compare, no_points, places, searches
 from tests.fuzz.draw.pools import POINTS, Pools
 
@@ -60,6 +60,7 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         when = condition(pools, [one, other], points, closed)
         if isinstance(when, AsOf):
             when = replace(when, order_by=getattr(table.when, "order_by", ()))
+            when = several(when, columns)
     how = draw.choice(_HOWS)
     names = [name for name, _ in table.columns]
     select = None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import IntervalIndex, SortedRows, nearest, pairs
+from bsjoin.index import IntervalIndex, SortedRows, nearest, nearest_rows, pairs
 from bsjoin.index.skiplist import Side
 from bsjoin.plan import Predicate
 from bsjoin.runtimes.python.worker.probes import Points, points_of
@@ -46,7 +46,7 @@ def matches(
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
-        yield from pairs(*_points(predicate, index, probes[0], low, high), max_pairs)
+        yield from _of_points(predicate, index, probes[0], low, high, max_pairs)
     elif predicate.kind == "within":
         points = points_of(probes[0], index, predicate.finer).cuts
         yield from rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
@@ -112,28 +112,49 @@ def _intervals(
     return (starts.codes, ends.codes), {"missing_ends": missing, "empty": empty, "shifts": shifts}
 
 
+def _of_points(
+    predicate: Predicate,
+    index: RangeIndex,
+    probes: pa.Array,
+    low: Int64s,
+    high: Int64s,
+    max_pairs: int,
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """The pairs, where rows are points."""
+    if predicate.n == 1:
+        return pairs(*_points(predicate, index, probes, low, high), max_pairs)
+    codes, details = _nearest(predicate, index, probes)
+    details |= {"n": predicate.n, "max_pairs": max_pairs}
+    return nearest_rows(index.starts, codes, low, high, **details)
+
+
 def _points(
     predicate: Predicate, index: RangeIndex, probes: pa.Array, low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:
     """The rows that match each point: the first, and one past the last."""
-    points, rows = points_of(probes, index, predicate.finer), index.starts
     if predicate.kind == "band":
-        return _band(predicate, rows, points, low, high)
+        points = points_of(probes, index, predicate.finer)
+        return _band(predicate, index.starts, points, low, high)
+    codes, details = _nearest(predicate, index, probes)
+    found = nearest(index.starts, codes, low, high, **details)
+    return found, np.where(found < 0, found, found + 1)
+
+
+def _nearest(
+    predicate: Predicate, index: RangeIndex, probes: pa.Array
+) -> tuple[Int64s, dict[str, Any]]:
+    """The points of an as-of join, and how the nearest rows are found."""
+    points = points_of(probes, index, predicate.finer)
     limits = None
     if predicate.tolerance is not None or (predicate.floating and predicate.direction == "nearest"):
         limits = points.reach(predicate.tolerance)
-    found = nearest(
-        rows,
-        points.cuts.codes,
-        low,
-        high,
-        direction=predicate.direction,
-        exact=predicate.exact,
-        reach=limits,
-        later=points.later(index) if predicate.direction == "nearest" else None,
-        shifts=points.cuts.shifts,
-    )
-    return found, np.where(found < 0, found, found + 1)
+    return points.cuts.codes, {
+        "direction": predicate.direction,
+        "exact": predicate.exact,
+        "reach": limits,
+        "later": points.later(index) if predicate.direction == "nearest" else None,
+        "shifts": points.cuts.shifts,
+    }
 
 
 def _band(

@@ -7,6 +7,7 @@ import java.util.Objects;
 /**
  * What a {@link LookupExec} does, beside its expressions.
  *
+ * @param limit how many of the found rows that fulfil the condition are taken, first to last
  * @param kept columns of the input that are those of the stream
  * @param compared arguments that are keys to compare
  * @param extra arguments of the finder beside the search value
@@ -19,6 +20,7 @@ public record Lookup(
     JoinKind kind,
     boolean tableIsRight,
     Finder finder,
+    int limit,
     int kept,
     int compared,
     int extra,
@@ -38,7 +40,7 @@ public record Lookup(
 
   /** Whether a row of the stream makes one row at most. */
   boolean isSingle() {
-    return finder.isUnique() || kind.isFilter();
+    return finder.isUnique() || limit == 1 || kind.isFilter();
   }
 
   @Override
@@ -47,6 +49,7 @@ public record Lookup(
         && kind == that.kind
         && tableIsRight == that.tableIsRight
         && finder.equals(that.finder)
+        && limit == that.limit
         && kept == that.kept
         && Objects.equals(label, that.label); // two joins have their figures each
   }

@@ -142,20 +142,27 @@ public final class LookupCode {
     boolean outer = lookup.kind() == JoinKind.OUTER;
     String any = context.freshName("any");
     String next = found + " = " + finder + ".next();\n";
+    String following = next; // after one that is taken
     StringBuilder text = new StringBuilder();
     text.append("boolean " + any + " = false;\n");
+    if (lookup.limit() < Integer.MAX_VALUE) {
+      String taken = context.freshName("taken");
+      text.append("int " + taken + " = 0;\n");
+      String more = "++" + taken + " < " + lookup.limit();
+      following = found + " = " + more + " ? " + finder + ".next() : -1L;\n";
+    }
     text.append("while (" + found + " >= 0L" + (outer ? " || !" + any : "") + ") {\n");
     if (!condition.isEmpty()) {
       text.append((outer ? "if (" + found + " >= 0L) {\n" : "{\n"));
       text.append(unless(condition, next + "continue;\n") + "}\n");
     }
     if (!outer) {
-      text.append(any + " = true;\n" + result() + consume.get() + next + "}\n");
+      text.append(any + " = true;\n" + result() + consume.get() + following + "}\n");
       return text + count(any + " ? 0L : -1L");
     }
     // Before the last row of an outer join, the one with nulls, nothing has matched.
     text.append(any + " = " + found + " >= 0L;\n" + result() + consume.get());
-    text.append("if (" + found + " < 0L) break;\n" + next + "}\n");
+    text.append("if (" + found + " < 0L) break;\n" + following + "}\n");
     return text + count(any + " ? 0L : -1L");
   }
 

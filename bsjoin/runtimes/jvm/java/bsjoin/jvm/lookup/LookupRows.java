@@ -63,7 +63,7 @@ public final class LookupRows
     private InternalRow row; // of the stream
     private long found = Finder.NONE; // the next candidate of it
     private boolean isOpen; // whether it may have more results
-    private boolean any; // whether it has had a match
+    private int taken; // how many matches it has had
     private boolean isReady; // whether there is a result that was not taken
 
     Results(int partition, Iterator<InternalRow> rows) {
@@ -109,7 +109,7 @@ public final class LookupRows
       UnsafeRow values = argumentsOf.apply(next);
       found = values.anyNull() ? lookup.ifNull() : first(values);
       isOpen = true;
-      any = false;
+      taken = 0;
     }
 
     private long first(UnsafeRow values) {
@@ -132,13 +132,13 @@ public final class LookupRows
       }
       boolean there = found >= 0;
       reference.setLong(0, found);
-      boolean isFirst = !any;
-      any |= there;
-      isOpen = there && !lookup.isSingle();
+      boolean isFirst = taken == 0;
+      taken += there ? 1 : 0;
+      isOpen = there && !lookup.isSingle() && taken < lookup.limit();
       if (isOpen) {
         found = finder.next();
       } else if (counted != null) {
-        counted.row(any ? 0 : Finder.NONE);
+        counted.row(taken > 0 ? 0 : Finder.NONE);
       }
       return lookup.kind().keeps(there, isFirst);
     }

@@ -8,33 +8,65 @@ import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * As-of: finds of the rows of a key whose points are between two codes the last one, the first one,
- * or the nearest one to a point: {@code bsjoin/index/nearest.py}. Of rows with equal points it is the
- * first one.
+ * As-of: finds of the rows of a key whose points are between two codes the last ones, the first ones,
+ * or the nearest ones to a point, nearest first: {@code bsjoin/index/nearest.py}. Rows with equal
+ * points come in the table's order.
+ *
+ * <p>It steps outward from the point: on the side before it from one point to the one before, on the
+ * side after it from row to row, and takes of both the nearer one.
  */
 public final class NearestFinder extends Finder {
-  private final boolean isLast; // the last row is found
+  private final boolean isLast; // the last rows are found
   private final boolean isFirst;
-  private final boolean exact; // a row at the point itself may be the nearest one
+  private final boolean exact; // rows at the point itself may be the nearest ones
   private final boolean floating; // codes are those of doubles, which have an order but no distance
   private final long unit; // how many units of the point a code is
+  private final int most; // rows that are found
+  private transient Points points;
+  private transient long low;
+  private transient long high;
+  private transient long point;
+  private transient long key; // the reference of the row 0
+  private transient int begin; // of the key's rows
+  private transient int end;
+  private transient int before; // the next row of the side before the point; -1 if there is none
+  private transient int firstBefore; // the first one with the same point
+  private transient int after; // the next row of the other side; -1: where those before end
+  private transient boolean isAfter; // where the row is from that was found last
+  private transient int count; // of the rows that were found
 
-  public NearestFinder(Searched rows, String direction, boolean exact, boolean floating, long unit) {
-    super(rows, Arrays.asList(direction, exact, floating, unit).toString());
+  /**
+   * A finder.
+   *
+   * @param direction {@code backward}, {@code forward} or {@code nearest}
+   * @param exact whether rows at the point itself are found
+   * @param floating whether codes are those of doubles
+   * @param unit how many units of the point a code is
+   * @param most how many rows are found at most
+   */
+  public NearestFinder(
+      Searched rows, String direction, boolean exact, boolean floating, long unit, int most) {
+    super(rows, Arrays.asList(direction, exact, floating, unit, most).toString());
     isLast = direction.equals("backward");
     isFirst = direction.equals("forward");
     this.exact = exact;
     this.floating = floating;
     this.unit = unit;
+    this.most = most;
   }
 
   @Override
   boolean isUnique() {
-    return true;
+    return most == 1 || super.isUnique();
+  }
+
+  @Override
+  long most() {
+    return Math.min(most, super.most());
   }
 
   /**
-   * The row.
+   * The nearest row.
    *
    * @param search the key
    * @param low the least code
@@ -47,44 +79,75 @@ public final class NearestFinder extends Finder {
       return NONE;
     }
     Segment segment = version().segment(found);
-    Points points = segment.points();
-    int begin = Version.row(found);
-    int end = segment.end(begin);
-    int row;
+    points = segment.points();
+    begin = Version.row(found);
+    end = segment.end(begin);
+    key = found - begin;
+    this.low = low;
+    this.high = high;
+    this.point = point;
+    count = 1;
+    before = -1;
+    after = end;
     if (isLast) {
-      row = points.firstOfEquals(points.above(high, begin, end) - 1, begin, end);
+      before = points.firstOfEquals(points.above(high, begin, end) - 1, begin, end);
     } else if (isFirst) {
-      row = points.notBelow(low, begin, end);
-    } else {
-      row = nearest(points, begin, end, low, high, point);
+      after = points.notBelow(low, begin, end);
+    } else if (!floating || !Double.isNaN(Code.toDouble(point))) { // which has no distance
+      start();
     }
-    boolean isFound =
-        row >= begin && row < end && points.value(row) >= low && points.value(row) <= high;
-    return isFound ? found + (row - begin) : NONE;
+    firstBefore = before;
+    return nearer();
   }
 
-  private int nearest(Points points, int begin, int end, long low, long high, long point) {
-    if (floating && Double.isNaN(Code.toDouble(point))) {
-      return end; // it has no distance
-    }
+  /** Find the rows on both sides of the point. */
+  private void start() {
     long code = unit == 1 ? point : Math.floorDiv(point, unit);
     boolean between = code * unit != point;
     int at = between ? points.above(code, begin, end) : points.notBelow(code, begin, end);
     boolean met = !between && at < end && points.value(at) == code;
     if (met && exact) {
-      return at;
+      before = at;
+      after = -1;
+      return;
     }
-    int earlier = points.firstOfEquals(at - 1, begin, end);
-    int later = met ? points.aboveFrom(code, at, end) : at;
-    if (earlier < 0 || points.value(earlier) < low) {
-      return later;
+    before = points.firstOfEquals(at - 1, begin, end);
+    after = met ? points.aboveFrom(code, at, end) : at;
+  }
+
+  /** The next row, in the order of nearness. */
+  @Override
+  public long next() {
+    if (count == most) {
+      return NONE;
     }
-    boolean isLater = later < end && points.value(later) <= high;
-    return isLater && isNearer(points.value(later), points.value(earlier), point) ? later : earlier;
+    count++;
+    if (isAfter) {
+      after++;
+    } else if (before + 1 < end && points.value(before + 1) == points.value(before)) {
+      before++;
+    } else {
+      after = after < 0 ? before + 1 : after;
+      before = firstBefore = points.firstOfEquals(firstBefore - 1, begin, end);
+    }
+    return nearer();
+  }
+
+  /** The nearer one of the next rows of both sides. */
+  private long nearer() {
+    boolean isBefore = before >= 0 && isWithin(before);
+    isAfter = after >= 0 && after < end && isWithin(after)
+        && !(isBefore && !isNearer(points.value(after), points.value(before)));
+    return isAfter ? key + after : isBefore ? key + before : NONE;
+  }
+
+  private boolean isWithin(int row) {
+    long value = points.value(row);
+    return value >= low && value <= high;
   }
 
   /** Whether a later row is nearer than an earlier one. */
-  private boolean isNearer(long later, long earlier, long point) {
+  private boolean isNearer(long later, long earlier) {
     if (!floating) {
       long code = unit == 1 ? point : Math.floorDiv(point, unit);
       long rest = point - code * unit;

@@ -18,10 +18,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * {@code bsjoin.as_of(stream, table, direction, tolerance, exact)} in the condition of a join: of
- * the rows with the same key, the table's row is the nearest one to the stream's value.
+ * {@code bsjoin.as_of(stream, table, direction, tolerance, exact, n)} in the condition of a join: of
+ * the rows with the same key, the table's row is the nearest one to the stream's value, or one of the
+ * {@code n} nearest ones.
  *
- * <p>The last three may be left out, from the right: {@code 'backward'}, no tolerance, true. It says
+ * <p>The last four may be left out, from the right: {@code 'backward'}, no tolerance, true, 1. It says
  * something of a pair of rows that only the whole table decides, so nothing but a join by the index
  * answers it: {@link AsOfCondition}. All else that calls it gets an error.
  */
@@ -35,17 +36,18 @@ public final class AsOf implements UnboundFunction, Serializable {
 
   @Override
   public String description() {
-    return "bsjoin.as_of(stream, table[, direction[, tolerance[, exact]]]): the condition of an "
+    return "bsjoin.as_of(stream, table[, direction[, tolerance[, exact[, n]]]]): the condition of an "
         + "as-of join with a stored table";
   }
 
   @Override
   public BoundFunction bind(StructType given) {
-    if (given.length() < 2 || given.length() > 5) {
+    if (given.length() < 2 || given.length() > 6) {
       throw new UnsupportedOperationException(
-          name() + " takes 2 to 5 arguments, not " + given.length() + ": the stream's value, the "
+          name() + " takes 2 to 6 arguments, not " + given.length() + ": the stream's value, the "
               + "table's column, 'backward' (default), 'forward' or 'nearest', the tolerance (NULL "
-              + "for any distance), and whether a row with the same value matches (default true)");
+              + "for any distance), whether a row with the same value matches (default true), and how "
+              + "many rows match (default 1)");
     }
     return new Call(
         Arrays.stream(given.fields()).map(StructField::dataType).toArray(DataType[]::new));

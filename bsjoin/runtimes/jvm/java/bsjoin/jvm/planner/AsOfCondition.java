@@ -102,9 +102,13 @@ public final class AsOfCondition {
         throw unfit("its direction is " + value + ". Give 'backward', 'forward' or 'nearest'");
       }
     }
-    Object exact = call.size() > 4 ? literal(4, "the last argument", "true or false") : true;
+    Object exact = call.size() > 4 ? literal(4, "the fifth argument", "true or false") : true;
     if (call.size() > 4 && !(call.get(4).dataType() instanceof BooleanType) || exact == null) {
-      throw unfit("its last argument is " + exact + ". Give true or false");
+      throw unfit("its fifth argument is " + exact + ". Give true or false");
+    }
+    Object most = call.size() > 5 ? literal(5, "the sixth argument", "how many rows match") : 1;
+    if (!(most instanceof Integer) || (Integer) most < 1) {
+      throw unfit("its sixth argument is " + most + ". Give how many rows match, 1 or more");
     }
     Object tolerance =
         call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
@@ -113,7 +117,7 @@ public final class AsOfCondition {
       width = width.doubleValue();
     }
     return RangeLookup.nearest(
-        join, stream, direction, (Boolean) exact, width, residual,
+        join, stream, direction, (Boolean) exact, width, (Integer) most, residual,
         Collections.singletonList(whole));
   }
 

@@ -428,7 +428,7 @@ public final class IndexJoin {
       }
     }
     return new Lookup(
-        kind(), tableIsRight, search.finder, kept, manifest.compared.length,
+        kind(), tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
         search.arguments.size(), description,
         Arrays.stream(manifest.segments).mapToLong(one -> one.file(-1).size()).sum(), label,
         scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));

@@ -50,15 +50,16 @@ public final class RangeLookup {
   }
 
   /**
-   * The nearest row to a point.
+   * The nearest rows to a point.
    *
    * @param value the point
    * @param direction {@code backward}, {@code forward} or {@code nearest}
    * @param exact whether a row at the point itself counts
    * @param tolerance how far away it may be: a double to doubles; null for any distance
+   * @param most how many rows are found at most; of them those that fulfil the residual condition
    */
   static Search nearest(
-      IndexJoin join, Expression value, String direction, boolean exact, Number tolerance,
+      IndexJoin join, Expression value, String direction, boolean exact, Number tolerance, int most,
       List<Expression> residual, List<Expression> answered) {
     List<Alias> computed = new ArrayList<>();
     Expression point = cheap(value, computed);
@@ -84,7 +85,7 @@ public final class RangeLookup {
       }
     }
     long unit = BigInteger.TEN.pow(finest - codes).longValue();
-    Finder finder = new NearestFinder(join.searched(), direction, exact, floating, unit);
+    Finder finder = new NearestFinder(join.searched(), direction, exact, floating, unit, most);
     return new Search(finder, bounds(lower, upper, at), residual, answered, computed);
   }
 
@@ -105,7 +106,8 @@ public final class RangeLookup {
    *
    * @param how its {@code kind}: a {@code band} with the widths {@code before} and {@code after} and
    *     the ends that are {@code closed}; an {@code asof} with {@code direction}, {@code exact} and
-   *     {@code tolerance}; else intervals, with their ends that are {@code closed}
+   *     {@code tolerance}, of which there are {@code n}; else intervals, with their ends that are
+   *     {@code closed}
    * @param probes the values of the stream that the table is searched by
    */
   static Search of(IndexJoin join, JsonNode how, List<Expression> probes) {
@@ -119,7 +121,7 @@ public final class RangeLookup {
         Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
         return nearest(
             join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
-            residual, probes);
+            how.path("n").asInt(1), residual, probes);
       case "band":
         boolean left = closed.equals("both") || closed.equals("left");
         boolean right = closed.equals("both") || closed.equals("right");

@@ -24,6 +24,9 @@ public final class Search {
   /** What the range index answers, for people. */
   final List<Expression> answered;
 
+  /** How many of the rows that fulfil all of it are taken, in the order of the finder. */
+  final int limit;
+
   /** Columns of the stream that are computed for the arguments and the residual conditions. */
   final List<Alias> computed;
 
@@ -34,11 +37,18 @@ public final class Search {
   Search(
       Finder finder, List<Expression> arguments, List<Expression> residual,
       List<Expression> answered, List<Alias> computed) {
+    this(finder, arguments, residual, answered, computed, Integer.MAX_VALUE);
+  }
+
+  Search(
+      Finder finder, List<Expression> arguments, List<Expression> residual,
+      List<Expression> answered, List<Alias> computed, int limit) {
     this.finder = finder;
     this.arguments = arguments;
     this.residual = residual;
     this.answered = answered;
     this.computed = computed;
+    this.limit = limit;
   }
 
   /** A value as a column that is computed. */
