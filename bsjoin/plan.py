@@ -175,8 +175,6 @@ class Predicate:
         n: of an as-of join: how many rows match at most.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
-        ranked: whether points cannot be encoded in 64 bits: strings, binary, and decimals of more
-            than 18 digits on either side.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -189,7 +187,6 @@ class Predicate:
     exact: bool = True
     n: int = 1
     finer: int = 0
-    ranked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from stored_tables import put, store
 
-from bsjoin import Band, BatchTable, Overlaps
+from bsjoin import Band, BatchTable, Overlaps, Within
 from bsjoin.planner.keys import table_key
 from bsjoin.storage import StorageLocation
 
@@ -34,7 +34,7 @@ __all__ = [
     "replace",
 ]
 
-KINDS = ("long", "dense", "text", "pair", "points", "intervals")
+KINDS = ("long", "dense", "text", "pair", "points", "intervals", "ranks")
 _TYPES = (
     "id % 2 = 0 AS flag",
     "CAST(id % 100 AS tinyint) AS tiny",
@@ -57,6 +57,7 @@ COLUMNS = tuple(
     for value, name in (column.rsplit(" AS ", 1) for column in _TYPES)
 )
 """A column of every type that the JVM reads, of numbers ``id``, with nulls."""
+_NAME = "concat('long common text ', lpad({} * 3, 4, '0'))"
 _PROBES = {
     "long": ["id - 1 AS k"],
     "dense": ["id - 1 AS k"],
@@ -64,10 +65,12 @@ _PROBES = {
     "pair": ["id AS k", "concat('k', id DIV 3 * 3) AS j"],
     "points": ["id % 4 AS k", "id AS p"],
     "intervals": ["id % 4 AS k", "id AS p", "id + 5 AS x"],
+    "ranks": ["id % 4 AS k", f"{_NAME.format('id')} AS p"],
 }
 _RANGES = {
     "points": Band("p", "q", 1, 2),
     "intervals": Overlaps(("p", "x"), ("q", "y"), closed="both"),
+    "ranks": Within("p", "q", "y"),
 }
 _VALUES = (0, -1, 8, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
 
@@ -80,10 +83,14 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
         folder: where to.
         kind: "long": a bigint key, runs of three rows, every type, several segments; "dense":
             in the order of a bigint key; "text": a text key, two keys to each hash; "pair": a
-            composite key; "points" and "intervals": for range joins.
+            composite key; "points", "intervals" and, of texts, "ranks": for range joins.
     """
     if kind in _RANGES:
-        rows = spark.range(99).selectExpr("id % 3 AS k", "id AS q", "id + id % 9 - 1 AS y")
+        columns = ["id % 3 AS k", "id AS q", "id + id % 9 - 1 AS y"]
+        if kind == "ranks":
+            ends = ("id", "q"), ("(id + id % 9 - 1)", "y")
+            columns[1:] = [f"{_NAME.format(number)} AS {name}" for number, name in ends]
+        rows = spark.range(99).selectExpr(*columns)
         BatchTable.build(rows, on="k", when=_RANGES[kind], path=folder)
         return
     rows, types = spark.range(20).selectExpr("concat('key ', id) AS k", "id AS v"), [T.StringType()]

@@ -38,7 +38,7 @@ class Kind:
         stored: the table's type, and SQL for its ``n``-th value.
         given: the stream's, of types that Spark compares with the table's.
         ends: hostile values of the table.
-        widths: what is added to a value, or subtracted.
+        widths: what is added to a value, or subtracted; none where nothing can be.
         given_ends: hostile values of the stream; those of the table by default.
     """
 
@@ -53,9 +53,17 @@ def _longs(*numbers: int) -> list[str]:
     return [f"bigint('{number}')" for number in numbers]
 
 
+def _zero(text: str) -> str:
+    return f"concat({text}, CAST(X'00' AS STRING))"
+
+
 _TIME = ("timestamp", "timestamp_seconds(1709251200 + {n} * 3600)")
 _NTZ = ("timestamp_ntz", "timestamp_ntz'2024-03-01 00:00:00' + {n} * INTERVAL '1' HOUR")
 _DATE = ("date", "date_add(date'2024-03-01', {n})")
+_TEXT = "concat('k', {n} + 25)"
+_BYTES = "unhex(lpad(hex({n} + 20), 4, '0'))"
+_MAPPED = "00000000000000000000FFFF"  # what IPv4 addresses have in common
+_ADDRESS = f"concat(X'{_MAPPED}', unhex(lpad(hex({{n}} + 20), 8, '0')))"
 _INFINITE = ["'NaN'", "'-Infinity'", "'Infinity'", "'-0.0'", "'0.0'"]
 
 KINDS = {
@@ -128,6 +136,37 @@ KINDS = {
         [("float", "{n} * 0.5D"), ("double", "{n} * 0.5D + 0.1D")],
         _INFINITE,
         ["1.5D", "float('0.1')"],
+    ),
+    "wide": Kind(
+        ("decimal(30,4)", "{n} * 0.25"),
+        [
+            ("decimal(30,4)", "{n} * 0.25"),
+            ("decimal(34,8)", "{n} * 0.25 + 0.00000001"),
+            ("bigint", "{n} / 4"),
+            ("decimal(6,1)", "{n} * 0.5"),
+        ],
+        [f"{sign}{'9' * 26}.{last}BD" for sign in ("", "-") for last in ("9999", "9998")],
+        ["0.5", "0.00125", "2"],
+        ["9999", "-9999"],
+    ),
+    "string": Kind(
+        ("string", _TEXT),
+        [("string", _TEXT), ("string", f"concat({_TEXT}, '!')")],
+        ["''", "'k'", "repeat('k', 300)", "'\uff5e'", "'\U0001f600'", _zero("''"), _zero("'k25'")],
+        [],
+    ),
+    "binary": Kind(
+        ("binary", _BYTES),
+        [("binary", _BYTES), ("binary", f"concat({_BYTES}, X'00')")],
+        ["X''", "X'00'", "X'0000'", "X'7F'", "X'80'", "X'FF'", "unhex(repeat('FF', 40))"],
+        [],
+    ),
+    "address": Kind(
+        ("binary", _ADDRESS),
+        [("binary", _ADDRESS), ("binary", f"concat({_ADDRESS}, X'01')")],
+        [f"unhex('{_MAPPED}{end}')" for end in ("00000000", "00000001", "FFFFFFFF")],
+        [],
+        ["X''", "X'00'", f"X'{_MAPPED[:16]}'", f"X'{_MAPPED}'", "unhex(repeat('FF', 16))"],
     ),
 }
 
@@ -208,7 +247,7 @@ class Ranges:
         return condition.replace("t.q", greatest) if chosen < 0.7 else condition
 
     def _own(self, column: str) -> str:
-        if self.random.random() < 0.6:
+        if self.random.random() < 0.6 or not self.kind.widths:
             return column
         return f"{column} {self.random.choice('+-')} {self.random.choice(list(self.kind.widths))}"
 

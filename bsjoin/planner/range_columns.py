@@ -15,7 +15,7 @@ from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.plan import Predicate
 from bsjoin.planner.columns import Names
-from bsjoin.planner.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
+from bsjoin.planner.keys import digits_together, is_binary_collation, type_of
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.storage import RangeColumns
@@ -191,7 +191,6 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
     alike: dict[str, Any] = {
         "floating": isinstance(points, T.DoubleType),
         "finer": _finer_digits(points, probes),
-        "ranked": not (fits_8_bytes(points) and fits_8_bytes(probes)),
     }
     if isinstance(when, Band):
         return Predicate(

@@ -199,6 +199,11 @@ RANGED: list[tuple[str, Any, str]] = [
         "TableMismatchError",
     ),
     ("intervals", 7, "DamagedTable"),
+    (
+        "ranks",
+        {"names": ["q", "y"], "types": ["long"] * 2, "closed": "left"},
+        "TableMismatchError",
+    ),
 ]
 
 

@@ -31,11 +31,17 @@ TOLERANCES: dict[str, list[tuple[str, Any]]] = {
     "decimal": [("0.25BD", 0.25), ("0.125", 0.125)],
     "double": [("1.5D", 1.5)],
     "float": [("1", 1)],
+    "wide": [("0.25BD", 0.25), ("0.00125BD", 0.00125)],
+    "string": [],
+    "binary": [],
 }
 ALIKE = {kind: [0] for kind in TOLERANCES} | {
     "int": [0, 1, 2],
     "decimal": [0, 1, 2, 4],
-    "long": [0, 1],
+    "long": [0, 1, 2, 3],
+    "wide": [0, 1, 2],
+    "string": [0, 1],
+    "binary": [0, 1],
 }
 """The stream's types that can be compared with the table's, by their numbers."""
 
@@ -70,6 +76,7 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
         ranges.table(spark), on="k", when=AsOf("a", "p", order_by="v DESC"), path=tmp_path / "t"
     )
     parts, wanted = [], []
+    directions = DIRECTIONS if TOLERANCES[kind] else DIRECTIONS[:2]  # texts have no distances
     cases = [
         (given, *written, exact)
         for given in ALIKE[kind]
@@ -79,7 +86,7 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
     for number, (given, written, tolerance, exact) in enumerate(cases):
         stream = ranges.stream(spark, given)
         stream.createOrReplaceTempView(f"s{number}")
-        direction: Any = DIRECTIONS[number % len(DIRECTIONS)]
+        direction: Any = directions[number % len(directions)]
         n = (1, 2, 5)[number // 2 % 3]
         when = AsOf("a", "p", direction, tolerance, exact, "v DESC", n)
         with settings(spark, spark__bsjoin__runtime="jvm"):
@@ -140,10 +147,24 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
         "s.a, t.p, 'forward', NULL, true, s.k": "the sixth argument is .* Give a constant",
         "s.a, t.v": "the table is sorted by p. Give that column",
         "string(s.a), t.p": "which are not of one family. Cast one side",
-        "s.a * 1.5BD, t.p": "needs more than 18 digits",
     }.items():
         with pytest.raises(PySparkException, match=f"(?i){said}"):
             spark.sql(f"{query}({call})").collect()
+    for kind, refused in {
+        "string": {
+            "s.a, t.p, 'nearest'": "which has an order but no distances. Give 'backward' or",
+            "s.a, t.p, 'forward', 1": "string, which has an order but no distances",
+        },
+        "wide": {"CAST(s.id AS DECIMAL(38,0)), t.p": "needs more than 38 digits. Cast the former"},
+    }.items():
+        other = BatchTable.build(
+            Ranges(kind, 1).table(spark), on="k", when=AsOf("a", "p"), path=tmp_path / kind
+        )
+        Ranges(kind, 1).stream(spark).createOrReplaceTempView("s")
+        for call, said in refused.items():
+            with pytest.raises(PySparkException, match=f"(?i){said}"):
+                spark.sql(f"{query}({call})".replace(table.path, other.path)).collect()
+    ranges.stream(spark).createOrReplaceTempView("s")
     # Without the index there is no answer.
     rows = ranges.table(spark)
     intervals = BatchTable.build(rows, on="k", when=Within("a", "p", "q"), path=tmp_path / "q")

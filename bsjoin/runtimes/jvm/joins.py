@@ -51,7 +51,7 @@ _NEVER = "raise_error('bsjoin.join was planned without its index')"
 
 def why_not(planned: PlannedJoin) -> str | None:
     """Why no expression can carry a join out; None if one can."""
-    table, predicate = planned.plan.table, planned.plan.predicate
+    table = planned.plan.table
     if not isinstance(table, StoredTable):
         return "the cache is incremental"
     if not table.location.is_local:
@@ -62,8 +62,6 @@ def why_not(planned: PlannedJoin) -> str | None:
                 "the table is behind a URL, and only the server knows the Python that copies its "
                 "files: set spark.sql.execution.pyspark.python"
             )
-    if predicate is not None and predicate.ranked:
-        return "the range columns are strings, binary or decimals of more than 18 digits"
     for column, field in zip(planned.join.columns, planned.fields, strict=True):
         if not _is_read(field.dataType):
             kind = field.dataType.simpleString()

@@ -16,11 +16,14 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.expressions.codegen.JavaCode;
+import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 
@@ -57,7 +60,7 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
 
   @Override
   public DataType dataType() {
-    return DataTypes.LongType;
+    return rule.type();
   }
 
   @Override
@@ -107,24 +110,27 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
     if (isValue()) {
       return value;
     }
-    String type = Types.isFloating(child.dataType()) ? "double" : "long";
-    type = child.dataType() instanceof DecimalType ? Decimal.class.getName() : type;
-    String given = "((" + type + ") (" + value.value().code() + "))";
-    String name = context.addReferenceObj("bound", rule, RangeBound.class.getName());
+    boolean isRank = rule instanceof RankBound;
+    String given = "((" + given() + ") (" + value.value().code() + "))";
+    String name = context.addReferenceObj("bound", rule, rule.getClass().getName());
     String code = own.value().code();
     String isNull = own.isNull().code();
     String before =
-        "boolean " + isNull + " = false;\nlong " + code + " = 0L;\n" + (isSafe ? "" : "try {\n");
+        "boolean " + isNull + " = false;\n" + (isRank ? "byte[] " : "long ") + code
+            + (isRank ? " = null;\n" : " = 0L;\n") + (isSafe ? "" : "try {\n");
     String none = mayBeNone() ? name + ".isNone(" + given + ")" : "false";
-    String ofNull = rule.isOfNull() ? code + " = Long.MAX_VALUE;" : isNull + " = true;";
+    String greatest = isRank ? RankBound.class.getName() + ".all(false);" : "Long.MAX_VALUE;";
+    String ofNull = rule.isOfNull() ? code + " = " + greatest : isNull + " = true;";
     String after =
         "\nif (" + value.isNull().code() + ") {\n" + ofNull + "\n} else if (" + none + ") {\n"
-            + isNull + " = true;\n} else {\n" + code + " = " + name + ".code(" + given + ");\n}\n";
+            + isNull + " = true;\n} else {\n" + code + " = " + name
+            + (isRank ? ".text(" : ".code(") + given + ");\n}\n";
     if (!isSafe) {
       String error = context.freshName("error");
+      String limit = isRank ? name + ".limit()" : rule.limit() + "L";
       after +=
           "} catch (Exception " + error + ") {\n" + Bound.class.getName() + ".passOn(" + error
-              + ");\n" + isNull + " = false;\n" + code + " = " + rule.limit() + "L;\n}\n";
+              + ");\n" + isNull + " = false;\n" + code + " = " + limit + ";\n}\n";
     }
     // The code of the value stays a part of its own: escapes in it are not read once more.
     Block block = new CodeBlock(Scala.seq(before, after), Scala.seq((JavaCode) value.code()));
@@ -132,6 +138,24 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
         block,
         nullable() ? own.isNull() : JavaCode.literal("false", DataTypes.BooleanType),
         own.value());
+  }
+
+  /** The type of Java in which the rule gets the value. */
+  private String given() {
+    DataType type = child.dataType();
+    if (type instanceof StringType) {
+      return UTF8String.class.getName();
+    }
+    if (type instanceof BinaryType) {
+      return "byte[]";
+    }
+    boolean isDecimal = type instanceof DecimalType;
+    return isDecimal ? Decimal.class.getName() : Types.isFloating(type) ? "double" : "long";
+  }
+
+  /** The value of the bound that leaves out nothing. */
+  public Literal limit() {
+    return new Literal(rule.limit(), rule.type());
   }
 
   @Override

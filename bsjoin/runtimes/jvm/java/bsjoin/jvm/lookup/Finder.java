@@ -2,10 +2,12 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Column;
 import bsjoin.jvm.storage.LiveVersion;
+import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.StoredVersion;
 import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
+import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
@@ -54,6 +56,9 @@ public abstract class Finder implements Serializable, Cloneable {
   private transient Version version;
   private transient long[] numbers; // the keys to compare: those that are longs
   private transient Object[] objects; // and the others
+  private transient byte[] bound; // the value of the last bound, and its rank in a segment
+  private transient long rank;
+  private transient Ranks ranks;
   private transient long following;
   private transient long end;
 
@@ -97,6 +102,16 @@ public abstract class Finder implements Serializable, Cloneable {
   /** One of the search. */
   final long argument(InternalRow arguments, int number) {
     return arguments.getLong(1 + compared.length + number);
+  }
+
+  /** The same of a {@link RankBound}. */
+  final byte[] bound(InternalRow arguments, int number) {
+    return arguments.getBinary(1 + compared.length + number);
+  }
+
+  /** Whether it gets bounds that are ranks. */
+  final boolean isRanked() {
+    return version.manifest.isRanked();
   }
 
   /** The next row; {@link #NONE} after the last one. */
@@ -155,6 +170,24 @@ public abstract class Finder implements Serializable, Cloneable {
   /** The first row with an integer key, or with a hash. */
   long firstOf(long search) {
     return isInteger ? version.findInteger(search) : version.find(search);
+  }
+
+  /** The code of a {@link RankBound} in a segment; of several with one value it searches once. */
+  final long code(byte[] value, Segment segment) {
+    int size = value.length - 1;
+    byte step = value[size];
+    if (step == Byte.MAX_VALUE || step == Byte.MIN_VALUE) {
+      return step > 0 ? Long.MAX_VALUE : Long.MIN_VALUE;
+    }
+    boolean isSame =
+        ranks == segment.ranks()
+            && Arrays.equals(value, 0, size, bound, 0, bound.length - 1);
+    if (!isSame) {
+      ranks = segment.ranks();
+      rank = ranks.code(value, size);
+      bound = value;
+    }
+    return rank + step;
   }
 
   /** Rows that follow each other: the first is returned, {@link #next} gives the others. */

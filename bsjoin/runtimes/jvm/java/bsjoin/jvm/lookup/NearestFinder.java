@@ -2,8 +2,10 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Code;
 import bsjoin.jvm.storage.Points;
+import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.Version;
+import java.math.BigInteger;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 
@@ -20,12 +22,16 @@ public final class NearestFinder extends Finder {
   private final boolean isFirst;
   private final boolean exact; // rows at the point itself may be the nearest ones
   private final boolean floating; // codes are those of doubles, which have an order but no distance
-  private final long unit; // how many units of the point a code is
+  private final BigInteger units; // how many units of the point a code, or a number, is
+  private final long unit; // the same, if points have 64 bits
+  private final boolean isWide; // points have more than 64 bits
   private final int most; // rows that are found
   private transient Points points;
   private transient long low;
   private transient long high;
   private transient long point;
+  private transient BigInteger wide; // the point, if it has more than 64 bits
+  private transient Ranks ranks; // of which the codes are; null if they are numbers
   private transient long key; // the reference of the row 0
   private transient int begin; // of the key's rows
   private transient int end;
@@ -41,17 +47,21 @@ public final class NearestFinder extends Finder {
    * @param direction {@code backward}, {@code forward} or {@code nearest}
    * @param exact whether rows at the point itself are found
    * @param floating whether codes are those of doubles
-   * @param unit how many units of the point a code is
+   * @param unit how many units of the point a code, or a number, is
+   * @param isWide whether a point that rows are nearest to has more than 64 bits
    * @param most how many rows are found at most
    */
   public NearestFinder(
-      Searched rows, String direction, boolean exact, boolean floating, long unit, int most) {
-    super(rows, Arrays.asList(direction, exact, floating, unit, most).toString());
+      Searched rows, String direction, boolean exact, boolean floating, BigInteger unit,
+      boolean isWide, int most) {
+    super(rows, Arrays.asList(direction, exact, floating, unit, isWide, most).toString());
     isLast = direction.equals("backward");
     isFirst = direction.equals("forward");
     this.exact = exact;
     this.floating = floating;
-    this.unit = unit;
+    units = unit;
+    this.unit = unit.longValue();
+    this.isWide = isWide;
     this.most = most;
   }
 
@@ -75,10 +85,29 @@ public final class NearestFinder extends Finder {
    */
   public long first(long search, long low, long high, long point) {
     long found = firstOfKey(search);
+    return found < 0 ? NONE : first(found, version().segment(found), low, high, point);
+  }
+
+  /** The same of a point that has more than 64 bits: {@link Ranks#text}, and one byte. */
+  public long first(long search, long low, long high, byte[] point) {
+    long found = firstOfKey(search);
+    wide = Ranks.number(point);
+    return found < 0 ? NONE : first(found, version().segment(found), low, high, 0);
+  }
+
+  /** The same of bounds that are ranks: see {@link RankBound}. */
+  public long first(long search, byte[] low, byte[] high, byte[] point) {
+    long found = firstOfKey(search);
     if (found < 0) {
       return NONE;
     }
     Segment segment = version().segment(found);
+    ranks = segment.ranks();
+    wide = isWide ? Ranks.number(point) : null;
+    return first(found, segment, code(low, segment), code(high, segment), 0);
+  }
+
+  private long first(long found, Segment segment, long low, long high, long point) {
     points = segment.points();
     begin = Version.row(found);
     end = segment.end(begin);
@@ -104,8 +133,25 @@ public final class NearestFinder extends Finder {
   private void start() {
     long code = unit == 1 ? point : Math.floorDiv(point, unit);
     boolean between = code * unit != point;
-    int at = between ? points.above(code, begin, end) : points.notBelow(code, begin, end);
-    boolean met = !between && at < end && points.value(at) == code;
+    boolean isBelowAll = false;
+    if (wide != null) {
+      BigInteger[] parts = RangeBound.divided(wide, units);
+      boolean rests = parts[1].signum() != 0;
+      if (ranks != null) {
+        byte[] text = Ranks.text(parts[0], rests ? 1 : 0);
+        code = ranks.code(text, text.length);
+        between = code % 2 == 0;
+      } else {
+        code = RangeBound.clamped(parts[0]);
+        isBelowAll = parts[0].compareTo(BigInteger.valueOf(code)) < 0;
+        between = rests || parts[0].compareTo(BigInteger.valueOf(code)) > 0;
+      }
+    }
+    int at =
+        isBelowAll ? begin
+            : between ? points.above(code, begin, end)
+            : points.notBelow(code, begin, end);
+    boolean met = !between && !isBelowAll && at < end && points.value(at) == code;
     if (met && exact) {
       before = at;
       after = -1;
@@ -148,6 +194,9 @@ public final class NearestFinder extends Finder {
 
   /** Whether a later row is nearer than an earlier one. */
   private boolean isNearer(long later, long earlier) {
+    if (wide != null) {
+      return number(later).subtract(wide).compareTo(wide.subtract(number(earlier))) < 0;
+    }
     if (!floating) {
       long code = unit == 1 ? point : Math.floorDiv(point, unit);
       long rest = point - code * unit;
@@ -170,8 +219,22 @@ public final class NearestFinder extends Finder {
     return ahead < back;
   }
 
+  /** What a code is the code of, in units of the point. */
+  private BigInteger number(long code) {
+    return (ranks == null ? BigInteger.valueOf(code) : ranks.number(code)).multiply(units);
+  }
+
   @Override
   long first(InternalRow arguments) {
+    if (isRanked()) {
+      return first(
+          arguments.getLong(0), bound(arguments, 0), bound(arguments, 1), bound(arguments, 2));
+    }
+    if (isWide) {
+      return first(
+          arguments.getLong(0), argument(arguments, 0), argument(arguments, 1),
+          bound(arguments, 2));
+    }
     return first(
         arguments.getLong(0),
         argument(arguments, 0),

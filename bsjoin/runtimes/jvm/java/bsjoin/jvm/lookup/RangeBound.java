@@ -1,12 +1,15 @@
 package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Code;
+import bsjoin.jvm.storage.Types;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.math.RoundingMode;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 
 /**
@@ -17,7 +20,7 @@ import org.apache.spark.sql.types.Decimal;
  * division where the value has more. Doubles are added as Spark adds them, in its order: NaN is the
  * greatest.
  */
-public final class RangeBound implements Serializable {
+public class RangeBound implements Serializable {
   private static final BigInteger LEAST = BigInteger.valueOf(Long.MIN_VALUE);
   private static final BigInteger GREATEST = BigInteger.valueOf(Long.MAX_VALUE);
 
@@ -72,6 +75,24 @@ public final class RangeBound implements Serializable {
     per = unit.longValue();
   }
 
+  /**
+   * A bound of codes, or of ranks, as the type is that the range columns are searched in.
+   *
+   * @param type of the range columns
+   */
+  public static RangeBound of(
+      boolean lower, boolean inclusive, Number moved, int scale, DataType type, long offset) {
+    int codes = Types.scale(type);
+    return Types.isRanked(type)
+        ? new RankBound(lower, inclusive, (BigDecimal) moved, scale, codes, offset)
+        : new RangeBound(lower, inclusive, moved, scale, codes, offset);
+  }
+
+  /** The type of the bound. */
+  public DataType type() {
+    return DataTypes.LongType;
+  }
+
   /** Where no code is great or small enough, be at the end of 64 bits. */
   public RangeBound open(boolean isOpen) {
     open = isOpen;
@@ -109,12 +130,12 @@ public final class RangeBound implements Serializable {
   }
 
   /** The bound that leaves out nothing. */
-  long limit() {
+  public Object limit() {
     return lower ? Long.MIN_VALUE : Long.MAX_VALUE;
   }
 
   /** The bound of a value of any type; null if no row is found. */
-  Long of(Object value) {
+  Object of(Object value) {
     if (value == null) {
       return orNull ? (Long) Long.MAX_VALUE : null;
     }
@@ -160,7 +181,7 @@ public final class RangeBound implements Serializable {
     return value.precision() <= Decimal.MAX_LONG_DIGITS() && value.scale() == scale;
   }
 
-  private BigInteger unscaled(Decimal value) {
+  final BigInteger unscaled(Decimal value) {
     return value.toJavaBigDecimal().scaleByPowerOfTen(scale).toBigInteger();
   }
 
@@ -170,12 +191,30 @@ public final class RangeBound implements Serializable {
   }
 
   private long code(BigInteger value) {
-    return exact(value).min(GREATEST).max(LEAST).longValue();
+    return clamped(exact(value));
+  }
+
+  /** A number as a long, or the end of 64 bits that is nearest to it. */
+  static long clamped(BigInteger value) {
+    return value.min(GREATEST).max(LEAST).longValue();
   }
 
   private BigInteger exact(BigInteger value) {
-    BigInteger[] parts = value.multiply(factor).add(sum).divideAndRemainder(unit);
-    return parts[1].signum() < 0 ? parts[0].subtract(BigInteger.ONE) : parts[0];
+    return divided(value)[0];
+  }
+
+  /** The moved value in the units of the codes: see {@link #divided(BigInteger, BigInteger)}. */
+  final BigInteger[] divided(BigInteger value) {
+    return divided(value.multiply(factor).add(sum), unit);
+  }
+
+  /** A quotient, rounded down, and what is not 0 if the exact one is above it. */
+  static BigInteger[] divided(BigInteger value, BigInteger unit) {
+    BigInteger[] parts = value.divideAndRemainder(unit);
+    if (parts[1].signum() < 0) {
+      parts[0] = parts[0].subtract(BigInteger.ONE);
+    }
+    return parts;
   }
 
   /** The bound for a floating-point number: codes of doubles are not at the ends of 64 bits. */
@@ -191,13 +230,15 @@ public final class RangeBound implements Serializable {
     return Code.of(moved) + plus;
   }
 
-  private List<Object> parts() {
+  List<Object> parts() {
     return Arrays.asList(lower, scale, factor, sum, unit, width, open, orNull, near);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof RangeBound && parts().equals(((RangeBound) other).parts());
+    return other instanceof RangeBound
+        && other.getClass() == getClass()
+        && parts().equals(((RangeBound) other).parts());
   }
 
   @Override

@@ -45,13 +45,28 @@ public final class RangeFinder extends Finder {
    * @param last the least last code of an interval
    */
   public long first(long search, long low, long high, long last) {
-    isBound = true;
-    intervals = null;
+    long found = firstOfKey(search);
+    return found < 0 ? none() : first(found, version().segment(found), low, high, last);
+  }
+
+  /** The same of bounds that are ranks: see {@link RankBound}. */
+  public long first(long search, byte[] low, byte[] high, byte[] last) {
     long found = firstOfKey(search);
     if (found < 0) {
-      return rows(NONE, 0);
+      return none();
     }
     Segment segment = version().segment(found);
+    return first(found, segment, code(low, segment), code(high, segment), code(last, segment));
+  }
+
+  private long none() {
+    isBound = true;
+    intervals = null;
+    return rows(NONE, 0);
+  }
+
+  private long first(long found, Segment segment, long low, long high, long last) {
+    intervals = null;
     points = segment.points();
     isBound = isWithin(0, points.least(), points.greatest());
     int begin = Version.row(found);
@@ -113,6 +128,10 @@ public final class RangeFinder extends Finder {
 
   @Override
   long first(InternalRow arguments) {
+    if (isRanked()) {
+      return first(
+          arguments.getLong(0), bound(arguments, 0), bound(arguments, 1), bound(arguments, 2));
+    }
     return first(
         arguments.getLong(0),
         argument(arguments, 0),

@@ -9,11 +9,11 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DayTimeIntervalType;
-import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.NumericType;
@@ -79,11 +79,6 @@ public final class AsOfCondition {
     Expression stream = call.get(0);
     String name = manifest.rangeNames.get(0);
     DataType codes = manifest.rangeTypes.get(0);
-    if (!manifest.hasRangeCodes()) {
-      throw unfit(
-          "its column " + name + " of type " + codes.simpleString()
-              + " is not searched in the JVM. Use bsjoin.join");
-    }
     if (!name.equals(join.column(call.get(1)))) {
       throw unfit(
           "its second argument is " + call.get(1).sql() + ", and the table is sorted by " + name
@@ -112,6 +107,12 @@ public final class AsOfCondition {
     }
     Object tolerance =
         call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
+    boolean isText = codes instanceof StringType || codes instanceof BinaryType;
+    if (isText && (tolerance != null || direction.equals("nearest"))) {
+      throw unfit(
+          "its columns are " + codes.simpleString() + ", which has an order but no distances. Give "
+              + "'backward' or 'forward', without a tolerance");
+    }
     Number width = tolerance == null ? null : width(tolerance, codes);
     if (width != null && Types.isFloating(codes)) {
       width = width.doubleValue();
@@ -128,11 +129,13 @@ public final class AsOfCondition {
     if (!family(given).equals(family(codes))) {
       throw unfit(pair + ", which are not of one family. Cast one side");
     }
-    // All values are searched in units of the last digit that either side has, as 64 bits.
+    // All values are searched in units of the last digit that either side has.
     boolean isMixed = given instanceof DecimalType || codes instanceof DecimalType;
     int scale = Math.max(Types.scale(codes), Types.scale(given));
-    if (isMixed && Types.digits(given) + scale > Decimal.MAX_LONG_DIGITS()) {
-      throw unfit(pair + ", which needs more than 18 digits. Cast the former to fewer digits");
+    if (isMixed && Types.digits(given) + scale > DecimalType.MAX_PRECISION()) {
+      throw unfit(
+          pair + ", which needs more than " + DecimalType.MAX_PRECISION()
+              + " digits. Cast the former to fewer digits");
     }
   }
 

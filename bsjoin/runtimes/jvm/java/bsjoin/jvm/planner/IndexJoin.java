@@ -372,7 +372,7 @@ public final class IndexJoin {
       return AsOfCondition.of(this);
     }
     // A bound that no row meets is a null argument, which NOT IN would take for a null key.
-    boolean byRange = manifest.hasRangeCodes() && kind != JoinKind.NULL_AWARE_ANTI;
+    boolean byRange = manifest.rangeColumns > 0 && kind != JoinKind.NULL_AWARE_ANTI;
     Search found = byRange ? Ranges.of(this) : null;
     boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
     return found == null && !keys.isEmpty() && hasAll

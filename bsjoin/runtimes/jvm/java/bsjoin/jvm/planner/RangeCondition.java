@@ -118,8 +118,7 @@ public final class RangeCondition {
   Bound bound(long offset, boolean open) {
     BigDecimal moved = column.moved.negate();
     RangeBound rule =
-        new RangeBound(
-            lower, !strict, moved, Types.scale(value.dataType()), Types.scale(codes), offset);
+        RangeBound.of(lower, !strict, moved, Types.scale(value.dataType()), codes, offset);
     return new Bound(
         value, rule.open(open).orNull(orNull && !isApproximate), Bound.isSafe(value));
   }

@@ -5,6 +5,7 @@ import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.NearestFinder;
 import bsjoin.jvm.lookup.RangeBound;
 import bsjoin.jvm.lookup.RangeFinder;
+import bsjoin.jvm.lookup.RankBound;
 import bsjoin.jvm.storage.Code;
 import bsjoin.jvm.storage.Types;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -23,7 +24,9 @@ import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 
 /**
@@ -42,11 +45,17 @@ public final class RangeLookup {
   }
 
   /** What a {@link RangeFinder} gets; of points or starts null is for any. */
-  static List<Expression> bounds(Expression lower, Expression upper, Expression last) {
+  static List<Expression> bounds(
+      IndexJoin join, Expression lower, Expression upper, Expression last) {
     return Arrays.asList(
-        lower == null ? literal(Long.MIN_VALUE) : lower,
-        upper == null ? literal(Long.MAX_VALUE) : upper,
-        last == null ? literal(0) : last);
+        lower == null ? limit(join, true) : lower,
+        upper == null ? limit(join, false) : upper,
+        last == null ? limit(join, true) : last);
+  }
+
+  /** The bound that leaves out no row. */
+  private static Literal limit(IndexJoin join, boolean lower) {
+    return bound(join, literal(0), lower, true, BigDecimal.ZERO).limit();
   }
 
   /**
@@ -72,6 +81,7 @@ public final class RangeLookup {
       upper = new Bound(point, rule(join, point, false, true, tolerance, 0).near(), true);
     }
     int codes = codes(join);
+    boolean isWide = isWide(point.dataType(), join.manifest.rangeTypes.get(0));
     int scale = Types.scale(point.dataType());
     int finest = Math.max(codes, scale);
     if (direction.equals("backward")) {
@@ -79,14 +89,28 @@ public final class RangeLookup {
     } else if (direction.equals("forward")) {
       lower = bound(join, point, true, exact, BigDecimal.ZERO);
     } else {
-      at = new Bound(point, new RangeBound(true, true, BigDecimal.ZERO, scale, finest, 0), true);
+      RangeBound same =
+          isWide
+              ? new RankBound(true, true, BigDecimal.ZERO, scale, finest, 0)
+              : new RangeBound(true, true, BigDecimal.ZERO, scale, finest, 0);
+      at = new Bound(point, same, true);
       if (floating && upper == null) {
         upper = literal(Code.of(Double.POSITIVE_INFINITY)); // NaN has no distance
       }
     }
-    long unit = BigInteger.TEN.pow(finest - codes).longValue();
-    Finder finder = new NearestFinder(join.searched(), direction, exact, floating, unit, most);
-    return new Search(finder, bounds(lower, upper, at), residual, answered, computed);
+    BigInteger unit = BigInteger.TEN.pow(finest - codes);
+    isWide &= at != null;
+    Finder finder =
+        new NearestFinder(join.searched(), direction, exact, floating, unit, isWide, most);
+    return new Search(finder, bounds(join, lower, upper, at), residual, answered, computed);
+  }
+
+  /** Whether two exact numbers need more than 64 bits in units of the last digit that either has. */
+  static boolean isWide(DataType point, DataType codes) {
+    boolean isMixed = point instanceof DecimalType || codes instanceof DecimalType;
+    int scale = Math.max(Types.scale(codes), Types.scale(point));
+    return Types.isRanked(codes)
+        || isMixed && Types.digits(point) + scale > Decimal.MAX_LONG_DIGITS();
   }
 
   /** A value that is used several times. */
@@ -128,7 +152,7 @@ public final class RangeLookup {
         point = cheap(point, computed);
         Expression lower = bound(join, point, true, left, width(how, "before", point));
         Expression upper = bound(join, point, false, right, width(how, "after", point));
-        arguments = bounds(lower, upper, null);
+        arguments = bounds(join, lower, upper, null);
         break;
       default:
         arguments = intervals(join, closed, probes);
@@ -152,21 +176,23 @@ public final class RangeLookup {
     boolean atEnd = touching || isPoint && closed.equals("left");
     RangeBound until = rule(join, end, false, atEnd, BigDecimal.ZERO, 0);
     Expression upper = new Bound(end, until.orNull(!isPoint), true);
+    boolean isDecimal = start.dataType() instanceof DecimalType;
     boolean atStart = touching || isPoint && closedRight;
     RangeBound from = rule(join, start, true, atStart, BigDecimal.ZERO, closedRight ? 0 : -1);
+    from.open(isDecimal); // beyond 64 bits there are the intervals without an end
     if (!isPoint) {
       // An interval of the stream that is empty has no point in common with any.
       Expression empty =
           touching ? new GreaterThan(start, end) : new GreaterThanOrEqual(start, end);
-      if (!touching && !closed.equals("left")) {
+      if (!touching && !closed.equals("left") && Types.isFull(start.dataType())) {
         empty = new Or(empty, new IsNull(bound(join, start, true, false, BigDecimal.ZERO)));
       }
-      upper = new If(empty, new Literal(null, DataTypes.LongType), upper);
+      upper = new If(empty, new Literal(null, upper.dataType()), upper);
     }
-    return bounds(null, upper, new Bound(start, from, true));
+    return bounds(join, null, upper, new Bound(start, from, true));
   }
 
-  private static Bound bound(
+  static Bound bound(
       IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved) {
     return new Bound(value, rule(join, value, lower, inclusive, moved, 0), true);
   }
@@ -175,7 +201,7 @@ public final class RangeLookup {
       IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved,
       long offset) {
     int scale = Types.scale(value.dataType());
-    return new RangeBound(lower, inclusive, moved, scale, codes(join), offset);
+    return RangeBound.of(lower, inclusive, moved, scale, join.manifest.rangeTypes.get(0), offset);
   }
 
   /** A width in units of the point's last digit; the bits of a double. */

@@ -45,7 +45,7 @@ public final class Ranges {
    * How a join's rows are found by the range index: its {@link IndexJoin#residual} has the
    * conditions beside the equal keys; null if it answers none of them.
    *
-   * @param join a join with a table whose range columns have codes
+   * @param join a join with a table that is sorted by range columns
    */
   static Search of(IndexJoin join) {
     return new Ranges(join).search();
@@ -81,7 +81,7 @@ public final class Ranges {
     }
     boolean withEmpty = last != null && !areNotEmpty();
     Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty);
-    List<Expression> arguments = RangeLookup.bounds(bounds[0], bounds[1], bounds[2]);
+    List<Expression> arguments = RangeLookup.bounds(join, bounds[0], bounds[1], bounds[2]);
     return new Search(finder, arguments, residual, answered, computed);
   }
 
@@ -108,8 +108,7 @@ public final class Ranges {
       return bound;
     }
     Expression code = Search.column(bound, computed);
-    long limit = condition.lower ? Long.MIN_VALUE : Long.MAX_VALUE;
-    hasValue.put(condition, new Not(new EqualTo(code, RangeLookup.literal(limit))));
+    hasValue.put(condition, new Not(new EqualTo(code, bound.limit())));
     return code;
   }
 

@@ -172,6 +172,11 @@ public final class Intervals {
     return low < empties && emptyRow(low) < stop ? (int) emptyRow(low) : -1;
   }
 
+  /** The last point of an interval; the least code if it is empty, the greatest without an end. */
+  long last(int row) {
+    return value(0, row);
+  }
+
   /** The least last point of an interval; the greatest code if all are empty. */
   public long least() {
     return least;

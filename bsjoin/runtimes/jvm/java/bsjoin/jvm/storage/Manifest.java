@@ -307,9 +307,9 @@ public final class Manifest {
     return parts().mapToLong(part -> part.rows).sum();
   }
 
-  /** Whether the range columns have codes of 64 bits; others are stored by their ranks. */
-  public boolean hasRangeCodes() {
-    return rangeColumns > 0 && rangeTypes.stream().allMatch(ColumnType::fits8Bytes);
+  /** Whether the range columns are stored by their ranks, and not by codes of 64 bits. */
+  public boolean isRanked() {
+    return rangeColumns > 0 && Types.isRanked(rangeTypes.get(0));
   }
 
   /** The names of all files. */

@@ -38,6 +38,7 @@ public final class Segment {
   private final Column[] columns;
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
+  private final Ranks ranks; // null if range columns have codes
 
   /** Open the index of a segment. */
   Segment(Storage storage, Manifest manifest, Manifest.Rows info) {
@@ -66,22 +67,26 @@ public final class Segment {
         "it does not agree with the manifest");
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
-    boolean isSearched = manifest.hasRangeCodes(); // ranks are not read here: keys and columns are
-    if (isSearched) {
-      checkRanges(arrow);
+    int lists = HASH_BUFFERS + 8 * manifest.rangeColumns; // where those of ranks begin
+    if (manifest.rangeColumns > 0) {
+      checkRanges(arrow, lists + (manifest.isRanked() ? 12 : 0));
     }
-    points = isSearched ? new Points(this, arrow) : null;
+    points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
     intervals =
-        isSearched && manifest.rangeColumns > 1
-            ? new Intervals(points, rows, arrow, manifest.closed)
-            : null;
+        manifest.rangeColumns > 1 ? new Intervals(points, rows, arrow, manifest.closed) : null;
+    ranks = manifest.isRanked() ? new Ranks(arrow, lists) : null;
+    if (ranks != null) {
+      ranks.validate(points, intervals, rows);
+    }
     columns = new Column[manifest.compared.length + manifest.columns.length()];
   }
 
-  /** Check that the file has the arrays of the range index that the manifest says. */
-  private void checkRanges(ArrowFile arrow) {
-    int lists = 2 * manifest.rangeColumns;
-    int text = HASH_BUFFERS + 4 * lists; // the ends that belong to intervals
+  /**
+   * Check that the file has the arrays of the range index that the manifest says.
+   *
+   * @param text the first buffer of the ends that belong to intervals
+   */
+  private void checkRanges(ArrowFile arrow, int text) {
     file.check(
         arrow.buffers() == text + 3, "it has another range index than the manifest says");
     long begin = arrow.offset(text + 2, 0);
@@ -219,6 +224,12 @@ public final class Segment {
   public Intervals intervals() {
     file.check(intervals != null, "it has no intervals");
     return intervals;
+  }
+
+  /** The distinct values that ranks are of, which only a table with ranks has. */
+  public Ranks ranks() {
+    file.check(ranks != null, "it has no ranks");
+    return ranks;
   }
 
   /** One past the last row that has the key of a row. */

@@ -22,6 +22,11 @@ public final class Types {
     return type instanceof DoubleType || type instanceof FloatType;
   }
 
+  /** Whether a range column of the type has no codes of 64 bits, but ranks: {@link Ranks}. */
+  public static boolean isRanked(DataType type) {
+    return !ColumnType.fits8Bytes(type);
+  }
+
   public static boolean isTimestamp(DataType type) {
     return type instanceof TimestampType || type instanceof TimestampNTZType;
   }
