@@ -26,7 +26,7 @@ from bsjoin.spark.session import default_parallelism, is_connect, is_dataframe
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from bsjoin.placement import Placing
     from scheduling import Policy
@@ -170,6 +170,8 @@ def cycles(
     scaler: Scaler | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
+    where: Column | str | None = None,
+    indicator: str | None = None,
 ) -> Cycles:
     """Create a function for ``foreachBatch``: the driver controls every micro-batch.
 
@@ -197,6 +199,9 @@ def cycles(
             (default): no change.
         select: as for :func:`bsjoin.join`; default None.
         suffix: as for :func:`bsjoin.join`; default ``"_batch"``.
+        where: as for :func:`bsjoin.join`; default None. Each cycle has a DataFrame of its own:
+            name the stream's columns, ``"amount"``, instead of referring to a DataFrame.
+        indicator: as for :func:`bsjoin.join`; default None.
 
     Returns:
         The function, a :class:`Cycles`. ``bsjoin.progress`` accepts it instead of a query.
@@ -214,7 +219,16 @@ def cycles(
     """
     if not callable(sink):
         raise ArgumentError(f"sink={sink!r}: give a function of a DataFrame and a number")
-    call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
+    call = JoinCall(
+        on=on,
+        when=when,
+        how=how,
+        partition=partition,
+        select=select,
+        suffix=suffix,
+        where=where,
+        indicator=indicator,
+    )
     if is_dataframe(batch) and is_connect(batch.sparkSession):  # type: ignore[union-attr]
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "

@@ -13,6 +13,7 @@ from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
 from bsjoin.planner.automatic import automatic_cache
+from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.columns import On
 from bsjoin.planner.following import warn_unless_followed
 from bsjoin.planner.incremental_cache import plan_source, schema_of_source
@@ -25,7 +26,7 @@ from bsjoin.storage import StorageLocation, versions
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 __all__ = ["join", "join_by"]
@@ -42,6 +43,8 @@ def join(
     partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
+    where: Column | str | None = None,
+    indicator: str | None = None,
 ) -> DataFrame:
     """Join a stream with a big table; the cost per micro-batch does not grow with the table.
 
@@ -78,6 +81,15 @@ def join(
         select: the table's columns to return, in this order. ``None`` (default): all columns that
             are not keys.
         suffix: appended to a table column whose name the stream already has; default ``"_batch"``.
+        where: the rest of the condition, as a ``Column`` or SQL text: a pair of rows matches only
+            if it is true for the pair, as in SQL's ``ON``. So a left join keeps rows of the stream
+            for which no pair passes, with nulls, and a semi join those for which one does; null
+            counts as false. It may be any deterministic expression over the columns of both
+            sides, whether selected or not, called as in the result of the inner join with all
+            columns of the table. ``None`` (default): nothing more. Not with :class:`AsOf`.
+        indicator: the name of a boolean column, the last one of the result, that is true where the
+            row has a match; never null. ``None`` (default): no such column. Not with ``"semi"``
+            and ``"anti"``.
 
     Returns:
         A DataFrame, streaming if ``stream`` is: the stream's columns, then the selected columns of
@@ -95,7 +107,8 @@ def join(
     Raises:
         ColumnError: a column is missing, occurs twice, or names clash.
         KeyTypeError: the key types do not compare exactly, or cannot be compared.
-        ArgumentError: the table side is streaming, ``how`` is unknown, or there is no key.
+        ArgumentError: the table side is streaming, ``how`` is unknown, there is no key, or
+            ``where`` is no condition on a pair of rows.
         DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
         SourceError: the source cannot be reached, or supports no scan for ``Full``.
         TableMismatchError: a table, or the store of ``Full``, was built for other keys or another
@@ -120,7 +133,15 @@ def join(
     """
     probe_side(stream)
     call = JoinCall(
-        on=on, when=when, how=how, partition=partition, select=select, suffix=suffix, stream=stream
+        on=on,
+        when=when,
+        how=how,
+        partition=partition,
+        select=select,
+        suffix=suffix,
+        where=where,
+        indicator=indicator,
+        stream=stream,
     )
     return join_by(call, stream, batch, cache)
 
@@ -154,6 +175,7 @@ def join_by(
     table_side(batch)
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
+    join = with_candidates(join, stream, batch.schema, batch, call)
     options = Full() if cache == "auto" else cache
     return _join_whole(stream, join, batch, lambda _: batch, batch.columns, options)
 
@@ -167,6 +189,7 @@ def _join_source(
     """Join with a source: query it for keys, or read it whole."""
     schema = schema_of_source(source, cache if isinstance(cache, Incremental) else None)
     join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
+    join = with_candidates(join, stream, schema, None, call)
     if cache == "auto":
         cache = automatic_cache(stream, source, call.cycle, needs_whole=not join.keys)
     if isinstance(cache, Incremental):

@@ -19,9 +19,10 @@ from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, key_list, probe_side, table_side
+from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.char_columns import check_padded
 from bsjoin.planner.columns import On, names_of
-from bsjoin.planner.full_cache import note_columns, plan_stored
+from bsjoin.planner.full_cache import note_columns, plan_stored, schema_of
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
@@ -31,7 +32,7 @@ from bsjoin.storage.temporary import temporary_location
 from bsjoin.values.durations import seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["BatchTable", "Version"]
 
@@ -264,6 +265,8 @@ class BatchTable:
         partition: Hash | HotSpot | None = None,
         select: Sequence[str] | None = None,
         suffix: str = "_batch",
+        where: Column | str | None = None,
+        indicator: str | None = None,
     ) -> DataFrame:
         """Join a stream (or a batch DataFrame) with the table; see :func:`bsjoin.join`.
 
@@ -278,6 +281,8 @@ class BatchTable:
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to return; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.
+            where: as in :func:`bsjoin.join`; default None.
+            indicator: as in :func:`bsjoin.join`; default None.
 
         Returns:
             As :func:`bsjoin.join`. A streaming result uses for each micro-batch the version that is
@@ -304,6 +309,8 @@ class BatchTable:
             partition=partition,
             select=select,
             suffix=suffix,
+            where=where,
+            indicator=indicator,
             stream=stream,
         )
         return self._join_by(call, stream)
@@ -318,6 +325,7 @@ class BatchTable:
                 call.cycle.state.columns = join.columns
             call = replace(call, select=call.cycle.state.columns)
             join = resolve(stream, BuiltTable(manifest, self.path), call)
+        join = with_candidates(join, stream, schema_of(manifest), self._given, call)
         return self._planned(stream, join, manifest, self._given)
 
     def _join_resolved(

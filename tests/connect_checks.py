@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import interrupt_checks
 import numpy as np
@@ -44,6 +45,7 @@ import bsjoin.table
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin.errors import (
     ArgumentError,
+    ColumnError,
     DamagedTableError,
     NotFollowedWarning,
     NotReportedWarning,
@@ -92,6 +94,51 @@ def a_range_join_takes_the_width_and_the_row_that_it_says(
     for order_by, n in (((), -3), ("n desc", 3)):
         when = AsOf("p", "q", order_by=order_by)
         assert rows(bsjoin.join(stream, both, "k", when=when, select=["n"]))[0][2] == n
+
+
+def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Path) -> None:
+    orders = spark.sql(
+        "SELECT * FROM VALUES (1, 5, 'x'), (2, 50, 'y'), (9, 1, 'z') AS t(k, amount, name)"
+    )
+    customers = spark.sql(
+        "SELECT *, array(limit) AS unread FROM VALUES (1, 10, 'a'), (1, 3, 'b'), (2, 20, 'c') "
+        "AS t(k, limit, name)"
+    )
+    renamed = customers.withColumnsRenamed({"k": "key", "name": "name_batch"})
+    is_less = F.udf(lambda one, other: None not in (one, other) and one < other, "boolean")
+    conditions: tuple[Any, ...] = (
+        "amount < limit AND name_batch != name",
+        (orders["amount"] < customers["limit"]) & (F.col("name_batch") != F.col("name")),
+        is_less("amount", "limit"),
+    )
+    table = BatchTable.build(customers, on="k")
+    for runtime in ("jvm", "python"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            for how in HOWS:
+                passes = F.expr("k = key AND amount < limit AND name_batch != name")
+                own = orders.join(renamed, passes, how).drop("key", "unread")
+                for where in conditions:
+                    brought = {"select": ["limit", "name"]} if how in ("inner", "left") else {}
+                    ours = table.join(orders, how=how, where=where, **brought)
+                    assert ours.columns == own.columns
+                    assert rows(ours) == rows(own), (runtime, how, where)
+                    in_python = runtime == "python" or (how != "inner" and where is conditions[2])
+                    (step,) = joins_of(ours)
+                    assert step.planned.plan.runtime == ("python" if in_python else "jvm")
+            left = bsjoin.join(
+                orders, customers, "k", "left", where="limit > 5", select=["limit"], indicator="is"
+            )
+            told = left.where(orders["amount"] > 0).select(customers["limit"], orders["k"], "is")
+            assert rows(told) == [(None, 9, False), (10, 1, True), (20, 2, True)]
+    for where, kind in (
+        ("limt > 3", ColumnError),
+        ("k IN (SELECT 1)", ArgumentError),
+        ("rand() > 0.5", ArgumentError),
+        ("amount", ArgumentError),
+        ("sum(amount) > 1", ArgumentError),
+    ):
+        with pytest.raises(kind, match="where="):
+            table.join(orders, how="left", where=where)
 
 
 def char_keys_are_padded(spark: SparkSession, folder: Path) -> None:
@@ -534,6 +581,7 @@ CHECKS = reporting_checks.CHECKS | named(
     the_joins_of_a_dataframe_are_explained,
     the_cause_of_a_failure_is_found,
     char_keys_are_padded,
+    the_rest_of_a_condition_is_part_of_the_join,
     a_selection_between_joins_begins_a_stage,
     a_query_keeps_its_columns_and_its_age,
     ctrl_c_ends_a_build_cleanly,

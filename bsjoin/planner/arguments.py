@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, suggest
@@ -93,6 +93,9 @@ class JoinCall:
         partition: how the stream's rows are sent to partitions.
         select: the table's columns to return.
         suffix: given to those whose name the stream already has.
+        where: what each pair of rows must fulfil besides; None (default) for nothing.
+        indicator: the name of a column that says whether a row has a match; None (default) for no
+            such column.
         stream: the probe side, for errors that depend on it; None (default) for micro-batches.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None (default) for any other.
 
@@ -107,6 +110,8 @@ class JoinCall:
     partition: Partition = None
     select: Sequence[str] | None = None
     suffix: str = "_batch"
+    where: Column | str | None = field(default=None, compare=False)
+    indicator: str | None = None
     stream: DataFrame | None = field(default=None, repr=False, compare=False)
     cycle: Cycle | None = field(default=None, repr=False, compare=False)
 
@@ -133,6 +138,26 @@ class JoinCall:
         if not isinstance(self.suffix, str):
             raise ArgumentError(
                 f"suffix={self.suffix!r} is a {type(self.suffix).__name__}; give a text"
+            )
+        if not isinstance(self.where, Column | str | None):
+            raise ArgumentError(
+                f"where={self.where!r} is a {type(self.where).__name__}: give a Column, or a "
+                "condition as SQL text, over the columns of both sides"
+            )
+        self._check_indicator()
+
+    def _check_indicator(self) -> None:
+        given = self.indicator
+        if given is not None and not (isinstance(given, str) and given):
+            raise ArgumentError(
+                f"indicator={given!r}: give the name of the column that says whether a row has a "
+                'match, for example indicator="found"'
+            )
+        if given is not None and self.how in ("semi", "anti"):
+            all_rows = "no row" if self.how == "anti" else "every row"
+            raise ArgumentError(
+                f"indicator={given!r} with how={self.how!r}: {all_rows} of the result has a match. "
+                "Leave indicator out, or use how='left', which keeps the rows of both kinds"
             )
 
 

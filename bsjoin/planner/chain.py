@@ -217,15 +217,19 @@ def _lines(step: JoinStep, runs: str) -> str:
     plan, join = step.planned.plan, step.planned.join
     equal = [f"{stream} = {table}" for stream, table in join.keys]
     condition = " and ".join([*equal, *([] if join.condition is None else [repr(join.condition)])])
+    how = plan.how
+    if join.where is not None:
+        how, condition = join.where.how, f"{condition} where {join.where.text}"
     if isinstance(plan.table, SourceTable):
         table = f"incremental cache of {plan.table.source!r}"
     else:
         number = plan.table.version
         version = "newest version" if number is None else f"version {number}"
         table = f"full cache, {version} of {str(plan.table.location)!r}"
-    payload = f"brings {', '.join(join.names)}" if join.names else "brings no column"
+    names = [*join.names[: len(join.names) - join.extra], *filter(None, [join.indicator])]
+    payload = f"brings {', '.join(names)}" if names else "brings no column"
     return (
-        f"{plan.how} join on {condition}: {table}\n"
+        f"{how} join on {condition}: {table}\n"
         f"    {runs}, partitioned: {plan.partitioned}; {payload}{_why_not_jvm(step)}"
     )
 

@@ -22,9 +22,9 @@ from bsjoin.spark import compat
 from bsjoin.spark.session import is_case_sensitive
 from bsjoin.spark.sql import quoted
 
-__all__ = ["with_columns_of", "with_columns_of_table"]
+__all__ = ["skip", "with_columns_of", "with_columns_of_table"]
 
-_BELOW = "_bsjoin_below"
+_BELOW, _SKIPS_TO = "_bsjoin_below", "_bsjoin_skips_to"
 _SAME_ROWS = (
     "CollectMetrics", "Deduplicate", "Drop", "Filter", "Hint", "Limit", "Offset", "Repartition",
     "RepartitionByExpression", "Sample", "Sort", "SubqueryAlias", "Tail", "WithWatermark",
@@ -76,7 +76,11 @@ def with_columns_of(rows: DataFrame, given: DataFrame, names: Sequence[str]) -> 
 
 
 def with_columns_of_table(
-    rows: DataFrame, stream: DataFrame, table: DataFrame | None, payload: Mapping[str, str | None]
+    rows: DataFrame,
+    stream: DataFrame,
+    table: DataFrame | None,
+    payload: Mapping[str, str | None],
+    between: Sequence[str] = (),
 ) -> DataFrame:
     """The result of a join whose columns of the table are found by references to the table.
 
@@ -86,6 +90,7 @@ def with_columns_of_table(
         table: the DataFrame that the table was given as; None if it was not.
         payload: the names of its columns in the result, and what the DataFrame calls them; None
             for those that it does not have.
+        between: other columns of the result, behind the stream's; default none.
     """
     known: tuple[_Known, ...] = ()
     result = {own: name for name, own in payload.items() if own is not None}
@@ -95,10 +100,20 @@ def with_columns_of_table(
             replace(one, names=frozenset(result[own] for own in one.names), renamed=renamed)
             for one in _known(table, result)
         )
-        rows = _projected(rows, [*stream.columns, *payload], known)
+        rows = _projected(rows, [*stream.columns, *between, *payload], known)
     below = _Below(compat.connect_plan(stream), frozenset(stream.columns), known)
     setattr(compat.connect_plan(rows), _BELOW, below)
     return rows
+
+
+def skip(rows: DataFrame, below: DataFrame) -> None:
+    """Let columns above rows have references that other columns have in the rows.
+
+    Args:
+        rows: made of others by :func:`with_columns_of_table`.
+        below: the others.
+    """
+    setattr(compat.connect_plan(rows), _SKIPS_TO, compat.connect_plan(below))
 
 
 def _projected(rows: DataFrame, names: Sequence[str], known: Iterable[_Known]) -> DataFrame:
@@ -139,6 +154,7 @@ def _numbers_in(rows: DataFrame) -> set[int]:
     plans, found = [compat.connect_plan(rows)], set()
     while plans:
         plan = plans.pop()
+        plan = vars(plan).get(_SKIPS_TO, plan)
         if type(plan).__name__ != "MapPartitions":
             found.add(compat.plan_id(plan))
             plans += compat.inputs_of(plan)

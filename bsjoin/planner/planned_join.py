@@ -23,7 +23,7 @@ from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.session import micro_batch
 
-__all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "plan_join", "shape_of"]
+__all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "given_names", "plan_join", "shape_of"]
 
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
@@ -54,12 +54,7 @@ class PlannedJoin:
     @property
     def given_names(self) -> dict[str, str | None]:
         """The table's columns in the result, and what the DataFrame given calls them."""
-        own = [] if self.given is None else self.given.columns
-        folded = {name.lower(): name for name in own}
-        return {
-            name: column if column in own else folded.get(column.lower())
-            for name, column in zip(self.join.names, self.join.columns, strict=True)
-        }
+        return given_names(self.given, self.join.names, self.join.columns)
 
     @property
     def row(self) -> T.StructType:
@@ -85,6 +80,24 @@ class PlannedJoin:
             return []
         given = [self.stream.schema[name].dataType for name in self.join.probes]
         return [probe_type(type_of(ranged.types[0]), given)] * len(given)
+
+
+def given_names(
+    given: DataFrame | None, names: Sequence[str], columns: Sequence[str]
+) -> dict[str, str | None]:
+    """What the DataFrame that a table was given as calls columns; None for those it lacks.
+
+    Args:
+        given: the DataFrame; None if there is none.
+        names: of the columns in the result.
+        columns: the same, as the table calls them.
+    """
+    own = [] if given is None else given.columns
+    folded = {name.lower(): name for name in own}
+    return {
+        name: column if column in own else folded.get(column.lower())
+        for name, column in zip(names, columns, strict=True)
+    }
 
 
 def plan_join(

@@ -16,13 +16,14 @@ stay new ones, and a debug message in the log says so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.planner import connect_references
 from bsjoin.planner.connect_references import with_columns_of, with_columns_of_table
 from bsjoin.planner.nullability import may_hold
 from bsjoin.planner.planned_join import PlannedJoin
@@ -30,7 +31,7 @@ from bsjoin.planner.projections import Projection
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["identified", "with_table_columns"]
+__all__ = ["identified", "with_columns", "with_computed", "with_table_columns"]
 
 _log = logging.getLogger("bsjoin")
 _IDENTITIES = "_bsjoin_identities"
@@ -70,36 +71,101 @@ def _mapped(rows: DataFrame, given: DataFrame | Projection) -> DataFrame:
     return compat.dataframe_of(made, rows)
 
 
-def with_table_columns(rows: DataFrame, planned: PlannedJoin) -> DataFrame:
+def with_table_columns(
+    rows: DataFrame, planned: PlannedJoin, between: Sequence[str] = ()
+) -> DataFrame:
     """The result of a join, its columns of the table as those of a DataFrame that they are.
 
     Args:
         rows: the result; the table's columns are the last ones.
         planned: the join.
+        between: other columns, between the stream's and the table's; default none.
 
     Complexity: O(columns of the table) calls of the JVM.
     """
+    own = planned.given_names
+    return with_columns(rows, planned.stream, planned.given, planned.fields, own, between)
+
+
+def with_columns(
+    rows: DataFrame,
+    stream: DataFrame,
+    table: DataFrame | None,
+    fields: Sequence[T.StructField],
+    names: Mapping[str, str | None],
+    between: Sequence[str] = (),
+) -> DataFrame:
+    """The same, for rows of a join that is not planned yet.
+
+    Args:
+        rows: the rows; the table's columns are the last ones.
+        stream: the probe side, whose columns are the first ones.
+        table: the DataFrame that the table was given as; None if there is none.
+        fields: the table's columns in the rows.
+        names: what the DataFrame calls them; see ``PlannedJoin.given_names``.
+        between: as for :func:`with_table_columns`.
+    """
     try:
         if is_connect(rows.sparkSession):
-            return with_columns_of_table(rows, planned.stream, planned.given, planned.given_names)
-        if planned.given is None or not planned.fields:
+            return with_columns_of_table(rows, stream, table, names, between)
+        if table is None or not fields:
             return rows
-        return _identified_columns(rows, planned.given, planned)
+        return _identified_columns(rows, table, fields, names)
     except Exception as error:
-        _log.debug("bsjoin: references to %s do not hold for the result: %s", planned.given, error)
+        _log.debug("bsjoin: references to %s do not hold for the result: %s", table, error)
         return rows
 
 
-def _identified_columns(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
+def with_computed(
+    rows: DataFrame, named: DataFrame, names: Sequence[str], value: Column, name: str
+) -> DataFrame:
+    """Rows with a column that is computed of columns by names, and references, that they lack.
+
+    Columns above the rows may then get these references.
+
+    Args:
+        rows: the rows.
+        named: the rows, and their last columns once more, under other names: see
+            :func:`with_table_columns`.
+        names: these names.
+        value: over ``named``.
+        name: of the new column.
+
+    Complexity: a few calls of the JVM, for any number of columns.
+    """
+    try:
+        if not is_connect(rows.sparkSession):
+            return _computed(rows, named, len(names), value.alias(name))
+        connect_references.skip(named, rows)
+    except Exception as error:
+        _log.debug("bsjoin: references to %s do not hold for the result: %s", names, error)
+    return named.select("*", value.alias(name)).drop(*names)
+
+
+def _computed(rows: DataFrame, named: DataFrame, many: int, value: Column) -> DataFrame:
+    spark, plan = compat.catalyst(rows), compat.analyzed(rows)
+    # Spark would give the columns another identity where one is twice in a plan.
+    columns = compat.analyzed(named).output().takeRight(many)
+    same = spark.map.apply(columns.zip(plan.output().takeRight(many)))
+    added = compat.analyzed(named.select(value)).rewriteAttrs(same).projectList()
+    return compat.dataframe_of(spark.project(plan.output().appendedAll(added), plan), rows)
+
+
+def _identified_columns(
+    rows: DataFrame,
+    table: DataFrame,
+    fields: Sequence[T.StructField],
+    names: Mapping[str, str | None],
+) -> DataFrame:
     spark = compat.catalyst(rows)
     plan, given = compat.analyzed(rows), compat.analyzed(table)
-    output, first = plan.output(), len(rows.columns) - len(planned.fields)
+    output, first = plan.output(), len(rows.columns) - len(fields)
     # What the stream has already stays the stream's, as in Spark's own join.
     there = given.outputSet().intersect(plan.outputSet())
     taken = None if there.isEmpty() else there
-    known, names = _identities(table), planned.given_names
+    known = _identities(table)
     items = []
-    for number, field in enumerate(planned.fields, first):
+    for number, field in enumerate(fields, first):
         item, own = output.apply(number), names[field.name]
         # A reference keeps the type that it had, and a version of the table may have another one.
         if own is not None and may_hold(known[own].dtype, field.dataType):

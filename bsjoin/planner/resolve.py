@@ -23,6 +23,7 @@ from bsjoin.planner.columns import Names, On, join_keys, names_of, result_names,
 from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, range_columns
+from bsjoin.planner.where import Where
 from bsjoin.storage import Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
 
@@ -43,17 +44,25 @@ class ResolvedJoin:
     """A join whose columns and types are settled.
 
     Args:
-        how: "inner", "left", "semi" or "anti".
+        how: "inner", "left", "semi" or "anti". With ``where`` the join that finds candidates:
+            "inner", or "left" for all others.
         keys: pairs of key columns, the stream's and the table's, in the order of the table's key.
         key_types: the table's types of them.
         condition: the range condition, on columns as both sides spell them.
         ranged: the table's range columns; None exactly where ``condition`` is.
-        columns: the table's columns in the result, as the table spells them.
+        columns: the table's columns in the result, as the table spells them; then those of
+            ``extra``.
         names: what these are called in the result.
         partition: how the stream's rows are sent to partitions.
         lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
             they differ.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None for any other.
+        where: what a pair of rows must fulfil besides; None (default) for nothing.
+        extra: so many columns, the last ones, are not in the result; default 0.
+        marker: the name of a column that is null only where there is no match; None (default) where
+            nothing needs it.
+        indicator: the name of the column that says whether there is a match; None (default) for no
+            such column.
     """
 
     how: str
@@ -66,6 +75,10 @@ class ResolvedJoin:
     partition: Partition
     lengths: tuple[tuple[int, int] | None, ...]
     cycle: Cycle | None = field(default=None, repr=False, compare=False)
+    where: Where | None = field(default=None, repr=False, compare=False)
+    extra: int = 0
+    marker: str | None = None
+    indicator: str | None = None
 
     def key_values(self, column: Callable[[str], str]) -> list[str]:
         """The stream's keys in SQL, each as long as the table's.

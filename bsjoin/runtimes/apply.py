@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from bsjoin.metrics.refreshes import follow
 from bsjoin.plan import StoredTable
+from bsjoin.planner.candidates import returned
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.runtimes.choosing import choose
 from bsjoin.runtimes.partitioning import send_to_partitions
@@ -28,4 +29,4 @@ def apply(planned: PlannedJoin) -> DataFrame:
     plan = replace(planned.plan, runtime=runtime.name, reason=reason, asked=asked)
     if isinstance(plan.table, StoredTable):
         follow(plan.label, plan.table.location.url)
-    return runtime.apply(replace(planned, plan=plan), rows)
+    return returned(runtime.apply(replace(planned, plan=plan), rows), planned.join)

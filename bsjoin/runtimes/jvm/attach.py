@@ -18,7 +18,7 @@ from bsjoin.spark import compat
 from bsjoin.spark.session import application_of, is_connect
 from bsjoin.spark.sql import quoted
 
-__all__ = ["attached", "call", "lacks_planner"]
+__all__ = ["attached", "call", "function", "lacks_planner"]
 
 _CATALOG = "bsjoin"
 _CLASS = "bsjoin.jvm.Functions"
@@ -33,14 +33,24 @@ def call(what: str, *arguments: str, **more: Any) -> str:
     """A call of one of the functions, in SQL.
 
     Args:
-        what: its kind; see ``Functions.java``.
+        what: as for :func:`function`.
         arguments: its arguments, in SQL.
+        more: as for :func:`function`.
+    """
+    return f"{function(what, **more)}({', '.join(arguments)})"
+
+
+def function(what: str, **more: Any) -> str:
+    """The name of one of the functions.
+
+    Args:
+        what: its kind; see ``Functions.java``.
         more: what else it needs to know; part of its name.
     """
     build = build_of_sources()
     name = json.dumps({"what": what, "build": build, **more}, separators=(",", ":"))
     name = name.replace("$", r"\u0024")  # Spark would make values of variables of ${...}
-    return f"{_CATALOG}.{quoted(name)}({', '.join(arguments)})"
+    return f"{_CATALOG}.{quoted(name)}"
 
 
 def attached(spark: SparkSession) -> str | None:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.lines import plain
@@ -21,8 +22,9 @@ from bsjoin.plan import Predicate, StoredTable
 from bsjoin.planner.chain import JoinStep, remember, step_of
 from bsjoin.planner.keys import is_binary_collation
 from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.projections import register
 from bsjoin.planner.references import with_table_columns
-from bsjoin.runtimes.jvm.attach import call
+from bsjoin.runtimes.jvm.attach import call, function
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
 from bsjoin.spark.workers import check_workers, workers_python
@@ -66,6 +68,9 @@ def why_not(planned: PlannedJoin) -> str | None:
         if not _is_read(field.dataType):
             kind = field.dataType.simpleString()
             return f"the column {column!r} of type {kind} is not read in the JVM"
+    where = planned.join.where
+    if where is not None and where.how != "inner" and where.in_python:
+        return f"the condition where={where.text!r} calls a Python function"
     return None
 
 
@@ -87,7 +92,16 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     before = step_of(rows)
     follows = before is not None and before.planned.plan.runtime == "jvm"
     runs = f"Spark's generated code {what}" + ", in the pass of the join before" * follows
-    return remember(result, JoinStep(planned, runs))
+    step, where = JoinStep(planned, runs), planned.join.where
+    if where is None:
+        return remember(result, step)
+    condition = where.condition
+    if where.how != "inner":
+        # Where.java: a part of the join, and no filter.
+        condition = F.call_function(function("where", how=where.how, once=True), condition)
+    result = result.where(condition)
+    register(result, step)
+    return result
 
 
 def _joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:

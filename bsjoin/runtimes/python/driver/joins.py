@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 
 from bsjoin.planner.chain import JoinStep, Stage, previous_join, remember
 from bsjoin.planner.planned_join import PlannedJoin
-from bsjoin.planner.projections import UNREADABLE, Projection
+from bsjoin.planner.projections import UNREADABLE, Projection, register
 from bsjoin.planner.references import with_table_columns
-from bsjoin.runtimes.python.driver import keys_only, transfer, whole_rows
+from bsjoin.runtimes.python.driver import keys_only, residual, transfer, whole_rows
 from bsjoin.spark.workers import check_workers, recommend_sockets
 
 __all__ = ["apply", "why_not"]
@@ -30,6 +32,28 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     """
     check_workers(rows.sparkSession)
     recommend_sockets(rows.sparkSession)
+    where = planned.join.where
+    if where is None:
+        result, step, below = _found(planned, rows)
+        return remember(result, step, below)
+    steps = list[JoinStep]()
+
+    def candidates(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
+        result, step, _ = _found(planned, rows)
+        steps.append(step)
+        return result
+
+    if where.how == "inner":
+        result = candidates(planned, rows).where(where.condition)
+    else:
+        result = residual.matched(planned, rows, candidates)
+    # Between its stage and what is above it the condition is checked: a later join begins another.
+    register(result, replace(steps[0], planned=planned, stage=None, first=None))
+    return result
+
+
+def _found(planned: PlannedJoin, rows: DataFrame) -> tuple[DataFrame, JoinStep, DataFrame | None]:
+    """The result of the join without ``where``, how it was made, and what is below it."""
     before, between = previous_join(planned.stream)
     stage, travels, apart = transfer.choose(planned, rows, before, between)
     result, below = _result(planned, rows, stage if travels else None)
@@ -48,7 +72,7 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
         before=before,
         is_derived=below is not None,
     )
-    return remember(with_table_columns(result, planned), step, below)
+    return with_table_columns(result, planned), step, below
 
 
 def _result(

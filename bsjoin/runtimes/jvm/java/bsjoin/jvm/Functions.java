@@ -8,6 +8,7 @@ import bsjoin.jvm.partitioning.Sampled;
 import bsjoin.jvm.planner.AsOf;
 import bsjoin.jvm.planner.Linkage;
 import bsjoin.jvm.planner.Matches;
+import bsjoin.jvm.planner.Where;
 import bsjoin.jvm.spark.BatchTime;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -72,6 +73,7 @@ public final class Functions extends StoredTables implements FunctionCatalog {
       }
       return switch (what) {
         case "matches" -> new Matches(identifier.name(), spec);
+        case "where" -> new Where(identifier.name(), spec);
         case "rule" -> new PublishedRules(identifier.name(), spec);
         case "rule cells" -> new Route.Cells(identifier.name(), spec);
         case "place" -> new Route.Place(identifier.name(), spec);

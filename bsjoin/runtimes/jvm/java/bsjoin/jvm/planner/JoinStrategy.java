@@ -61,12 +61,15 @@ public final class JoinStrategy extends SparkStrategy {
 
   /** A join, with the filters above it; null for any other plan. */
   private SparkPlan plan(LogicalPlan plan, AttributeSet used) {
+    if (plan instanceof Filter filter && Where.of(filter.condition()) != null) {
+      return joined(filter, used);
+    }
     if (plan instanceof Filter filter && used != null) {
       SparkPlan child = plan(filter.child(), used.$plus$plus(filter.references()));
       return child == null ? null : new FilterExec(filter.condition(), child);
     }
     if (plan instanceof Generate call) {
-      IndexJoin join = Matches.join(call);
+      IndexJoin join = Matches.join(call, null, null);
       return join == null ? null : new Planned(join, used).plan(call);
     }
     if (!(plan instanceof Join || AsOfOfSpark.is(plan)) || !Planner.isOn()) {
@@ -79,6 +82,42 @@ public final class JoinStrategy extends SparkStrategy {
       Linkage.failed(String.valueOf(e)); // Spark's own strategies plan it
       return null;
     }
+  }
+
+  /**
+   * A call of bsjoin.join and its condition, which is in the filter, as one join. Between them there
+   * may be selections. Null if there is no call: the condition's function then says so.
+   */
+  private SparkPlan joined(Filter filter, AttributeSet above) {
+    Expression where = filter.condition().children().head();
+    LogicalPlan below = filter.child();
+    AttributeSet used = above;
+    List<Project> between = new ArrayList<>();
+    while (below instanceof Project selection) {
+      Map<ExprId, Expression> values = new HashMap<>();
+      for (NamedExpression named : Scala.list(selection.projectList())) {
+        if (named instanceof Alias alias) {
+          values.put(alias.exprId(), alias.child());
+        }
+        if (!IndexJoin.isPlain((Expression) named)) {
+          return null;
+        }
+      }
+      where = IndexJoin.substituted(where, values);
+      used = selection.references();
+      between.add(0, selection);
+      below = selection.child();
+    }
+    String how = Where.of(filter.condition()).how;
+    IndexJoin join = below instanceof Generate call ? Matches.join(call, how, where) : null;
+    if (join == null) {
+      return null;
+    }
+    SparkPlan found = new Planned(join, used).plan((Generate) below);
+    for (Project selection : between) {
+      found = new ProjectExec(selection.projectList(), found);
+    }
+    return found;
   }
 
   /** One join. */
@@ -126,8 +165,22 @@ public final class JoinStrategy extends SparkStrategy {
     /** The same as {@link #plan()}, with the columns that a call of bsjoin.join has to bring. */
     SparkPlan plan(Generate call) {
       SparkPlan found = plan();
-      boolean isEnough = used != null || call.unrequiredChildIndex().isEmpty();
-      return isEnough ? found : new ProjectExec(Scala.seq(Scala.list(call.output())), found);
+      // A condition may need columns that its join does not bring: above it they are null.
+      boolean lacks = join.kind().isFilter() && join.brought.stream().anyMatch(this::isUsed);
+      if (!lacks && (used != null || call.unrequiredChildIndex().isEmpty())) {
+        return found;
+      }
+      List<NamedExpression> columns = new ArrayList<>();
+      for (Attribute column : Scala.list(call.output())) {
+        boolean isNull = lacks && join.values.containsKey(column.exprId());
+        Literal none = new Literal(null, column.dataType());
+        columns.add(isNull ? alias(none, column.name(), column.exprId()) : column);
+      }
+      return new ProjectExec(Scala.seq(columns), found);
+    }
+
+    private boolean isUsed(Attribute column) {
+      return used == null || used.contains(column);
     }
 
     SparkPlan plan() {
@@ -208,7 +261,7 @@ public final class JoinStrategy extends SparkStrategy {
         return found;
       }
       for (Attribute column : join.brought) {
-        if (used != null && !used.contains(column)) {
+        if (!isUsed(column)) {
           continue;
         }
         Expression value = join.values.get(column.exprId());

@@ -82,7 +82,11 @@ public final class Matches extends Function<ArrayData> {
 
   @Override
   public ArrayData produceResult(InternalRow arguments) {
-    throw TableError.of(
+    throw unplanned();
+  }
+
+  static RuntimeException unplanned() {
+    return TableError.of(
         "WorkerEnvironmentError",
         "this session has planned bsjoin.join without its index: set spark.bsjoin.runtime to python, "
             + "and report the plan");
@@ -91,9 +95,11 @@ public final class Matches extends Function<ArrayData> {
   /**
    * A call as a join that the index answers; null if the generator is another one.
    *
+   * @param how the join; null for as the call says
+   * @param where what else the rows of the table must fulfil; null for nothing
    * @throws IllegalStateException the version has other keys, range columns or columns
    */
-  static IndexJoin join(Generate generate) {
+  static IndexJoin join(Generate generate, String how, Expression where) {
     Seq<Expression> array = ((Expression) generate.generator()).children();
     Expression call = array.isEmpty() ? null : array.head();
     boolean isCall =
@@ -101,11 +107,12 @@ public final class Matches extends Function<ArrayData> {
             && ((ApplyFunctionExpression) call).function() instanceof Matches;
     return isCall
         ? ((Matches) ((ApplyFunctionExpression) call).function())
-            .join(generate, Scala.list(call.children()))
+            .join(generate, Scala.list(call.children()), how, where)
         : null;
   }
 
-  private IndexJoin join(Generate generate, List<Expression> arguments) {
+  private IndexJoin join(
+      Generate generate, List<Expression> arguments, String how, Expression where) {
     StructType columns = new StructType();
     for (int i = 0; i < fields.length(); i++) {
       StructField field = fields.fields()[i];
@@ -113,7 +120,7 @@ public final class Matches extends Function<ArrayData> {
       columns = columns.add(column, field.dataType(), field.nullable());
     }
     StoredTable table = StoredTable.planned(node);
-    IndexJoin join = IndexJoin.of(generate, type(), StoredScan.unchecked(table, columns));
+    IndexJoin join = IndexJoin.of(generate, type(how), StoredScan.unchecked(table, columns));
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
         .check(join.manifest);
@@ -124,15 +131,16 @@ public final class Matches extends Function<ArrayData> {
     List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
     JsonNode label = node.get("label");
     join.label = label == null ? "" : label.toString();
-    join.findBy(
+    Search search =
         probes.isEmpty()
             ? new Search(new KeyFinder(join.searched()), probes, Collections.emptyList())
-            : RangeLookup.of(join, node.path("search"), probes));
+            : RangeLookup.of(join, node.path("search"), probes);
+    join.findBy(where == null ? search : search.with(where));
     return join;
   }
 
-  private JoinType type() {
-    switch (node.path("how").asText()) {
+  private JoinType type(String how) {
+    switch (how == null ? node.path("how").asText() : how) {
       case "inner":
         return Inner$.MODULE$;
       case "left":

@@ -2,6 +2,7 @@ package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.spark.Scala;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -49,6 +50,13 @@ public final class Search {
     this.answered = answered;
     this.computed = computed;
     this.limit = limit;
+  }
+
+  /** The same, with one more condition. */
+  Search with(Expression condition) {
+    List<Expression> all = new ArrayList<>(residual);
+    all.add(condition);
+    return new Search(finder, arguments, all, answered, computed, limit);
   }
 
   /** A value as a column that is computed. */

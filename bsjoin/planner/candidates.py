@@ -1,0 +1,155 @@
+"""The rows of the table that are candidates for a match, and the columns that they need.
+
+A join with ``where=`` finds candidates by its keys and its range condition, and then checks each
+pair. For a left, semi or anti join the candidates are those of a left join, which keeps the rows of
+the stream without any. So candidates have columns that the result does not have: those of the
+condition, and one that tells a match from none, as ``indicator=`` needs it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.conditions import AsOf
+from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.planner.arguments import JoinCall
+from bsjoin.planner.columns import Names, names_of, unused
+from bsjoin.planner.planned_join import given_names
+from bsjoin.planner.references import with_columns
+from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.where import Where, text_of, where_over
+from bsjoin.spark.sql import quoted
+
+__all__ = ["returned", "with_candidates"]
+
+
+def with_candidates(
+    join: ResolvedJoin,
+    stream: DataFrame,
+    schema: T.StructType,
+    given: DataFrame | None,
+    call: JoinCall,
+) -> ResolvedJoin:
+    """The join with the columns that ``where=`` and ``indicator=`` need behind those of its result.
+
+    Args:
+        join: the call, resolved without the two.
+        stream: the probe side.
+        schema: all columns of the table.
+        given: the DataFrame that the table was given as; None if there is none.
+        call: the arguments.
+
+    Raises:
+        ColumnError: a name in the condition that no column has; or the indicator's is taken.
+        ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
+            none.
+    """
+    if call.where is None and call.indicator is None:
+        return join
+    stream_names = names_of(stream, "the stream")
+    columns, names = list(join.columns), list(join.names)
+    if call.where is not None:
+        where, needed = _where(join, stream, stream_names, schema, given, call)
+        columns += [column for column, _ in needed]
+        names += [name for _, name in needed]
+        join = replace(join, where=where, how="inner" if where.how == "inner" else "left")
+    marker = None
+    if join.how == "left":
+        marker = _marker(join, columns)
+        if marker not in columns:
+            columns.append(marker)
+            names += unused([*stream.columns, *names, str(call.indicator)], "bsjoin_match")
+    if call.indicator is not None:
+        taken = [*stream.columns, *names]
+        if any(stream_names.same(call.indicator, name) for name in taken):
+            raise ColumnError(
+                f"indicator={call.indicator!r}: there is a column of that name already, among "
+                f"{taken}. Choose another name"
+            )
+    return replace(
+        join,
+        columns=tuple(columns),
+        names=tuple(names),
+        extra=len(columns) - len(join.columns),
+        marker=None if marker is None else names[columns.index(marker)],
+        indicator=call.indicator,
+    )
+
+
+def _where(
+    join: ResolvedJoin,
+    stream: DataFrame,
+    stream_names: Names,
+    schema: T.StructType,
+    given: DataFrame | None,
+    call: JoinCall,
+) -> tuple[Where, list[tuple[str, str]]]:
+    """The condition, and the columns that it needs besides those of the result."""
+    assert call.where is not None
+    if isinstance(join.condition, AsOf):
+        raise ArgumentError(
+            f"where={text_of(call.where)!r} with when={join.condition!r}: which row is nearest is "
+            "found before the condition is checked, so that a row further away would be missed. "
+            "Filter the table before the join, or use bsjoin.Band with where= and take the nearest "
+            "of its rows"
+        )
+    known = dict(_nameable(join, stream_names, schema, call.suffix))
+    fields = [
+        T.StructField(name, schema[column].dataType, True, schema[column].metadata)
+        for column, name in known.items()
+    ]
+    names = [field.name for field in fields]
+    nulls = [
+        F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+        for field in fields
+    ]
+    own = given_names(given, names, list(known))
+    pairs = with_columns(stream.select("*", *nulls), stream, given, fields, own)
+    where, needed = where_over(call.where, call.how, pairs, names)
+    found = [(column, name) for column, name in known.items() if name in needed]
+    return where, [(column, name) for column, name in found if column not in join.columns]
+
+
+def _nameable(
+    join: ResolvedJoin, stream: Names, schema: T.StructType, suffix: str
+) -> Iterator[tuple[str, str]]:
+    """The table's columns that a condition can name, and how: those of the result come first."""
+    yield from zip(join.columns, join.names, strict=True)
+    taken = list(join.names)
+    for column in schema.names:
+        name = column + suffix if column in stream else column
+        clashes = name in stream or any(stream.same(name, other) for other in taken)
+        if column not in (*join.columns, *join.table_keys) and not clashes:
+            taken.append(name)
+            yield column, name
+
+
+def _marker(join: ResolvedJoin, columns: Sequence[str]) -> str:
+    """A column that is not null in any row that can match: a key, or where its range begins."""
+    first = [] if join.ranged is None else [join.ranged.names[0]]
+    known = [*join.table_keys, *first]
+    integers = [
+        key
+        for key, dtype in zip(join.table_keys, join.key_types, strict=True)
+        if isinstance(dtype, T.IntegralType)
+    ]
+    return next(column for column in [*filter(columns.__contains__, known), *integers, *known])
+
+
+def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
+    """The result of a join.
+
+    Args:
+        rows: the pairs that match, and, of a left join, the rows of the stream without a match.
+        join: the join.
+    """
+    if join.indicator is not None:
+        marker = join.marker
+        found = F.lit(True) if marker is None else F.col(quoted(marker)).isNotNull()
+        rows = rows.select("*", found.alias(join.indicator))
+    return rows.drop(*join.names[-join.extra :]) if join.extra else rows

@@ -1,0 +1,172 @@
+"""``where=``: the part of a join's condition that is checked for each pair of rows.
+
+Spark says what a condition is: its names and types are resolved over the columns of the inner join
+of both sides, before anything is built or runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.spark import compat
+from bsjoin.spark.session import is_connect
+
+__all__ = ["Where", "text_of", "where_over"]
+
+_NAMES = (
+    "UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE", "CANNOT_RESOLVE_DATAFRAME_COLUMN",
+    "MISSING_ATTRIBUTES", "AMBIGUOUS_COLUMN", "UNRESOLVED_USING_COLUMN",
+)  # fmt: skip
+_PYTHON = re.compile(r"\)#\d+")  # how a plan shows the call of a Python function
+_SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+")
+_ANY_NAME = re.compile(r"\*\s*[,)]|identifier", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Where:
+    """The condition on a pair of rows.
+
+    Args:
+        condition: over the columns of the inner join of both sides.
+        how: the join that it is a part of: "inner", "left", "semi" or "anti".
+        text: for people.
+        in_python: whether it calls a Python function.
+    """
+
+    condition: Column
+    how: str
+    text: str
+    in_python: bool
+
+
+def where_over(
+    where: Column | str, how: str, pairs: DataFrame, table_names: Sequence[str]
+) -> tuple[Where, list[str]]:
+    """Resolve a condition.
+
+    Args:
+        where: of the call.
+        how: the join.
+        pairs: has the columns of the inner join of both sides, the table's last; its rows do not
+            matter.
+        table_names: of the table's columns in it.
+
+    Returns:
+        The condition, and the columns of the table that it needs.
+
+    Raises:
+        ColumnError: a name that no column has, or more than one.
+        ArgumentError: the condition is not boolean, not deterministic, or needs more than a pair
+            of rows.
+    """
+    text = text_of(where)
+    try:
+        condition = F.expr(where) if isinstance(where, str) else where
+        passing = pairs.where(condition)
+        names = passing.columns  # under Connect the server is asked now
+    except PySparkException as error:
+        raise _refused(text, error, pairs.columns) from None
+    if _varies(pairs, condition):
+        raise ArgumentError(
+            f"where={text!r} is not deterministic: a pair of rows must match or not whenever it is "
+            "checked. Compute the value before the join, with withColumn, and compare that"
+        )
+    in_python, has_subquery, needed, shown = _facts(passing, names, table_names)
+    if has_subquery:
+        raise ArgumentError(
+            f"where={text!r} has a subquery, which is more than a pair of rows: join with its "
+            "result first, or collect the value and give it as a literal"
+        )
+    return Where(
+        condition, how, text if isinstance(where, str) else shown or text, in_python
+    ), needed
+
+
+def text_of(where: Column | str) -> str:
+    """A condition for people."""
+    return where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
+
+
+def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Exception:
+    """What Spark's error means for the call."""
+    condition = error.getCondition() or ""
+    given = error.getMessageParameters() or {}
+    said = str(error).strip().splitlines()[0]
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        name = given.get("objectName", "").strip("`").split("`.`")[-1]
+        return ColumnError(
+            f"where={text!r}: neither side has a column {name!r}. {suggest(name, names)} Columns "
+            "are called as in the result of the inner join with all columns of the table: its keys "
+            "by the stream's names, and with the suffix what the stream has, too"
+        )
+    if condition.startswith(_NAMES):
+        return ColumnError(
+            f"where={text!r}: {said} Columns are those of both sides, as in the result of the "
+            "inner join with all columns of the table"
+        )
+    if condition.endswith("FILTER_NOT_BOOLEAN"):
+        return ArgumentError(
+            f"where={text!r} has the type {given.get('type', 'of another kind')}: give a "
+            "condition, which is BOOLEAN, for example a comparison"
+        )
+    return ArgumentError(
+        f"where={text!r} is no condition on a pair of rows: {said} It may have neither aggregates "
+        "nor windows nor generators: compute these before the join, and compare their columns"
+    )
+
+
+def _varies(pairs: DataFrame, condition: Column) -> bool:
+    """Whether a condition is not deterministic: Spark refuses to aggregate such a value."""
+    try:
+        _ = pairs.agg(F.max(condition)).columns
+    except PySparkException as error:
+        return "NONDETERMINISTIC" in (error.getCondition() or "")
+    return False
+
+
+def _facts(
+    passing: DataFrame, names: Sequence[str], table_names: Sequence[str]
+) -> tuple[bool, bool, list[str], str]:
+    """Whether a filter's condition calls Python, or has a subquery; the columns it needs; its text.
+
+    Without the private members of Spark that tell, all columns are needed.
+    """
+    try:
+        if is_connect(passing.sparkSession):
+            return *_facts_on_connect(passing, table_names), ""
+        spark, plan = compat.catalyst(passing), compat.analyzed(passing)
+        condition, output = plan.condition(), plan.output()
+        references = condition.references()
+        first = len(names) - len(table_names)
+        needed = [
+            name
+            for place, name in enumerate(table_names, first)
+            if references.contains(output.apply(place))
+        ]
+        in_python = condition.containsPattern(spark.python_function)
+        return in_python, condition.containsPattern(spark.subquery), needed, condition.sql()
+    except compat.failures():
+        return False, False, list(table_names), ""
+
+
+def _facts_on_connect(
+    passing: DataFrame, table_names: Sequence[str]
+) -> tuple[bool, bool, list[str]]:
+    """The same, of a plan of names: a column counts as needed if its name is in the condition."""
+    plans = compat.explained(passing).split("== Analyzed Logical Plan ==")[-1]
+    line = next((one for one in plans.splitlines() if one.startswith("Filter ")), "")
+    sent = compat.serialized(passing).filter.condition.SerializeToString()
+    text = sent.decode(errors="replace").replace("`", "").lower()
+    needed = [
+        name
+        for name in table_names
+        if _ANY_NAME.search(text) or name.replace("`", "").lower() in text
+    ]
+    return bool(_PYTHON.search(line)), bool(_SUBQUERY.search(line)), needed

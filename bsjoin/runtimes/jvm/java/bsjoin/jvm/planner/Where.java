@@ -1,0 +1,59 @@
+package bsjoin.jvm.planner;
+
+import bsjoin.jvm.spark.Function;
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.types.DataTypes;
+
+/**
+ * The condition {@code where=} of a join by {@code bsjoin.join}, in a filter above the call of {@link
+ * Matches}: {@link JoinStrategy} makes one join of the two.
+ *
+ * <p>There Spark resolves the condition's names, and finds out which columns it needs. It is part of
+ * the join's condition, and no filter, so that the optimizer must not take it apart, move it, or
+ * conclude anything from it: it is not deterministic to Spark ({@code once} of {@link Function}).
+ *
+ * <p>Its specification says {@code how} the table is joined; the call below it is a left join.
+ */
+public final class Where extends Function<Boolean> {
+  private final String spec;
+  final String how;
+
+  public Where(String spec, JsonNode node) {
+    super(spec, node, DataTypes.BooleanType, DataTypes.BooleanType);
+    this.spec = spec;
+    how = node.path("how").asText();
+  }
+
+  /** The function that a condition is a call of; null for any other condition. */
+  static Where of(Expression condition) {
+    boolean isCall =
+        condition instanceof ApplyFunctionExpression
+            && ((ApplyFunctionExpression) condition).function() instanceof Where;
+    return isCall ? (Where) ((ApplyFunctionExpression) condition).function() : null;
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_where";
+  }
+
+  @Override
+  public Boolean produceResult(InternalRow arguments) {
+    throw Matches.unplanned();
+  }
+
+  // Spark plans equal calls of equal tables once.
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Where && spec.equals(((Where) other).spec);
+  }
+
+  @Override
+  public int hashCode() {
+    return spec.hashCode();
+  }
+}

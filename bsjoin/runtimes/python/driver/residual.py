@@ -1,0 +1,92 @@
+"""``where=`` of a left, semi or anti join, whose candidates Python workers find.
+
+Spark gives each row of the stream 106 random bits, by which its candidates are known (in a stream
+rows get no numbers), and checks each candidate. A worker then gets these and the outcome alone, and
+decides which candidates are rows of the result. So the condition may be any expression of Spark, of
+columns of any type, and the columns keep their names and metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+from bsjoin.planner.columns import unused
+from bsjoin.planner.planned_join import PlannedJoin
+from bsjoin.planner.references import with_computed, with_table_columns
+from bsjoin.runtimes.python.worker import passing
+
+__all__ = ["matched"]
+
+
+def matched(
+    planned: PlannedJoin,
+    rows: DataFrame,
+    candidates: Callable[[PlannedJoin, DataFrame], DataFrame],
+) -> DataFrame:
+    """The stream's rows and their matches; without the table's columns for a semi or anti join.
+
+    Args:
+        planned: a left join, with ``where``.
+        rows: the stream's, in their partitions.
+        candidates: carries out the join that finds them.
+    """
+    join, where = planned.join, planned.join.where
+    assert where is not None
+    assert join.marker is not None
+    ours = ["bsjoin_row", "bsjoin_row2", "bsjoin_passes", "bsjoin_decision"]
+    hidden = [f"bsjoin_c{number}" for number in range(len(join.names))]
+    *row, passes, decision = unused([*rows.columns, *join.names], *ours)
+    hidden = unused([*rows.columns, *join.names], *hidden)
+    marked = rows.select("*", *(F.rand(seed).alias(name) for seed, name in enumerate(row)))
+    fields = [
+        T.StructField(name, field.dataType, field.nullable, field.metadata)
+        for name, field in zip(hidden, planned.fields, strict=True)
+    ]
+    unnamed = replace(
+        planned,
+        stream=marked,
+        join=replace(join, names=tuple(hidden), where=None),
+        fields=tuple(fields),
+        given=None,
+    )
+    found = candidates(unnamed, marked)
+    # The names, and what references mean, for the condition alone: in the result the columns of a
+    # candidate that does not pass are null, and a reference means one thing in a plan.
+    named = found.select("*", *_named(planned, map(F.col, hidden)))
+    named = with_table_columns(named, planned, [*row, *hidden])
+    is_match = F.col(hidden[join.names.index(join.marker)]).isNotNull()
+    outcome = F.coalesce(F.when(is_match, where.condition), F.lit(False))
+    checked = with_computed(found, named, join.names, outcome, passes)
+    decided = checked.select(
+        "*", _decision(where.how)(*map(F.col, [*row, passes])).alias(decision)
+    ).where(F.col(decision) != passing.DROP)
+    if where.how != "left":
+        return decided.drop(*row, passes, decision, *hidden)
+    kept = F.col(decision) == passing.KEEP
+    values = (F.when(kept, F.col(name)) for name in hidden)
+    result = decided.select("*", *_named(planned, values)).drop(*row, passes, decision, *hidden)
+    return with_table_columns(result, planned)
+
+
+def _named(planned: PlannedJoin, values: Iterator[Column]) -> list[Column]:
+    """Values under the names of the table's columns in the result."""
+    return [
+        value.alias(field.name, metadata=field.metadata)
+        for value, field in zip(values, planned.fields, strict=True)
+    ]
+
+
+def _decision(how: str) -> Callable[..., Column]:
+    def bsjoin_where(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return passing.decisions(how, batches)
+
+    # Not deterministic: Spark must neither move it nor evaluate it twice.
+    made = arrow_udf(bsjoin_where, T.ByteType()).asNondeterministic()
+    return made  # type: ignore[no-any-return]

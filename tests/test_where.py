@@ -1,0 +1,432 @@
+"""``where=`` and ``indicator=``: the rest of a join's condition, and which rows have a match.
+
+Spark's own join with the whole condition is the oracle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from oracle import HOWS, by_join_type, one_part, right_rows, rows_of_all, settings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from sessions import CODE, configured
+from spark_samples import Feed, cycles, rows
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
+from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.planner.chain import joins_of
+from bsjoin.runtimes.python.worker.passing import DROP, KEEP, KEEP_WITHOUT, decisions
+
+ROOMY = Incremental(max_rows=100_000)
+DOUBLES = (None, float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 1.5, 2.0, 1e300)
+POINTS = (None, 1, 2, 3, 4, 5, 2**31 - 1)
+
+STREAM = pa.schema(
+    [
+        pa.field("k", pa.int32()),
+        pa.field("p", pa.int32()),
+        pa.field("until", pa.int32()),
+        pa.field("amount", pa.float64()),
+        pa.field("tag", pa.string()),
+        pa.field("list", pa.list_(pa.int32())),
+    ]
+)
+TABLE = pa.schema(
+    [
+        pa.field("k", pa.int32()),
+        pa.field("q", pa.int32()),
+        pa.field("y", pa.int32()),
+        pa.field("amount", pa.float64()),
+        pa.field("limit", pa.float64()),
+        pa.field("name", pa.string()),
+        pa.field("n", pa.int32(), nullable=False),
+    ]
+)
+
+WHENS = {
+    "equality": (["k"], None, "true"),
+    "band": (["k"], Band("p", "q", before=1, after=1), "q BETWEEN p - 1L AND p + 1L"),
+    "band alone": ([], Band("p", "q", before=0, after=2), "q BETWEEN p AND p + 2L"),
+    "within": (["k"], Within("p", "q", "y"), "q <= p AND (p < y OR y IS NULL)"),
+    "overlaps": (
+        ["k"],
+        Overlaps(("p", "until"), ("q", "y")),
+        "q < coalesce(until, 9e9D) AND p < coalesce(y, 9e9D) AND (until IS NULL OR p < until) "
+        "AND (y IS NULL OR q < y) AND p IS NOT NULL AND q IS NOT NULL",
+    ),
+}
+WHERES = (
+    "amount < limit",
+    "amount_batch <=> amount OR name = tag",
+    "limit IS NULL",
+    "CASE WHEN k > 1 THEN name > 'b' ELSE n % 2 = 0 END",
+    "array_contains(list, n % 3) AND isnan(limit) = isnan(amount)",
+    "CAST(NULL AS boolean)",
+    "true",
+    "size(list) > 1 AND amount IS NOT NULL",
+)
+PAIRS = [
+    ("equality", WHERES[0]), ("equality", WHERES[1]), ("equality", WHERES[2]),
+    ("equality", WHERES[5]), ("band", WHERES[4]), ("band alone", WHERES[3]),
+    ("within", WHERES[6]), ("within", WHERES[0]), ("overlaps", WHERES[7]), ("overlaps", WHERES[1]),
+]  # fmt: skip
+
+
+def _drawn(seed: str, count: int) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    return [
+        {
+            "k": draw.choice([None, 1, 1, 2, 2, 3, 4]),
+            "p": draw.choice(POINTS),
+            "until": draw.choice(POINTS),
+            "q": draw.choice(POINTS),
+            "y": draw.choice(POINTS),
+            "amount": draw.choice(DOUBLES),
+            "limit": draw.choice(DOUBLES),
+            "tag": draw.choice([None, "", "a", "b", "é"]),
+            "name": draw.choice([None, "", "a", "b", "c", "é"]),
+            "list": draw.choice([None, [], [None], [0, 1], [1, 2, None]]),
+            "n": number,
+        }
+        for number in range(count)
+    ]
+
+
+def _table(seed: str, count: int, schema: pa.Schema) -> pa.Table:
+    drawn = _drawn(seed, count)
+    return pa.Table.from_pylist([{n: row[n] for n in schema.names} for row in drawn], schema)
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return one_part(spark, _table("stream", 30, STREAM))
+
+
+@pytest.fixture(scope="module")
+def batch(spark: SparkSession) -> DataFrame:
+    return one_part(spark, _table("table", 40, TABLE))
+
+
+def _by_spark(stream: DataFrame, batch: DataFrame, kind: str, where: str) -> DataFrame:
+    """Spark's left join, for :func:`oracle.by_join_type`."""
+    on, _, ranges = WHENS[kind]
+    there = batch.withColumnRenamed("k", "key").withColumnRenamed("amount", "amount_batch")
+    whole = F.expr(f"({ranges}) AND ({where})")
+    if on:
+        whole = (F.col("k") == F.col("key")) & whole
+    numbered = stream.withColumn("__id", F.monotonically_increasing_id())
+    joined = numbered.join(there.withColumn("__found", F.lit(True)), whole, "left")
+    brought = [name for name in there.columns if name != "key"]
+    return joined.select(*stream.columns, *brought, "__id", "__found")
+
+
+@pytest.fixture(scope="module")
+def right(stream: DataFrame, batch: DataFrame) -> dict[tuple[str, str], dict[str, Counter[Any]]]:
+    """What Spark answers, by condition and join type."""
+    answers = right_rows({pair: _by_spark(stream, batch, *pair) for pair in PAIRS})
+    return {
+        pair: {how: _cells(told) for how, told in by_join_type(table, len(STREAM)).items()}
+        for pair, table in answers.items()
+    }
+
+
+def _cells(table: pa.Table) -> Counter[Any]:
+    columns = [column.to_pylist() for column in table.columns]
+    return Counter(map(repr, zip(*columns, strict=True)))
+
+
+def _held(
+    results: dict[tuple[str, str, str], DataFrame],
+    right: dict[tuple[str, str], dict[str, Counter[Any]]],
+) -> None:
+    for (kind, where, how), found in rows_of_all(results).items():
+        got, wanted = _cells(found), right[kind, where][how]
+        told = f"{kind}, {how}, where={where!r}"
+        assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
+
+
+@pytest.mark.usefixtures("runtime")
+def test_every_kind_of_join_answers_as_spark_does(
+    stream: DataFrame,
+    batch: DataFrame,
+    right: dict[tuple[str, str], dict[str, Counter[Any]]],
+) -> None:
+    assert all(right["equality", WHERES[0]].values())
+    tables = {
+        kind: BatchTable.build(batch, on=on, when=when) for kind, (on, when, _) in WHENS.items()
+    }
+    results = {
+        (kind, where, how): tables[kind].join(
+            stream, WHENS[kind][0], how, when=WHENS[kind][1], where=where,  # type: ignore[arg-type]
+            select=[name for name in batch.columns if name != "k"] if how in HOWS[:2] else None,
+        )
+        for (kind, where), how in itertools.product(PAIRS, HOWS)
+    }  # fmt: skip
+    _held(results, right)
+
+
+def test_an_incremental_cache_answers_as_spark_does(
+    spark: SparkSession,
+    tmp_path: Path,
+    stream: DataFrame,
+    right: dict[tuple[str, str], dict[str, Counter[Any]]],
+) -> None:
+    source = Model(tmp_path / "model", _table("table", 40, TABLE), max_keys=2)
+    results = {
+        (kind, where, how): bsjoin.join(
+            stream, source, "k", how, when=WHENS[kind][1], where=where, cache=ROOMY  # type: ignore[arg-type]
+        )
+        for (kind, where), how in itertools.product([PAIRS[1], PAIRS[2], PAIRS[7]], HOWS)
+    }  # fmt: skip
+    _held(results, right)
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("cache", ["full", "incremental"])
+def test_in_a_stream(spark: SparkSession, tmp_path: Path, feed: Feed, cache: str) -> None:
+    there = pa.table({"k": pa.array([0, 0, 0, 1, 2], pa.int64()), "v": [1, 5, 6, 1, None]})
+    if cache == "full":
+        table: Any = BatchTable.build(spark.createDataFrame(there), on="k")
+        more: dict[str, Any] = {}
+    else:
+        table, more = Model(tmp_path / "model", there), {"cache": ROOMY}
+    joined = bsjoin.join(
+        feed.stream, table, "k", "left", where="v > 1 AND k >= 0", indicator="found", **more
+    )
+    feed.add(0, 1, None, 7)
+    feed.add(2, 0)
+    query = feed.start(joined)
+    try:
+        query.processAllAvailable()
+        first, second = cycles(query)
+    finally:
+        query.stop()
+    assert feed.results[0] == [
+        (None, None, False), (0, 5, True), (0, 6, True), (1, None, False), (7, None, False)
+    ]  # fmt: skip
+    assert feed.results[1] == [(0, 5, True), (0, 6, True), (2, None, False)]
+    (step,) = joins_of(joined)
+    # The operator of the JVM knows what passes; workers know the candidates alone.
+    assert first.hits == (1 if step.planned.plan.runtime == "jvm" else 2)
+    assert (first.rows_in, second.rows_in) == (4, 2)
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+@pytest.mark.parametrize("code", ["jvm", "python"])
+def test_between_and_below_what_spark_does(
+    spark: SparkSession, stream: DataFrame, batch: DataFrame, runtime: str, code: str
+) -> None:
+    """Chains, counts, views, what is cached, and a shuffle that adaptive execution plans again."""
+    table = BatchTable.build(batch, on="k")
+    own = batch.withColumnRenamed("k", "key").withColumnRenamed("amount", "amount_batch")
+
+    def by_spark(rows: DataFrame, where: str, how: str, other: DataFrame = own) -> DataFrame:
+        found = rows.join(other, (F.col("k") == F.col("key")) & F.expr(where), how)
+        return found.drop("key")
+
+    checked = {**CODE[code], "spark.sql.planChangeValidation": "true"}
+    with configured(spark, {"spark.bsjoin.runtime": runtime, **checked}):
+        left = table.join(stream, how="left", where="amount < limit", select=["limit", "name"])
+        semi = table.join(left, how="semi", where="n > 3 AND name_batch >= tag")
+        right_left = by_spark(stream, "amount < limit", "left").select(*left.columns)
+        renamed = own.withColumnsRenamed({"limit": "limit_batch", "name": "name_batch"})
+        right_semi = by_spark(
+            right_left, "n > 3 AND name_batch >= tag", "left_semi", renamed
+        ).select(*left.columns)
+        assert semi.count() == right_semi.count() > 0
+        left.createOrReplaceTempView("joined")
+        try:
+            of_view = spark.sql("SELECT k, count(*) AS n FROM joined WHERE p > 1 GROUP BY k")
+            same = right_left.where("p > 1").groupBy("k").agg(F.count("*").alias("n"))
+            assert Counter(of_view.collect()) == Counter(same.collect())
+        finally:
+            spark.catalog.dropTempView("joined")
+        kept = left.cache()
+        try:
+            again = kept.repartition(2, "name").select("k", "name").union(kept.select("k", "name"))
+            assert Counter(map(repr, again.collect())) == Counter(
+                map(repr, right_left.select("k", "name").collect() * 2)
+            )
+        finally:
+            kept.unpersist()
+        anti = table.join(stream.repartition(2), how="anti", where="amount_batch > amount")
+        right_anti = by_spark(stream, "amount_batch > amount", "left_anti")
+        assert anti.agg(F.sum("p"), F.count("*")).collect() == (
+            right_anti.agg(F.sum("p"), F.count("*")).collect()
+        )
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_references_hold_in_the_condition_and_in_the_result(
+    spark: SparkSession, runtime: str
+) -> None:
+    orders = spark.sql("SELECT * FROM VALUES (1, 5, 'x'), (2, 50, 'y') AS t(k, amount, name)")
+    customers = spark.sql(
+        "SELECT * FROM VALUES (1, 10, 'a'), (1, 3, 'b'), (2, 20, 'c') AS t(k, limit, name)"
+    )
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        passes = (orders["amount"] < customers["limit"]) & (customers["name"] != orders["name"])
+        for how in ("inner", "left"):
+            joined = bsjoin.join(orders, customers, "k", how, where=passes, select=["name"])  # type: ignore[arg-type]
+            assert joined.columns == ["k", "amount", "name", "name_batch"]
+            found = rows(joined.select(orders["k"], customers["name"]))
+            assert found == [(1, "a"), (2, None)][: 1 + (how == "left")]
+        c = customers.alias("c")
+        semi = bsjoin.join(orders.alias("o"), c, "k", "semi", where="o.amount > c.limit")
+        assert rows(semi.select("o.k")) == [(1,), (2,)]
+
+
+def test_a_python_function_in_the_condition(
+    spark: SparkSession, stream: DataFrame, batch: DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    is_small = F.udf(lambda value: value is not None and value < 2, "boolean")
+    table = BatchTable.build(batch, on="k")
+    for how in HOWS:
+        ours = table.join(stream, "k", how, where=is_small("limit"))  # type: ignore[arg-type]
+        same = table.join(stream, "k", how, where="limit < 2")  # type: ignore[arg-type]
+        assert ours.count() == same.count() > 0
+        plan = joins_of(ours)[-1].planned.plan
+        assert plan.runtime == ("jvm" if how == "inner" else "python")
+    bsjoin.explain(ours)
+    printed = capsys.readouterr().out
+    assert "the condition where='<lambda>(limit)' calls a Python function" in printed
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_an_indicator_says_which_rows_have_a_match(spark: SparkSession, runtime: str) -> None:
+    stream = spark.sql("SELECT * FROM VALUES (1, 3), (2, 3), (null, 3), (3, 9) AS t(k, p)")
+    batch = spark.sql(
+        "SELECT * FROM VALUES (1, 3, null), (1, 4, null), (3, 1, 'z') AS t(k, q, name)"
+    )
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        left = bsjoin.join(stream, batch, "k", "left", select=["name"], indicator="found")
+        assert left.schema["found"].jsonValue()["nullable"] is False
+        assert rows(left) == [
+            (None, 3, None, False), (1, 3, None, True), (1, 3, None, True), (2, 3, None, False),
+            (3, 9, "z", True),
+        ]  # fmt: skip
+        assert left.columns == ["k", "p", "name", "found"]
+        inner = bsjoin.join(stream, batch, "k", select=[], indicator="found")
+        assert rows(inner) == [(1, 3, True), (1, 3, True), (3, 9, True)]
+        assert not inner.schema["found"].nullable
+        alone = bsjoin.join(
+            stream, batch, [], "left", when=Band("p", "q", 0, 0), select=[], indicator="found"
+        )
+        assert rows(alone) == [(None, 3, True), (1, 3, True), (2, 3, True), (3, 9, False)]
+        nearest = bsjoin.join(
+            stream, batch, "k", "left", when=AsOf("p", "q"), select=["name"], indicator="found"
+        )
+        assert rows(nearest)[1:] == [
+            (1, 3, None, True), (2, 3, None, False), (3, 9, "z", True)
+        ]  # fmt: skip
+
+
+def test_cycles_take_both(spark: SparkSession) -> None:
+    table = BatchTable.build(spark.sql("SELECT 1L AS k, explode(array(1, 5)) AS v"), on="k")
+    told: list[Any] = []
+    steered = bsjoin.cycles(
+        table, "k", how="left", where="v > k + 1", indicator="found", select=[],
+        sink=lambda result, _: told.append(rows(result)),
+    )  # fmt: skip
+    steered(spark.sql("SELECT explode(array(1L, 2L)) AS k"), 0)
+    steered(spark.sql("SELECT 1L AS k"), 1)
+    assert told == [[(1, True), (2, False)], [(1, True)]]
+
+
+def test_explain_shows_the_condition_and_what_comes_back(
+    stream: DataFrame, batch: DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    condition = F.col("amount") < F.col("limit")
+    joined = bsjoin.join(
+        stream, batch, "k", "left", where=condition, select=["name"], indicator="found"
+    )
+    bsjoin.explain(bsjoin.join(joined, batch, "k", "semi", where="limit > 3"))
+    printed = capsys.readouterr().out
+    assert printed.startswith("(1) left join on k = k where (amount < limit): full cache, version")
+    assert "; brings name, found\n" in printed
+    assert "(2) semi join on k = k where limit > 3: full cache, version" in printed
+    assert "; brings no column\n" in printed
+
+
+FAULTS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
+    ({"where": "limt > 3"}, ColumnError, ["'limt'", "Did you mean 'limit'", "the suffix"]),
+    ({"where": "amount + 1"}, ArgumentError, ["amount + 1", "DOUBLE", "a comparison"]),
+    ({"where": "sum(amount) > 3"}, ArgumentError, ["aggregates", "before the join"]),
+    ({"where": "row_number() OVER (ORDER BY k) > 2"}, ArgumentError, ["windows"]),
+    ({"where": "explode(array(true))"}, ArgumentError, ["generators"]),
+    ({"where": "rand() > 0.5"}, ArgumentError, ["not deterministic", "withColumn"]),
+    ({"where": "k IN (SELECT 1)"}, ArgumentError, ["a subquery", "join with its result"]),
+    ({"where": "amount >"}, ArgumentError, ["'amount >'", "PARSE_SYNTAX_ERROR"]),
+    ({"where": True}, ArgumentError, ["where=True", "a bool", "SQL text"]),
+    (
+        {"where": "k > 1", "when": AsOf("p", "q")},
+        ArgumentError,
+        ["AsOf", "a row further away would be missed", "bsjoin.Band"],
+    ),
+    ({"indicator": True}, ArgumentError, ['indicator="found"']),
+    ({"indicator": ""}, ArgumentError, ['indicator="found"']),
+    ({"indicator": "AMOUNT", "how": "left"}, ColumnError, ["'AMOUNT'", "another name"]),
+    ({"indicator": "name"}, ColumnError, ["'name'", "another name"]),
+    ({"indicator": "found", "how": "semi"}, ArgumentError, ["every row", "how='left'"]),
+    ({"indicator": "found", "how": "anti"}, ArgumentError, ["no row", "how='left'"]),
+]
+
+
+def test_what_is_wrong_is_said_before_a_table_is_built(
+    stream: DataFrame, batch: DataFrame, builds: list[str]
+) -> None:
+    of_a_column = ({"where": F.col("limt") > 3}, ColumnError, ["'limt'", "Did you mean 'limit'"])
+    for options, kind, parts in [*FAULTS, of_a_column]:
+        with pytest.raises(kind) as error:
+            bsjoin.join(stream, batch, "k", **options)
+        assert all(part in str(error.value) for part in parts), (options, str(error.value))
+    with pytest.raises(ColumnError, match="by the stream's names"):
+        bsjoin.join(stream, batch, {"p": "k"}, where="k_batch > 3")
+    elsewhere = batch.select(F.col("n").alias("m"))
+    with pytest.raises((ColumnError, ArgumentError)):
+        bsjoin.join(stream, batch, "k", where=elsewhere["m"] > 3)
+    assert not builds
+
+
+def _by_loop(how: str, ids: list[int], passes: list[bool]) -> list[int]:
+    found = [DROP] * len(ids)
+    for place, row in enumerate(ids):
+        same = [i for i, other in enumerate(ids) if other == row]
+        some = [i for i in same if passes[i]]
+        if (how == "left" and passes[place]) or (how == "semi" and some[:1] == [place]):
+            found[place] = KEEP
+        elif how in ("left", "anti") and not some and same[-1] == place:
+            found[place] = KEEP_WITHOUT
+    return found
+
+
+@pytest.mark.parametrize("how", ["left", "semi", "anti"])
+def test_decisions_are_those_of_a_loop_however_candidates_are_cut_into_batches(how: str) -> None:
+    draw = random.Random(how)
+    for _ in range(200):
+        sizes = [draw.choice([1, 1, 2, 3, 7]) for _ in range(draw.randrange(8))]
+        ids = [row for row, size in enumerate(sizes) for _ in range(size)]
+        passes = [draw.random() < 0.3 for _ in ids]
+        places = sorted(draw.randrange(len(ids) + 1) for _ in range(draw.randrange(6)))
+        parts = list(itertools.pairwise([0, *places, len(ids)]))
+        batches = (
+            (
+                pa.array([row // 3 for row in ids[a:b]], pa.float64()),
+                pa.array([row % 3 for row in ids[a:b]], pa.float64()),
+                pa.array(passes[a:b], pa.bool_()),
+            )
+            for a, b in parts
+        )
+        told = decisions(how, (one for one in batches if len(one[0])))
+        found = np.concatenate([np.zeros(0, np.int8), *(one.to_numpy() for one in told)])
+        assert found.tolist() == _by_loop(how, ids, passes)
