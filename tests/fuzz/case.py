@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.spark.sql import quoted
 from tests.fuzz.values import array
 
-__all__ = ["Case", "Join", "Rows", "Table", "result_columns"]
+__all__ = ["Case", "Join", "Rows", "Table", "result_columns", "where_text"]
 
 Condition = Band | Within | Overlaps | AsOf
 Row = tuple[Any, ...]
@@ -92,6 +94,8 @@ class Join:
         partition: None, ``("hash", n)`` or ``("hot spot", n)``.
         runtime: ``"jvm"`` or ``"python"``.
         selects: whether selections come before it that leave rows and columns as they are.
+        where: the rest of the condition: ``"same"`` or ``"above"``, which compare a column of the
+            stream with one of the table, or ``"null"``: the table's one is null.
     """
 
     table: int
@@ -102,6 +106,7 @@ class Join:
     partition: tuple[str, int] | None = None
     runtime: str = "jvm"
     selects: bool = False
+    where: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,23 @@ def brought(table: Table, join: Join) -> list[str]:
     if join.select is not None:
         return list(join.select)
     return [name for name, _ in table.columns if name not in table.keys]
+
+
+def where_text(join: Join, stream: Sequence[str], number: int) -> str | None:
+    """The rest of a join's condition in SQL; None if there is none.
+
+    Args:
+        join: the join.
+        stream: the columns before it.
+        number: of the join.
+    """
+    if join.where is None:
+        return None
+    what, ours, theirs = join.where
+    there = quoted(theirs + suffix(number) if theirs in stream else theirs)
+    if what == "null":
+        return f"{there} IS NULL"
+    return f"{quoted(ours)} {'<=>' if what == 'same' else '>'} {there}"
 
 
 def suffix(number: int) -> str:

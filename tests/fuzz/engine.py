@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import bsjoin
 from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental
-from tests.fuzz.case import Case, Columns, Join, Rows, Table, result_columns, suffix
+from tests.fuzz.case import Case, Columns, Join, Rows, Table, result_columns, suffix, where_text
 from tests.fuzz.exact import difference, expected
 from tests.fuzz.lookup import Lookup
 from tests.fuzz.values import KINDS, cells
@@ -234,6 +234,9 @@ class _Tables:
             "suffix": ending,
             "partition": _partition(join),
         }
+        if join.where is not None:
+            number = int(ending.removeprefix("_"))
+            arguments["where"] = where_text(join, stream.columns, number)
         if join.select is not None:
             arguments["select"] = list(join.select)
         if table.cache == "stored":

@@ -46,7 +46,7 @@ class _Side:
     def __init__(self, table: Table, version: int, join: Join):
         rows = table.rows(version)
         names = rows.names()
-        self.rows = rows.rows
+        self.rows, self.names = rows.rows, names
         self.by_key: dict[Row, list[int]] = {}
         keys = [names.index(key) for _, key in join.on]
         for number, row in enumerate(rows.rows):
@@ -168,7 +168,22 @@ def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Itera
             probe = [row[names.index(name)] for name in join.when.stream_columns]
             kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
             found = _ranged(join.when, probe, kinds[0], equal, side)
+        if join.where is not None:
+            found = [n for n in found if _passes(join.where, row, names, side, n)]
         yield from _rows(row, join.how, found, side)
+
+
+def _passes(
+    where: tuple[str, str, str], row: Row, names: Sequence[str], side: _Side, number: int
+) -> bool:
+    """Whether a pair of rows fulfils the rest of the condition."""
+    what, ours, theirs = where
+    one, other = row[names.index(ours)], side.rows[number][side.names.index(theirs)]
+    if what == "null":
+        return other is None
+    if one is None or other is None:
+        return what == "same" and one is None and other is None
+    return bool(equality(one) == equality(other) if what == "same" else order(one) > order(other))
 
 
 def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:

@@ -48,7 +48,9 @@ def _smaller(case: Case) -> Iterator[Case]:
         if smaller != case:
             yield smaller
     for number, join in enumerate(case.joins):
-        plain_join = {"partition": None, "select": None, "selects": False, "runtime": "python"}
+        plain_join = {
+            "where": None, "partition": None, "select": None, "selects": False, "runtime": "python"
+        }  # fmt: skip
         for name, value in plain_join.items():
             other = replace(join, **{name: value})  # type: ignore[arg-type]
             if other != join:
@@ -140,6 +142,10 @@ def _is_valid(case: Case) -> bool:
         used = [name for name, _ in join.on]
         if join.when is not None:
             used += join.when.stream_columns
+        if join.where is not None:
+            used.append(join.where[1])
+            if join.where[2] not in dict(case.tables[join.table].columns):
+                return False
         if not names.issuperset(used):
             return False
     return True

@@ -92,6 +92,11 @@ def _joined(
         condition = condition & (_above(b, c, touching) | b.isNull())
         condition = condition & a.isNotNull() & c.isNotNull()
         condition = condition & _not_empty(a, b, when.closed) & _not_empty(c, d, when.closed)
+    if join.where is not None:
+        what, one, other = join.where
+        given, there = ours(one), theirs(other)
+        rest = given.eqNullSafe(there) if what == "same" else given > there
+        condition = condition & (there.isNull() if what == "null" else rest)
     joined = left.join(right, condition, _HOW[join.how])
     taken = [] if join.how in ("semi", "anti") else brought(table, join)
     return joined.select(*left.columns, *map(theirs, taken)).toDF(*(name for name, _ in after))

@@ -100,6 +100,7 @@ def _features(case: Case) -> Iterator[str]:
         kinds.update(table.columns)
         yield f"join type: {join.how}"
         yield f"condition: {'equality' if join.when is None else type(join.when).__name__}"
+        yield f"where: {None if join.where is None else join.where[0]}"
         yield f"runtime: {join.runtime}"
         yield f"selections before a join: {join.selects}"
         yield f"table: {table.cache}"

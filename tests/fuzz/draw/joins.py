@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 from bsjoin import AsOf
@@ -9,6 +10,7 @@ from tests.fuzz.case import Case, Columns, Join, Table, result_columns
 from tests.fuzz.draw.conditions import condition, several
 from tests.fuzz.draw.matching import compare, no_points, places, searches
 from tests.fuzz.draw.pools import POINTS, Pools
+from tests.fuzz.values import KINDS
 
 __all__ = ["chain"]
 
@@ -70,7 +72,24 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
     if on and draw.random() < 0.12:
         partition = draw.choice([("hash", draw.choice([1, 3])), ("hot spot", 3)])
     selects = draw.random() < 0.4
-    return Join(which, tuple(on), how, when, select, partition, runtime, selects)
+    join = Join(which, tuple(on), how, when, select, partition, runtime, selects)
+    return replace(join, where=_where(join, table, columns))
+
+
+def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:
+    """The rest of the condition, for every fourth join; not of as-of.
+
+    It is drawn by itself: the rest of a case is the same with and without it.
+    """
+    draw = random.Random(repr((join, columns)))
+    theirs = [column for column in table.columns if column[0] not in table.keys]
+    if isinstance(join.when, AsOf) or not theirs or draw.random() < 0.75:
+        return None
+    name, kind = draw.choice(theirs)
+    suit = [one for one, other in columns if other == kind and KINDS[kind].family != "carried"]
+    if not suit or draw.random() < 0.2:
+        return "null", columns[0][0], name
+    return draw.choice(["same", "above"]), draw.choice(suit), name
 
 
 def _matched(pools: Pools, table: Table, columns: Columns) -> list[tuple[str, str]] | None:
