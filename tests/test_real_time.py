@@ -33,7 +33,8 @@ def test_a_refresh_reaches_a_running_batch(
 
     when = Band("k", "p", 0, 0)
     other = BatchTable.build(second(1), on="k", when=when, path=tmp_path / "other")
-    joined = other.join(table.join(source.rows, how="left"), when=when, how="left")
+    first_join = table.join(source.rows, how="left", where="k + v > 0")
+    joined = other.join(first_join, when=when, how="left")
     joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
