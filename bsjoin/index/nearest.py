@@ -172,9 +172,9 @@ def nearest_rows(
         n: how many rows at most.
         direction: as in :func:`nearest`.
         exact: as in :func:`nearest`.
-        reach: as in :func:`nearest`.
-        later: as in :func:`nearest`.
-        shifts: as in :func:`nearest`.
+        reach: as in :func:`nearest`; ``None`` (default) for any distance.
+        later: as in :func:`nearest`; ``None`` (default) for distances of the codes.
+        shifts: as in :func:`nearest`; ``None`` (default) where all probes are at their codes.
         max_pairs: how many pairs at a time at most; it bounds the memory, too, unless one probe
             has more.
 
