@@ -86,7 +86,8 @@ def join(
             for which no pair passes, with nulls, and a semi join those for which one does; null
             counts as false. It may be any deterministic expression over the columns of both
             sides, whether selected or not, called as in the result of the inner join with all
-            columns of the table. ``None`` (default): nothing more. Not with :class:`AsOf`.
+            columns of the table. With :class:`AsOf` the nearest of the rows that pass are taken.
+            ``None`` (default): nothing more.
         indicator: the name of a boolean column, the last one of the result, that is true where the
             row has a match; never null. ``None`` (default): no such column. Not with ``"semi"``
             and ``"anti"``.

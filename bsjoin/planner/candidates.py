@@ -16,13 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.conditions import AsOf
-from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.errors import ColumnError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names, names_of, unused
 from bsjoin.planner.planned_join import given_names
 from bsjoin.planner.references import with_columns
 from bsjoin.planner.resolve import ResolvedJoin
-from bsjoin.planner.where import Where, text_of, where_over
+from bsjoin.planner.where import Where, where_over
 from bsjoin.spark.sql import quoted
 
 __all__ = ["returned", "with_candidates"]
@@ -58,6 +58,8 @@ def with_candidates(
         columns += [column for column, _ in needed]
         names += [name for _, name in needed]
         join = replace(join, where=where, how="inner" if where.how == "inner" else "left")
+        if isinstance(join.condition, AsOf):
+            join = replace(join, where=replace(where, most=join.condition.n))
     marker = None
     if join.how == "left":
         marker = _marker(join, columns)
@@ -91,13 +93,6 @@ def _where(
 ) -> tuple[Where, list[tuple[str, str]]]:
     """The condition, and the columns that it needs besides those of the result."""
     assert call.where is not None
-    if isinstance(join.condition, AsOf):
-        raise ArgumentError(
-            f"where={text_of(call.where)!r} with when={join.condition!r}: which row is nearest is "
-            "found before the condition is checked, so that a row further away would be missed. "
-            "Filter the table before the join, or use bsjoin.Band with where= and take the nearest "
-            "of its rows"
-        )
     known = dict(_nameable(join, stream_names, schema, call.suffix))
     fields = [
         T.StructField(name, schema[column].dataType, True, schema[column].metadata)

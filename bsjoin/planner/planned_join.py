@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.session import micro_batch
 
 __all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "given_names", "plan_join", "shape_of"]
+
+_ALL = (1 << 31) - 1
 
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
@@ -123,6 +125,8 @@ def plan_join(
     predicate = None
     if join.condition is not None and join.ranged is not None:
         predicate = predicate_of(join.condition, join.ranged, stream.schema)
+        if join.where is not None and join.where.most is not None:
+            predicate = replace(predicate, n=_ALL)  # any row may be the nearest one that passes
     plan = JoinPlan(
         label=_next_label(stream, join),
         how=join.how,

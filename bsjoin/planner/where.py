@@ -18,7 +18,7 @@ from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["Where", "text_of", "where_over"]
+__all__ = ["Where", "where_over"]
 
 _NAMES = (
     "UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE", "CANNOT_RESOLVE_DATAFRAME_COLUMN",
@@ -38,12 +38,20 @@ class Where:
         how: the join that it is a part of: "inner", "left", "semi" or "anti".
         text: for people.
         in_python: whether it calls a Python function.
+        most: so many of the rows that pass are matches, nearest first, of an as-of join; None
+            (default) for all.
     """
 
     condition: Column
     how: str
     text: str
     in_python: bool
+    most: int | None = None
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it may as well be a filter above the join."""
+        return self.how == "inner" and self.most is None
 
 
 def where_over(
@@ -66,7 +74,7 @@ def where_over(
         ArgumentError: the condition is not boolean, not deterministic, or needs more than a pair
             of rows.
     """
-    text = text_of(where)
+    text = where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
     try:
         condition = F.expr(where) if isinstance(where, str) else where
         passing = pairs.where(condition)
@@ -87,11 +95,6 @@ def where_over(
     return Where(
         condition, how, text if isinstance(where, str) else shown or text, in_python
     ), needed
-
-
-def text_of(where: Column | str) -> str:
-    """A condition for people."""
-    return where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
 
 
 def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Exception:

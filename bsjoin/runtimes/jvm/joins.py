@@ -69,7 +69,7 @@ def why_not(planned: PlannedJoin) -> str | None:
             kind = field.dataType.simpleString()
             return f"the column {column!r} of type {kind} is not read in the JVM"
     where = planned.join.where
-    if where is not None and where.how != "inner" and where.in_python:
+    if where is not None and where.in_python and not where.is_filter:
         return f"the condition where={where.text!r} calls a Python function"
     return None
 
@@ -96,9 +96,11 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     if where is None:
         return remember(result, step)
     condition = where.condition
-    if where.how != "inner":
+    if not where.is_filter:
         # Where.java: a part of the join, and no filter.
-        condition = F.call_function(function("where", how=where.how, once=True), condition)
+        most = {} if where.most is None else {"most": where.most}
+        name = function("where", how=where.how, once=True, **most)
+        condition = F.call_function(name, condition)
     result = result.where(condition)
     register(result, step)
     return result

@@ -43,7 +43,7 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
         steps.append(step)
         return result
 
-    if where.how == "inner":
+    if where.is_filter:
         result = candidates(planned, rows).where(where.condition)
     else:
         result = residual.matched(planned, rows, candidates)

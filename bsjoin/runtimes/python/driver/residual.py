@@ -1,4 +1,4 @@
-"""``where=`` of a left, semi or anti join, whose candidates Python workers find.
+"""``where=`` of a join that is no filter above it, whose candidates Python workers find.
 
 Spark gives each row of the stream 106 random bits, by which its candidates are known (in a stream
 rows get no numbers), and checks each candidate. A worker then gets these and the outcome alone, and
@@ -8,7 +8,7 @@ columns of any type, and the columns keep their names and metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from bsjoin.planner.columns import unused
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.references import with_computed, with_table_columns
+from bsjoin.planner.where import Where
 from bsjoin.runtimes.python.worker import passing
 
 __all__ = ["matched"]
@@ -33,13 +34,12 @@ def matched(
     """The stream's rows and their matches; without the table's columns for a semi or anti join.
 
     Args:
-        planned: a left join, with ``where``.
+        planned: a left join, or an as-of join, with ``where``.
         rows: the stream's, in their partitions.
         candidates: carries out the join that finds them.
     """
     join, where = planned.join, planned.join.where
     assert where is not None
-    assert join.marker is not None
     ours = ["bsjoin_row", "bsjoin_row2", "bsjoin_passes", "bsjoin_decision"]
     hidden = [f"bsjoin_c{number}" for number in range(len(join.names))]
     *row, passes, decision = unused([*rows.columns, *join.names], *ours)
@@ -61,21 +61,26 @@ def matched(
     # candidate that does not pass are null, and a reference means one thing in a plan.
     named = found.select("*", *_named(planned, map(F.col, hidden)))
     named = with_table_columns(named, planned, [*row, *hidden])
-    is_match = F.col(hidden[join.names.index(join.marker)]).isNotNull()
-    outcome = F.coalesce(F.when(is_match, where.condition), F.lit(False))
+    passing_pairs = where.condition
+    if join.marker is not None:
+        is_match = F.col(hidden[join.names.index(join.marker)]).isNotNull()
+        passing_pairs = F.when(is_match, passing_pairs)
+    outcome = F.coalesce(passing_pairs, F.lit(False))
     checked = with_computed(found, named, join.names, outcome, passes)
     decided = checked.select(
-        "*", _decision(where.how)(*map(F.col, [*row, passes])).alias(decision)
+        "*", _decision(where)(*map(F.col, [*row, passes])).alias(decision)
     ).where(F.col(decision) != passing.DROP)
-    if where.how != "left":
+    if where.how in ("semi", "anti"):
         return decided.drop(*row, passes, decision, *hidden)
-    kept = F.col(decision) == passing.KEEP
-    values = (F.when(kept, F.col(name)) for name in hidden)
+    values = [*map(F.col, hidden)]
+    if where.how == "left":
+        kept = F.col(decision) == passing.KEEP
+        values = [F.when(kept, value) for value in values]
     result = decided.select("*", *_named(planned, values)).drop(*row, passes, decision, *hidden)
     return with_table_columns(result, planned)
 
 
-def _named(planned: PlannedJoin, values: Iterator[Column]) -> list[Column]:
+def _named(planned: PlannedJoin, values: Iterable[Column]) -> list[Column]:
     """Values under the names of the table's columns in the result."""
     return [
         value.alias(field.name, metadata=field.metadata)
@@ -83,9 +88,11 @@ def _named(planned: PlannedJoin, values: Iterator[Column]) -> list[Column]:
     ]
 
 
-def _decision(how: str) -> Callable[..., Column]:
+def _decision(where: Where) -> Callable[..., Column]:
+    how, most = where.how, where.most
+
     def bsjoin_where(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        return passing.decisions(how, batches)
+        return passing.decisions(how, batches, most)
 
     # Not deterministic: Spark must neither move it nor evaluate it twice.
     made = arrow_udf(bsjoin_where, T.ByteType()).asNondeterministic()

@@ -22,13 +22,16 @@ Marks = NDArray[np.complex128]
 Bools = NDArray[np.bool_]
 
 
-def decisions(how: str, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+def decisions(
+    how: str, batches: Iterator[tuple[pa.Array, ...]], most: int | None = None
+) -> Iterator[pa.Array]:
     """Decide for each candidate, and for each row of the stream that has none.
 
     Args:
-        how: "left", "semi" or "anti".
+        how: "inner", "left", "semi" or "anti".
         batches: double[m] and double[m], by which candidates are known to be of one row of the
             stream; and bool[m], whether the candidate passes, false where there is none.
+        most: how many that pass are kept of a row, the first ones; None (default) for all.
 
     Yields:
         int8[m]: for each batch the decisions, when the next one is known: the last row may have
@@ -37,20 +40,26 @@ def decisions(how: str, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.
     Complexity: O(m).
     """
     given = filter(lambda one: len(one[0]), map(_arrays, batches))
-    now, row, passed = next(given, None), None, False
+    most = 1 if how == "semi" else most
+    now, row, passed = next(given, None), None, 0
     while now is not None:
         ahead = next(given, None)
         rows, passes = now
         starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
-        some: Bools = np.logical_or.reduceat(passes, starts)
-        carried = bool(passed and rows[0] == row)
-        some[0] |= carried
+        counts = np.add.reduceat(passes, starts, dtype=np.int64)
+        carried = passed if rows[0] == row else 0
+        counts[0] += carried
         lasts = np.append(starts[1:] - 1, len(rows) - 1)
-        row, passed = rows[-1], bool(some[-1])
-        without = lasts[~some]
+        row, passed = rows[-1], int(counts[-1])
+        without = lasts[counts == 0]
         if ahead is not None and ahead[0][0] == row:
             without = without[without < len(rows) - 1]
-        yield pa.array(_decided(how, passes, starts, without, carried=carried))
+        decided = np.zeros(len(rows), np.int8)
+        if how != "anti":
+            decided[_first(passes, starts, carried, most)] = KEEP
+        if how in ("left", "anti"):
+            decided[without] = KEEP_WITHOUT
+        yield pa.array(decided)
         now = ahead
 
 
@@ -59,29 +68,19 @@ def _arrays(batch: tuple[pa.Array, ...]) -> tuple[Marks, Bools]:
     return one + 1j * other, passes
 
 
-def _decided(
-    how: str, passes: Bools, starts: Int64s, without: Int64s, *, carried: bool
-) -> NDArray[np.int8]:
-    """The decisions of a batch.
+def _first(passes: Bools, starts: Int64s, carried: int, most: int | None) -> Bools:
+    """Those that pass, of each row of the stream the first ones.
 
     Args:
-        how: the join.
         passes: as the batch has them.
         starts: where each row of the stream begins.
-        without: the last candidates of those rows that none passes for.
-        carried: whether one has passed for the first row in a batch before.
+        carried: how many have passed for the first row in batches before.
+        most: how many of a row; None for all.
     """
-    decided = np.zeros(len(passes), np.int8)
-    if how == "left":
-        decided[passes] = KEEP
-        decided[without] = KEEP_WITHOUT
-    elif how == "anti":
-        decided[without] = KEEP_WITHOUT
-    else:
-        before: Int64s = np.cumsum(passes) - passes
-        sizes = np.diff(np.append(starts, len(passes)))
-        first = passes & (before == np.repeat(before[starts], sizes))
-        if carried:
-            first[: sizes[0]] = False
-        decided[first] = KEEP
-    return decided
+    if most is None:
+        return passes
+    before: Int64s = np.cumsum(passes) - passes
+    sizes = np.diff(np.append(starts, len(passes)))
+    base = before[starts]
+    base[0] -= carried
+    return passes & (before - np.repeat(base, sizes) < most)

@@ -108,8 +108,8 @@ public final class JoinStrategy extends SparkStrategy {
       between.add(0, selection);
       below = selection.child();
     }
-    String how = Where.of(filter.condition()).how;
-    IndexJoin join = below instanceof Generate call ? Matches.join(call, how, where) : null;
+    Where function = Where.of(filter.condition());
+    IndexJoin join = below instanceof Generate call ? Matches.join(call, function, where) : null;
     if (join == null) {
       return null;
     }

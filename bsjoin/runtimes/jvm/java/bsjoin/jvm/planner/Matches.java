@@ -95,11 +95,11 @@ public final class Matches extends Function<ArrayData> {
   /**
    * A call as a join that the index answers; null if the generator is another one.
    *
-   * @param how the join; null for as the call says
-   * @param where what else the rows of the table must fulfil; null for nothing
+   * @param where the rest of its condition; null for none
+   * @param condition what that is
    * @throws IllegalStateException the version has other keys, range columns or columns
    */
-  static IndexJoin join(Generate generate, String how, Expression where) {
+  static IndexJoin join(Generate generate, Where where, Expression condition) {
     Seq<Expression> array = ((Expression) generate.generator()).children();
     Expression call = array.isEmpty() ? null : array.head();
     boolean isCall =
@@ -107,12 +107,12 @@ public final class Matches extends Function<ArrayData> {
             && ((ApplyFunctionExpression) call).function() instanceof Matches;
     return isCall
         ? ((Matches) ((ApplyFunctionExpression) call).function())
-            .join(generate, Scala.list(call.children()), how, where)
+            .join(generate, Scala.list(call.children()), where, condition)
         : null;
   }
 
   private IndexJoin join(
-      Generate generate, List<Expression> arguments, String how, Expression where) {
+      Generate generate, List<Expression> arguments, Where where, Expression condition) {
     StructType columns = new StructType();
     for (int i = 0; i < fields.length(); i++) {
       StructField field = fields.fields()[i];
@@ -120,7 +120,7 @@ public final class Matches extends Function<ArrayData> {
       columns = columns.add(column, field.dataType(), field.nullable());
     }
     StoredTable table = StoredTable.planned(node);
-    IndexJoin join = IndexJoin.of(generate, type(how), StoredScan.unchecked(table, columns));
+    IndexJoin join = IndexJoin.of(generate, type(where), StoredScan.unchecked(table, columns));
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
         .check(join.manifest);
@@ -135,12 +135,12 @@ public final class Matches extends Function<ArrayData> {
         probes.isEmpty()
             ? new Search(new KeyFinder(join.searched()), probes, Collections.emptyList())
             : RangeLookup.of(join, node.path("search"), probes);
-    join.findBy(where == null ? search : search.with(where));
+    join.findBy(where == null ? search : search.with(condition, where.most));
     return join;
   }
 
-  private JoinType type(String how) {
-    switch (how == null ? node.path("how").asText() : how) {
+  private JoinType type(Where where) {
+    switch (where == null ? node.path("how").asText() : where.how) {
       case "inner":
         return Inner$.MODULE$;
       case "left":

@@ -52,8 +52,8 @@ public final class Search {
     this.limit = limit;
   }
 
-  /** The same, with one more condition. */
-  Search with(Expression condition) {
+  /** The same, with one more condition; of the rows that fulfil all, so many are taken. */
+  Search with(Expression condition, int limit) {
     List<Expression> all = new ArrayList<>(residual);
     all.add(condition);
     return new Search(finder, arguments, all, answered, computed, limit);

@@ -15,16 +15,19 @@ import org.apache.spark.sql.types.DataTypes;
  * the join's condition, and no filter, so that the optimizer must not take it apart, move it, or
  * conclude anything from it: it is not deterministic to Spark ({@code once} of {@link Function}).
  *
- * <p>Its specification says {@code how} the table is joined; the call below it is a left join.
+ * <p>Its specification says {@code how} the table is joined, which the call below it, a left join or
+ * an as-of join, does not; and how many rows match at {@code most}.
  */
 public final class Where extends Function<Boolean> {
   private final String spec;
   final String how;
+  final int most; // rows that match, of those that pass, in the order of nearness
 
   public Where(String spec, JsonNode node) {
     super(spec, node, DataTypes.BooleanType, DataTypes.BooleanType);
     this.spec = spec;
     how = node.path("how").asText();
+    most = node.path("most").asInt(Integer.MAX_VALUE);
   }
 
   /** The function that a condition is a call of; null for any other condition. */
