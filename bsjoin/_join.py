@@ -230,8 +230,8 @@ def _join_whole(
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
-    if isinstance(join.condition, AsOf) and stored:
-        needed = list(columns)  # all of them order rows with the same point
+    if options.latest_by or (isinstance(join.condition, AsOf) and stored):
+        needed = list(columns)  # all of them order rows with the same key or point
     wanted = PrivateTable(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.condition
     )

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from bsjoin._secrets import described
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.values.durations import seconds
+from bsjoin.values.sort_order import sort_orders
 
 __all__ = ["Full", "Incremental"]
 
@@ -48,6 +49,13 @@ class Full:
         unique: whether to declare that no key occurs twice in the table. If True, a build or
             refresh fails on a duplicate key, and the join uses its fastest plan. Default False: a
             table that cannot change during the query still gets that plan if its keys are unique.
+        latest_by: one or more columns of the table: of each key it has only the latest row by
+            them, the first in their order, as ``row_number()`` in Spark numbers them. Each is a
+            name, or a text such as ``"version ASC NULLS LAST"``; without a direction the greatest
+            value comes first, and null last. Rows that are equal in these columns are in the order
+            of all columns, ascending. With a range condition: the latest row of a key and point, or
+            interval. Rows whose key is null match nothing, and all stay. Default ``()``: all rows.
+        keep: how many rows of a key ``latest_by`` keeps; default 1, and keys are then ``unique``.
         fingerprint: a text that identifies the state of the source, such as the day of an export.
             With a ``store``, the table is rebuilt if and only if the text differs from the stored
             one. ``None`` (default): tables of Delta and Iceberg are identified by their versions,
@@ -62,12 +70,16 @@ class Full:
     Example:
         >>> Full(refresh="10 minutes").refresh_s
         600.0
+        >>> Full(latest_by=["updated_at", "version"]).latest_by
+        ('updated_at DESC NULLS LAST', 'version DESC NULLS LAST')
     """
 
     store: str | os.PathLike[str] | None = None
     refresh: timedelta | str | float | None = None
     max_staleness: timedelta | str | float | None = None
     unique: bool = False
+    latest_by: str | Sequence[str] = ()
+    keep: int = 1
     fingerprint: str | None = None
     segment_bytes: int = 1 << 30
 
@@ -87,6 +99,15 @@ class Full:
             )
         if not isinstance(self.unique, bool):
             raise ArgumentError(f"unique={self.unique!r}: give True or False")
+        latest_by = sort_orders(self.latest_by, "latest_by", descending=True)
+        object.__setattr__(self, "latest_by", latest_by)
+        if type(self.keep) is not int or self.keep < 1:
+            raise ArgumentError(f"keep={self.keep!r}: give a whole number of 1 or more")
+        if self.keep > 1 and not latest_by:
+            raise ArgumentError(
+                f"keep={self.keep} needs latest_by=: the columns that say which rows of a key are "
+                "the latest"
+            )
         if self.fingerprint is not None and not (
             isinstance(self.fingerprint, str) and self.fingerprint
         ):

@@ -104,6 +104,8 @@ class BatchTable:
         when: Condition | None = None,
         path: str | os.PathLike[str] | None = None,
         unique: bool = False,
+        latest_by: str | Sequence[str] = (),
+        keep: int = 1,
         fingerprint: str | None = None,
         segment_bytes: int = Full.segment_bytes,
         max_staleness: timedelta | str | float | None = None,
@@ -121,21 +123,29 @@ class BatchTable:
                 unless the source is the same as when it was built (see ``Full.fingerprint``). The
                 new version may have other columns: see the errors.
             unique: fail if a key occurs in more than one row; default False.
+            latest_by: one or more columns of the table, such as ``"updated_at"``: of each key it
+                keeps only the latest row by them. See ``Full`` for the order. Default ``()``: all
+                rows. It is stored with the table: :meth:`refresh` does the same, and a later
+                ``build`` at the path with another order makes a new version.
+            keep: how many rows of a key ``latest_by`` keeps; default 1.
             fingerprint: your own name for the state of the source; default None: computed.
             segment_bytes: the largest size of a segment, default 1 GiB; see ``Full``.
             max_staleness: how old rows of this table may be in its joins; default None: of any
                 age. See ``Full``.
 
         Returns:
-            The table, at its newest version. All columns of ``df`` are stored, and all rows: those
-            that match nothing outside of the index, see :class:`bsjoin.Stats`. References to
+            The table, at its newest version. All columns of ``df`` are stored, and, without
+            ``latest_by``, all rows: those that match nothing outside of the index, see
+            :class:`bsjoin.Stats`. References to
             columns of ``df`` hold for its joins, as long as the table has their types; see
             :func:`bsjoin.join`. :meth:`open` knows none.
 
         Raises:
-            ColumnError, KeyTypeError: the keys, or a column's type, cannot be used; or a key of the
-                type CHAR(n) while ``spark.sql.readSideCharPadding`` is false.
-            ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice.
+            ColumnError, KeyTypeError: the keys, or a column's type, cannot be used; ``latest_by``
+                names no column, or one whose type has no order; or a key is of the type CHAR(n)
+                while ``spark.sql.readSideCharPadding`` is false.
+            ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice;
+                or ``keep`` is below 1, or above it without ``latest_by``.
             TableMismatchError: the path holds a table that was built for other keys; or ``df``
                 lacks columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.
@@ -148,10 +158,15 @@ class BatchTable:
             >>> table = BatchTable.build(customers, on="customer_id", unique=True)
             >>> table.version, table.keys, table.columns
             (1, ['customer_id'], ['customer_id', 'name', 'city'])
+            >>> twice = customers.union(customers)
+            >>> BatchTable.build(twice, on="customer_id", latest_by="name").stats().rows
+            3
         """
         options = Full(
             store=path,
             unique=unique,
+            latest_by=latest_by,
+            keep=keep,
             fingerprint=fingerprint,
             segment_bytes=segment_bytes,
             max_staleness=max_staleness,

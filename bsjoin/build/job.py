@@ -40,6 +40,8 @@ from bsjoin.storage import (
     Build,
     Gathering,
     KeyColumn,
+    Latest,
+    LatestBy,
     Manifest,
     Merge,
     RangeColumns,
@@ -70,6 +72,8 @@ class Layout:
             not be stored.
         whole: whether rows that match nothing are stored, too, outside of the index. Then ``on``
             and the range columns are among ``columns``. Default False.
+        latest: which rows of a key are kept, with a range condition: of a key and point; None
+            (default) for all.
     """
 
     on: tuple[str, ...]
@@ -80,6 +84,18 @@ class Layout:
     condition: Condition | None = None
     row: tuple[str, ...] = ()
     whole: bool = False
+    latest: LatestBy | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the content of the rows of a key orders them."""
+        return self.ranged is not None or self.latest is not None
+
+    @property
+    def has_unique_keys(self) -> bool:
+        """Whether no key occurs twice in what is built, or the build fails."""
+        one = self.latest is not None and self.latest.keep == 1 and self.ranged is None
+        return self.unique or one
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -88,7 +104,9 @@ class Layout:
 
     def spelled(self, names: Mapping[str, str]) -> Layout:
         """The same, some of its columns under other names."""
-        ranged, condition = self.ranged, self.condition
+        ranged, condition, latest = self.ranged, self.condition, self.latest
+        if latest is not None:
+            latest = latest.spelled(lambda name: names.get(name, name))
         if ranged is not None:
             ranged = ranged.spelled(lambda name: names.get(name, name))
             if condition is not None:
@@ -97,7 +115,15 @@ class Layout:
             tuple(names.get(name, name) for name in given)
             for given in (self.on, self.columns, self.row)
         )
-        return replace(self, on=on, columns=columns, ranged=ranged, condition=condition, row=row)
+        return replace(
+            self,
+            on=on,
+            columns=columns,
+            ranged=ranged,
+            condition=condition,
+            row=row,
+            latest=latest,
+        )
 
 
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
@@ -126,7 +152,8 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     # Names inside the job are positions: the table's own names may repeat ours.
     names = [f"c{i}" for i in range(len(layout.columns))]
     ranged = range_side(layout.ranged)
-    ordered = [name for name in layout.row if name not in layout.columns] if ranged else []
+    unstored = [name for name in layout.row if name not in layout.columns]
+    ordered = unstored if layout.is_ordered else []
     found = {
         _HASH: _sorted_by(key, ranged, stored) if layout.whole else key.hash,
         **dict(zip(compared, key.compared, strict=True)),
@@ -148,6 +175,11 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     before = [*compared_fields, *arrow_fields(range_types)]
     written = pa.schema([*before, *arrow_fields(stored), *arrow_fields(order_types)])
     called = [*(field.name for field in before), *layout.columns, *ordered]
+    typed = [*zip(called, written.types, strict=True)]
+    latest = None
+    if layout.latest is not None:
+        ties = ties_of(layout.latest.order, layout.row, typed)
+        latest = Latest(len(before), ties, layout.latest.keep)
     merge = Merge(
         build=begun,
         schema=written,
@@ -155,19 +187,17 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
         integers=len(key_types) == 1 and is_integer(key_types[0]) and not ranged,
-        ties=()
-        if layout.ranged is None
-        else ties_of(
-            layout.ranged.order_by, layout.row, [*zip(called, written.types, strict=True)]
-        ),
+        ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
         unstored=len(ordered),
+        latest=latest,
     )
     gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
     split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
     limit = min(RUN_BYTES, layout.segment_bytes)
     with _worker_errors(begun.location):
         tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
-        work = keyed.coalesce(tasks).mapInArrow(run_writer(begun, written, limit, split), INFO)
+        writer = run_writer(begun, written, limit, split, latest)
+        work = keyed.coalesce(tasks).mapInArrow(writer, INFO)
         runs = [*map(RunInfo.from_json, collected(work))]
         # In the order of the source: the same rows make the same segments.
         runs.sort(key=lambda run: run.name)
@@ -184,14 +214,15 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         build_s=time.monotonic() - started,
         keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
         compared=len(compared),
-        unique=layout.unique,
+        unique=layout.has_unique_keys,
         schema=schema,
         spark_schema=stored.json(),
         segments=segments,
         ranged=layout.ranged,
         condition=layout.condition,
-        row=None if layout.ranged is None else layout.row,
+        row=layout.row if layout.is_ordered else None,
         unindexed=unindexed if layout.whole else None,
+        latest=layout.latest,
     )
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types) == (not compared)

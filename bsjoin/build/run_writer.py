@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from bsjoin.build.merging import info_row
-from bsjoin.storage import RUN, UNINDEXED_RUN, Build, write_run
+from bsjoin.storage import RUN, UNINDEXED_RUN, Build, Latest, write_run
 from bsjoin.values.retype import retyped
 
 __all__ = ["Split", "run_writer"]
@@ -56,7 +56,7 @@ class Split:
 
 
 def run_writer(
-    begun: Build, schema: pa.Schema, limit: int, split: Split | None
+    begun: Build, schema: pa.Schema, limit: int, split: Split | None, latest: Latest | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its rows: a run for every ``limit`` bytes.
 
@@ -65,6 +65,7 @@ def run_writer(
         schema: the columns after the hashes.
         limit: bytes.
         split: how rows that match nothing differ from the others; None if there are none.
+        latest: which rows of a key are kept; None for all.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,6 +81,9 @@ def run_writer(
                 for column, field in zip(columns, fields, strict=True)
             ]
             run = pa.Table.from_arrays([hashes, *typed], [_HASH, *(field.name for field in fields)])
+            if latest is not None and ending == RUN:
+                kept = latest.positions(hashes.to_numpy(), run.remove_column(0))
+                run = run if kept is None else run.take(pa.array(kept))
             name = f"{begun.folder}/{task}-{number:06d}{ending}"
             with begun.writing():
                 info = write_run(begun.location, name, run)

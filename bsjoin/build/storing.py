@@ -21,12 +21,13 @@ from bsjoin.planner.full_cache import schema_of
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
 from bsjoin.planner.resolve import BuiltTable
+from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.planner.uses import as_nullable, check_columns, check_unique, types_of
 from bsjoin.spark.arrow import check_storable
 from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin.spark.fingerprint import renew
 from bsjoin.spark.interrupts import Interruption, interruptible
-from bsjoin.storage import Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.storage import LatestBy, Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.names import VERSIONS
 
 __all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed"]
@@ -63,9 +64,12 @@ def layout_of(
     schema = distinct(df, "the table")
     typed = [(name, schema[name].dataType) for name in keys]
     check_key_types(typed, typed)
-    ranged = None
+    names, ranged, latest = names_of(df, "the table"), None, None
     if condition is not None:
-        ranged = range_columns(condition, schema, names_of(df, "the table"))
+        ranged = range_columns(condition, schema, names)
+    if options.latest_by:
+        order = sort_columns(options.latest_by, schema, names, "latest_by")
+        latest = LatestBy(order, options.keep)
     # A private table stores the selected columns, of rows that all columns order for as-of.
     ordered = isinstance(condition, AsOf) and options.store is None and columns
     layout = Layout(
@@ -75,8 +79,9 @@ def layout_of(
         options.segment_bytes,
         ranged,
         condition,
-        tuple(df.columns if ordered else columns),
+        tuple(df.columns if ordered or latest is not None else columns),
         whole=not private or options.store is not None,
+        latest=latest,
     )
     return layout if set(layout.needed) <= set(columns) else replace(layout, whole=False)
 
@@ -144,14 +149,14 @@ def _ensure(
     if names := _table_spelling(df, before):
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
     _check_same(layout, df, before, str(location))
-    is_ordered = layout.ranged is not None
+    is_ordered = layout.is_ordered
     if private:
-        is_ordered = is_ordered and isinstance(layout.condition, AsOf)
+        is_ordered = layout.latest is not None or isinstance(layout.condition, AsOf)
         columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
         layout = _kept_whole(layout, before)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
-    serves = before.unique == layout.unique and (
+    serves = (before.unique, before.latest) == (layout.has_unique_keys, layout.latest) and (
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
@@ -195,7 +200,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
     schema = distinct(df, "the new table")
     keys = [key.name for key in before.keys]
     ranged = () if before.ranged is None else before.ranged.names
-    row = before.row or ()
+    row = before.row or (() if before.latest is None else before.latest.columns)
     needed = {*keys, *ranged, *before.columns, *row}
     lacking = [name for name in needed if name not in schema.names]
     if lacking:
@@ -214,6 +219,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
         before.condition,
         (*row, *(name for name in columns if name not in row)),
         whole=adds,
+        latest=before.latest,
     )
     layout = _kept_whole(layout, before)
     _check_same(layout, df, before, path)
@@ -226,8 +232,8 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
                 f"{path!r}. A refresh keeps the types: cast it. BatchTable.build(..., path=...) "
                 "changes those of columns that no running query uses"
             )
-    serves = before.unique == layout.unique and before.columns == list(layout.columns)
-    serves = serves and (before.ranged is None or before.row == layout.row)
+    serves = before.unique == layout.has_unique_keys and before.columns == list(layout.columns)
+    serves = serves and (not layout.is_ordered or before.row == layout.row)
     serves = serves and (before.is_whole or not layout.whole)
     if serves and source.is_of(location, before) and _is_there(location, before):
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)

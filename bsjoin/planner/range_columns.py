@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,11 +15,10 @@ from bsjoin.index import GREATEST, LEAST
 from bsjoin.plan import Predicate
 from bsjoin.planner.columns import Names
 from bsjoin.planner.keys import digits_together, is_binary_collation, type_of
+from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.spark import sql
-from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.storage import RangeColumns
 from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
-from bsjoin.values.sort_order import sort_orders
 from bsjoin.values.widths import Width, is_duration, size_of
 
 __all__ = [
@@ -84,36 +82,9 @@ def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeC
             )
         types = [_searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
-    order_by = _order_by(when, schema, table) if isinstance(when, AsOf) else ()
+    order_by = when.order_by if isinstance(when, AsOf) else ()
+    order_by = sort_columns(order_by, schema, table, "order_by")
     return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed, order_by)
-
-
-def _order_by(when: AsOf, schema: T.StructType, table: Names) -> tuple[str, ...]:
-    """The order of rows with the same key and point, its columns as the table spells them."""
-    found = []
-    for order in when.orders:
-        name = table.find(order.column, "order_by")
-        if not _has_order(schema[name].dataType):
-            raise KeyTypeError(
-                f"order_by: the column {name!r} has the type "
-                f"{schema[name].dataType.simpleString()}, which bsjoin cannot sort by: maps and "
-                "variants have no order, and a collation that is not binary has one of its own. "
-                "Cast it, or leave it out"
-            )
-        found.append(str(replace(order, column=name)))
-    return sort_orders(found, "order_by")
-
-
-def _has_order(dtype: T.DataType) -> bool:
-    if isinstance(dtype, T.ArrayType):
-        return _has_order(dtype.elementType)
-    if isinstance(dtype, T.StructType):
-        return all(_has_order(field.dataType) for field in dtype)
-    if isinstance(dtype, T.StringType):
-        return is_binary_collation(dtype)
-    return not_exchangeable(dtype) is None and not isinstance(
-        dtype, T.MapType | T.VariantType | T.UserDefinedType
-    )
 
 
 def _common(types: Sequence[T.DataType]) -> T.DataType | None:

@@ -11,6 +11,7 @@ Pure pyarrow, numpy and fsspec: independent of Spark.
 """
 
 from bsjoin.storage.builds import Build
+from bsjoin.storage.latest import Latest, LatestBy
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.storage.merging import Gathering, HashRange, Merge, hash_ranges, run_groups
@@ -27,6 +28,8 @@ __all__ = [
     "Gathering",
     "HashRange",
     "KeyColumn",
+    "Latest",
+    "LatestBy",
     "Manifest",
     "Merge",
     "RangeColumns",

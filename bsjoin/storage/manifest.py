@@ -20,10 +20,11 @@ from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import StoreError, TableNotFoundError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.storage import fields
+from bsjoin.storage.latest import LatestBy
 from bsjoin.storage.names import LARGEST_NUMBER
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
-from bsjoin.values.sort_order import SortOrder, sort_orders
+from bsjoin.values.sort_order import respelled, sort_orders
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
@@ -70,9 +71,8 @@ class RangeColumns:
 
     def spelled(self, name_of: Callable[[str], str]) -> RangeColumns:
         """The same, the columns under other names."""
-        orders = map(SortOrder.parse, self.order_by)
-        order_by = tuple(str(replace(order, column=name_of(order.column))) for order in orders)
-        return replace(self, names=tuple(map(name_of, self.names)), order_by=order_by)
+        names = tuple(map(name_of, self.names))
+        return replace(self, names=names, order_by=respelled(self.order_by, name_of))
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,9 @@ class Stats:
         unindexed: stored rows that match nothing, as a key is null, or in a table for range joins
             the point or the start. None (default) if such rows were left out, as by earlier
             versions of bsjoin.
+        latest_by: by what the latest rows of a key are chosen, if the table has only those; else
+            empty.
+        keep: how many of a key, at the most; None if the table has all rows.
     """
 
     rows: int
@@ -100,6 +103,8 @@ class Stats:
     longest_run: int
     build_s: float
     unindexed: int | None = None
+    latest_by: tuple[str, ...] = ()
+    keep: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Manifest:
         keys: the key columns, in order.
         compared: how many key columns are stored for comparison: 0 if equal hashes mean equal
             keys.
-        unique: whether the table was declared unique.
+        unique: whether the table was declared unique, or keeps one row of each key.
         schema: Arrow schema of the stored columns: the compared keys, then all others.
         spark_schema: the Spark schema (JSON) of the columns that can be selected.
         segments: the segments in the order of their hashes.
@@ -123,10 +128,12 @@ class Manifest:
         condition: the range condition that the table was built with; None (default) without one,
             and in manifests of earlier versions of bsjoin.
         row: the columns whose content orders rows with the same key and point, where ``order_by``
-            does not; some of them may not be stored. None (default) without range columns, and
-            where an earlier version of bsjoin has ordered such rows by a hash.
+            or ``latest`` does not; some of them may not be stored. None (default) without range
+            columns and ``latest``, and where an earlier version of bsjoin has ordered such rows by
+            a hash.
         unindexed: the segments of the rows that match nothing; None (default) if such rows were
             left out. Look-ups do without them.
+        latest: which rows of a key are kept; None (default) for all.
     """
 
     version: int
@@ -143,6 +150,7 @@ class Manifest:
     condition: Condition | None = None
     row: tuple[str, ...] | None = None
     unindexed: tuple[UnindexedInfo, ...] | None = None
+    latest: LatestBy | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -184,6 +192,8 @@ class Manifest:
             longest_run=self.longest_run,
             build_s=self.build_s,
             unindexed=None if self.unindexed is None else sum(s.rows for s in self.unindexed),
+            latest_by=() if self.latest is None else self.latest.order,
+            keep=None if self.latest is None else self.latest.keep,
         )
 
     def same_as(self, other: Manifest) -> bool:
@@ -199,6 +209,7 @@ class Manifest:
         return (
             self.unique == other.unique
             and (self.ranged, self.row) == (other.ranged, other.row)
+            and self.latest == other.latest
             and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
@@ -234,6 +245,8 @@ class Manifest:
             data["ranged"] = asdict(self.ranged)
         if self.row is not None:
             data["row"] = self.row
+        if self.latest is not None:
+            data["latest"] = asdict(self.latest)
         if self.unindexed is not None:
             data["unindexed"] = [segment.to_json() for segment in self.unindexed]
         if self.condition is not None:
@@ -368,6 +381,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         condition=condition_from_json(data["condition"]) if data.get("condition") else None,
         row=fields.texts(data, "row") if data.get("row") is not None else None,
         unindexed=unindexed,
+        latest=LatestBy.from_json(data["latest"]) if data.get("latest") is not None else None,
     )
 
 

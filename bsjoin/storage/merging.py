@@ -16,6 +16,7 @@ import pyarrow as pa
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.builds import Build
+from bsjoin.storage.latest import Latest, PickedRows
 from bsjoin.storage.runs import RUN, RunInfo, RunRows
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.segment_writer import write_segment
@@ -45,6 +46,7 @@ class Merge:
         integers: as for :func:`bsjoin.storage.write_segment`.
         ties: as for :func:`bsjoin.storage.write_segment`.
         unstored: as for :func:`bsjoin.storage.write_segment`.
+        latest: which rows of a key are written; None (default) for all.
     """
 
     build: Build
@@ -55,6 +57,7 @@ class Merge:
     integers: bool
     ties: tuple[Tie, ...] = ()
     unstored: int = 0
+    latest: Latest | None = None
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
@@ -65,9 +68,14 @@ class Merge:
             hashes: the range.
         """
         location = self.build.location
-        rows = RunRows(location, runs, self.schema, *hashes)
-        if not len(rows.hashes):
+        found = RunRows(location, runs, self.schema, *hashes)
+        if not len(found.hashes):
             return None
+        rows: RunRows | PickedRows = found
+        if self.latest is not None:
+            kept = self.latest.positions(found.hashes, found)
+            if kept is not None:
+                rows = PickedRows(found.given_hashes().take(kept), found, kept)
         with self.build.writing():
             return write_segment(
                 location,

@@ -28,7 +28,7 @@ from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import SegmentInfo, column_file, index_file
 from bsjoin.storage.ties import Tie, break_ties
 
-__all__ = ["Rows", "taken", "write_batch", "write_segment"]
+__all__ = ["Rows", "break_all_ties", "pieces", "taken", "write_batch", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -214,11 +214,9 @@ def _sort_runs(
         ties: the columns that order rows with the same key and point.
     """
     n = len(order)
-    after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
-    bounds = np.unique([0, *starts[after[after < len(starts)]], n])
-    pieces = list(pairwise(bounds.tolist()))
+    some_keys = pieces(starts, n)
     same = np.zeros(n if ties else 0, np.bool_)
-    for begin, end in pieces:
+    for begin, end in some_keys:
         some = order[begin:end].copy()
         low, high = np.searchsorted(starts, (begin, end))
         runs = np.zeros(end - begin, np.int64)
@@ -227,11 +225,42 @@ def _sort_runs(
         if ties:
             sorted_ = points.take(order[begin:end])
             same[begin + 1 : end] = (sorted_[1:] == sorted_[:-1]) & (runs[1:] == 0)
+    break_all_ties(order, same, some_keys, rows, ties)
+
+
+def pieces(starts: Int64s, n: int) -> list[tuple[int, int]]:
+    """Neighbouring rows, some at a time: from where to where.
+
+    Args:
+        starts: where a piece may begin, ascending, the first one 0.
+        n: the number of rows.
+    """
+    after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
+    bounds = np.unique([0, *starts[after[after < len(starts)]], n])
+    return list(pairwise(bounds.tolist()))
+
+
+def break_all_ties(
+    order: Int32s,
+    same: Bools,
+    some_rows: Sequence[tuple[int, int]],
+    rows: Rows,
+    ties: Sequence[Tie],
+) -> None:
+    """Order tied rows by their columns, in place, one column at a time.
+
+    Args:
+        order: int32[n], rows in their order so far.
+        same: bool[n], whether each row is tied with the one before it.
+        some_rows: of :func:`pieces`; rows of different ones are not tied.
+        rows: the columns.
+        ties: those that decide, first to last.
+    """
     for tie in ties:
         if not same.any():
             break
         column = _one_array(rows.column(tie.number))
-        for begin, end in pieces:
+        for begin, end in some_rows:
             break_ties(order[begin:end], same[begin:end], column, tie)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from bsjoin.errors import ArgumentError
 
-__all__ = ["SortOrder", "sort_orders"]
+__all__ = ["SortOrder", "respelled", "sort_orders"]
 
 _WORDS = re.compile(
     r"(?P<column>`(?:[^`]|``)+`|.+?)(?P<direction>\s+(?:ASC|DESC))?"
@@ -32,11 +32,15 @@ class SortOrder:
     nulls_last: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> SortOrder:
+    def parse(cls, text: str, *, descending: bool = False) -> SortOrder:
         """Read a column's name, ASC or DESC, NULLS FIRST or LAST; a name may be in backquotes.
 
         As in Spark, null is below all values unless the text says otherwise: first ascending, last
         descending.
+
+        Args:
+            text: as a user writes it.
+            descending: the direction where the text has none; default ascending.
 
         Raises:
             ValueError: it names no column.
@@ -50,7 +54,8 @@ class SortOrder:
         column = found["column"]
         if column.startswith("`"):
             column = column[1:-1].replace("``", "`")
-        descending = (found["direction"] or "").strip().upper() == "DESC"
+        if found["direction"]:
+            descending = found["direction"].strip().upper() == "DESC"
         nulls = (found["nulls"] or "").upper()
         return cls(column, descending, nulls == "LAST" if nulls else descending)
 
@@ -64,12 +69,19 @@ class SortOrder:
         return f"{column} {direction} NULLS {'LAST' if self.nulls_last else 'FIRST'}"
 
 
-def sort_orders(value: object, argument: str) -> tuple[str, ...]:
+def respelled(orders: Iterable[str], name_of: Callable[[str], str]) -> tuple[str, ...]:
+    """The same orders, the columns under other names."""
+    parsed = map(SortOrder.parse, orders)
+    return tuple(str(replace(order, column=name_of(order.column))) for order in parsed)
+
+
+def sort_orders(value: object, argument: str, *, descending: bool = False) -> tuple[str, ...]:
     """The normal forms of one or more texts.
 
     Args:
         value: a text, or several.
         argument: the argument's name, for the error message.
+        descending: the direction of a text that has none; default ascending.
 
     Raises:
         ArgumentError: it is no text that names a column, or a column is named twice.
@@ -84,7 +96,7 @@ def sort_orders(value: object, argument: str) -> tuple[str, ...]:
             '"priority DESC NULLS LAST"'
         )
     try:
-        orders = [SortOrder.parse(text) for text in texts]
+        orders = [SortOrder.parse(text, descending=descending) for text in texts]
     except ValueError as error:
         raise ArgumentError(f"{argument}={value!r}: {error}") from None
     columns = [order.column for order in orders]

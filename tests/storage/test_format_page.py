@@ -28,6 +28,7 @@ from bsjoin.storage import (
     versions,
 )
 from bsjoin.storage.index_file import check_index_schema
+from bsjoin.storage.latest import LatestBy
 from bsjoin.storage.manifest import FORMAT, compared_fields
 from bsjoin.storage.range_index import RANGE_LAYOUTS
 from bsjoin.storage.spark_schema import arrow_type
@@ -38,6 +39,7 @@ OBJECTS: dict[str, type[Any]] = {
     "segment": SegmentInfo,
     "unindexed": UnindexedInfo,
     "ranged": RangeColumns,
+    "latest": LatestBy,
 }
 NOT_FIELDS = {"schema"}  # derived from the keys and the Spark schema
 NOT_ATTRIBUTES = {"format", "written_by"}  # nobody needs them once a manifest is read
@@ -90,6 +92,7 @@ def written() -> dict[str, Any]:
         row=("p",),
         unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
         condition=bsjoin.Overlaps(("a", "b"), ("p", "q"), closed="both"),
+        latest=LatestBy(("p DESC NULLS LAST",), 2),
     )
     found: dict[str, Any] = json.loads(manifest.to_bytes())
     return found
@@ -102,6 +105,7 @@ def parts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "segment": data["segments"][0],
         "unindexed": data["unindexed"][0],
         "ranged": data["ranged"],
+        "latest": data["latest"],
     }
 
 

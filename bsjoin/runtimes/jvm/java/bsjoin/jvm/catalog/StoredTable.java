@@ -150,6 +150,10 @@ public final class StoredTable extends ReadOnlyTable {
     if (!analyzed.condition.isEmpty()) {
       found.put("condition", analyzed.condition);
     }
+    if (!analyzed.latestBy.isEmpty()) {
+      found.put("latest_by", analyzed.latestBy);
+      found.put("keep", String.valueOf(analyzed.keep));
+    }
     return found;
   }
 

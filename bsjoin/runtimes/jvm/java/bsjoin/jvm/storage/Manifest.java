@@ -44,6 +44,8 @@ public final class Manifest {
   public final StructType columns;
   public final boolean unique; // declared
   public final String condition; // that the table was built with, as a text; empty without one
+  public final String latestBy; // the order whose first rows of a key it has; empty for all rows
+  public final int keep; // how many of a key; 0 for all
   public final List<String> keyNames = new ArrayList<>();
   public final List<DataType> keyTypes = new ArrayList<>();
   public final String keys; // their names and types, as JSON
@@ -144,6 +146,10 @@ public final class Manifest {
         "its fields 'unique', 'build_s' and 'keys' are not all there");
     unique = node.path("unique").asBoolean();
     condition = condition(node.path("condition"));
+    StringJoiner latest = new StringJoiner(", ");
+    node.path("latest").path("order").forEach(one -> latest.add(one.asText()));
+    latestBy = latest.toString();
+    keep = node.path("latest").path("keep").asInt();
     for (JsonNode key : node.path("keys")) {
       keyNames.add(key.path(0).asText());
       keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
