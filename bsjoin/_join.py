@@ -17,6 +17,7 @@ from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.columns import On
 from bsjoin.planner.following import warn_unless_followed
 from bsjoin.planner.incremental_cache import plan_source, schema_of_source
+from bsjoin.planner.key_expressions import keyed_stream
 from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
 from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
@@ -61,7 +62,9 @@ def join(
         batch: the table: a DataFrame that is not streaming, a :class:`BatchTable`, or a source of
             :mod:`bsjoin.sources`.
         on: the equality keys: a column name, a list of names, or a dict from the stream's names to
-            the table's. ``None`` (default): the names that both sides share (for a BatchTable: its
+            the table's. In a list a pair may stand for a name, the stream's side first: a name, or
+            an expression of its columns, such as ``[(F.lower("name"), "name")]``; the result has no
+            column of it. ``None`` (default): the names that both sides share (for a BatchTable: its
             keys), except the columns of ``when``. ``[]`` with ``when``: a pure range join.
         how: ``"inner"`` (default), ``"left"`` (keeps all rows of the stream), ``"semi"`` or
             ``"anti"`` (the stream's rows with or without a match, without columns of the table).
@@ -108,8 +111,9 @@ def join(
     Raises:
         ColumnError: a column is missing, occurs twice, or names clash.
         KeyTypeError: the key types do not compare exactly, or cannot be compared.
-        ArgumentError: the table side is streaming, ``how`` is unknown, there is no key, or
-            ``where`` is no condition on a pair of rows.
+        ArgumentError: the table side is streaming, ``how`` is unknown, there is no key, or one is
+            an expression that is not of one row, such as an aggregate; or ``where`` is no condition
+            on a pair of rows.
         DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
         SourceError: the source cannot be reached, or supports no scan for ``Full``.
         TableMismatchError: a table, or the store of ``Full``, was built for other keys or another
@@ -160,6 +164,10 @@ def join_by(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
         )
     if isinstance(batch, Source):
+        source = batch
+        keyed = keyed_stream(call, stream, lambda: source.schema.names)
+        if keyed is not None:
+            return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.added)
         return _join_source(call, stream, batch, cache)
     if isinstance(cache, Incremental):
         raise ArgumentError(
@@ -174,6 +182,9 @@ def join_by(
             )
         return batch._join_by(call, stream)
     table_side(batch)
+    keyed = keyed_stream(call, stream, lambda: batch.columns)
+    if keyed is not None:
+        return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.added)
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     join = with_candidates(join, stream, batch.schema, batch, call)

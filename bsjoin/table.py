@@ -23,6 +23,7 @@ from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.char_columns import check_padded
 from bsjoin.planner.columns import On, names_of
 from bsjoin.planner.full_cache import note_columns, plan_stored, schema_of
+from bsjoin.planner.key_expressions import keyed_stream
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
@@ -332,6 +333,9 @@ class BatchTable:
 
     def _join_by(self, call: JoinCall, stream: DataFrame) -> DataFrame:
         """:meth:`join`, its arguments checked and in one object."""
+        keyed = keyed_stream(call, stream, lambda: self.columns)
+        if keyed is not None:
+            return self._join_by(keyed.call, keyed.stream).drop(*keyed.added)
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
         if call.cycle is not None and call.how in ("inner", "left"):

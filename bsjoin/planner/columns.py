@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.spark.session import is_case_sensitive
@@ -20,7 +20,8 @@ __all__ = [
     "unused",
 ]
 
-On = str | Sequence[str] | Mapping[str, str] | None
+On = str | Sequence[str | tuple[str | Column, str]] | Mapping[str, str] | None
+"""Keys as a user gives them; where they are resolved, they are given by name."""
 
 
 def unused(columns: Iterable[str], *names: str) -> list[str]:
@@ -110,12 +111,13 @@ def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
         for name, _ in shared:
             stream.find(name, "on")
         return shared
+    pairs: Sequence[tuple[object, object]]
     if isinstance(on, str):
         pairs = [(on, on)]
     elif isinstance(on, Mapping):
         pairs = list(on.items())
     else:
-        pairs = [(name, name) for name in on]
+        pairs = [(one, one) if isinstance(one, str) else one for one in on]
     if not pairs:
         raise ArgumentError(
             "on=[] names no column: an equality join needs at least one, and a pure range join "

@@ -54,6 +54,8 @@ class Table:
         cache: where it is: ``"stored"`` (a BatchTable), ``"private"`` (a DataFrame, built by the
             call of the join), ``"sqlite"`` or ``"callback"`` (an incremental cache of a source).
         unique: whether it is declared unique.
+        latest_by: by what its latest rows are kept; empty for all rows.
+        keep: how many of a key.
         limits: arguments of ``Incremental``.
         strict: whether columns without nulls are declared so.
         max_keys: how many keys a query of a source has at most.
@@ -65,6 +67,8 @@ class Table:
     when: Condition | None = None
     cache: str = "stored"
     unique: bool = False
+    latest_by: tuple[str, ...] = ()
+    keep: int = 1
     limits: tuple[tuple[str, Any], ...] = ()
     strict: bool = False
     max_keys: int = 10_000

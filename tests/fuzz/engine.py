@@ -193,6 +193,8 @@ class _Tables:
                 when=table.when,
                 path=place,
                 unique=table.unique,
+                latest_by=table.latest_by,
+                keep=table.keep,
             )
         if table.cache == "private":
             return self._frame(table, 0)
@@ -242,7 +244,8 @@ class _Tables:
         if table.cache == "stored":
             return built.join(stream, **arguments)
         if table.cache == "private":
-            return bsjoin.join(stream, built, cache=Full(unique=table.unique), **arguments)
+            full = Full(unique=table.unique, latest_by=table.latest_by, keep=table.keep)
+            return bsjoin.join(stream, built, cache=full, **arguments)
         cache = Incremental(**dict(table.limits))
         return bsjoin.join(stream, built, cache=cache, **arguments)
 

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from tests.fuzz.case import Case, Columns, Join, Row, Table, brought, result_columns
+from bsjoin.values.sort_order import SortOrder
+from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table, brought, result_columns
 from tests.fuzz.values import KINDS, equality, order, place, shown
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "difference",
     "expected",
     "is_within",
+    "latest",
     "matcher",
     "nearest_groups",
     "order_or_none",
@@ -44,7 +46,7 @@ class _Side:
     """A version of a table as a join sees it: rows by key, and the columns that it brings."""
 
     def __init__(self, table: Table, version: int, join: Join):
-        rows = table.rows(version)
+        rows = latest(table, version)
         names = rows.names()
         self.rows, self.names = rows.rows, names
         self.by_key: dict[Row, list[int]] = {}
@@ -86,23 +88,7 @@ class _Side:
 
     def first(self, numbers: Sequence[int]) -> int:
         """The first of some rows in the order of as-of: they have the same key and point."""
-        columns = range(len(self.kinds))
-        orders = [
-            *((*order, False) for order in self.order_by),
-            *((column, False, False, exact) for exact in (False, True) for column in columns),
-        ]
-        for column, descending, nulls_last, exact in orders:
-            if len(numbers) == 1:
-                break
-            there = [n for n in numbers if self.rows[n][column] is not None]
-            if there and (nulls_last or len(there) == len(numbers)):
-                kind = self.kinds[column]
-                places = [place(kind, self.rows[n][column], exact=exact) for n in there]
-                best = max(places) if descending else min(places)
-                numbers = [n for n, one in zip(there, places, strict=True) if one == best]
-            else:
-                numbers = [n for n in numbers if self.rows[n][column] is None]
-        return numbers[0]
+        return _first(self.rows, self.kinds, self.order_by, numbers)
 
     def in_order(self, groups: Iterable[Sequence[int]]) -> Iterator[int]:
         """Rows of groups, each with the same key and point, in the order of as-of."""
@@ -115,6 +101,55 @@ class _Side:
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
         return tuple(self.rows[row][i] for i in self.taken)
+
+
+def _first(
+    rows: Sequence[Row],
+    kinds: Sequence[str],
+    order_by: Sequence[tuple[int, bool, bool]],
+    numbers: Sequence[int],
+) -> int:
+    """The first of some rows by a sort order, then by all columns."""
+    columns = range(len(kinds))
+    orders = [
+        *((*order, False) for order in order_by),
+        *((column, False, False, exact) for exact in (False, True) for column in columns),
+    ]
+    for column, descending, nulls_last, exact in orders:
+        if len(numbers) == 1:
+            break
+        there = [n for n in numbers if rows[n][column] is not None]
+        if there and (nulls_last or len(there) == len(numbers)):
+            places = [place(kinds[column], rows[n][column], exact=exact) for n in there]
+            best = max(places) if descending else min(places)
+            numbers = [n for n, one in zip(there, places, strict=True) if one == best]
+        else:
+            numbers = [n for n in numbers if rows[n][column] is None]
+    return numbers[0]
+
+
+def latest(table: Table, version: int) -> Rows:
+    """The rows of a version that the table has; those with null keys may lack."""
+    given = table.rows(version)
+    if not table.latest_by:
+        return given
+    names, kinds = given.names(), [kind for _, kind in given.columns]
+    same = [*table.keys, *(() if table.when is None else table.when.table_columns)]
+    places = [names.index(name) for name in same]
+    orders = [
+        (names.index(order.column), order.descending, order.nulls_last)
+        for order in map(SortOrder.parse, table.latest_by)
+    ]
+    groups: dict[Row, list[int]] = {}
+    for number, row in enumerate(given.rows):
+        key = tuple(None if row[i] is None else equality(row[i]) for i in places)
+        groups.setdefault(key, []).append(number)
+    kept: list[int] = []
+    for numbers in groups.values():
+        for _ in range(min(table.keep, len(numbers))):
+            kept.append(_first(given.rows, kinds, orders, numbers))
+            numbers.remove(kept[-1])
+    return Rows(given.columns, tuple(given.rows[n] for n in kept))
 
 
 def expected(case: Case) -> Answers:

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.case import Case, Join, brought, result_columns
 from tests.fuzz.engine import frame
-from tests.fuzz.exact import TooManyRowsError, difference, expected, width_of
+from tests.fuzz.exact import TooManyRowsError, difference, expected, latest, width_of
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
 
@@ -54,7 +54,7 @@ def _joined(
     before, after = result_columns(case)[number : number + 2]
     kinds = dict(table.columns)
     left = stream.toDF(*(f"s{i}" for i in range(len(before))))
-    right = frame(spark, table.rows(0).arrow()).coalesce(1)
+    right = frame(spark, latest(table, 0).arrow()).coalesce(1)
     right = right.toDF(*(f"b{i}" for i in range(len(right.columns))))
     names = [name for name, _ in before]
     columns = [name for name, _ in table.columns]

@@ -108,6 +108,8 @@ def _features(case: Case) -> Iterator[str]:
         yield f"partition: {None if join.partition is None else join.partition[0]}"
         if table.unique:
             yield "table: unique"
+        if table.latest_by:
+            yield f"table: latest rows{'' if table.keep == 1 else ', several'}"
         for _, key in join.on:
             yield f"key type: {kinds[key]}"
         if join.when is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from bsjoin.values.sort_order import sort_orders
 from tests.fuzz.case import Columns, Row, Table
 from tests.fuzz.draw.conditions import CLOSED, condition, sorted_by
 from tests.fuzz.draw.points import in_order
@@ -97,6 +98,7 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
         if unique or (refreshed and not versions and draw.random() < 0.3):
             rows = _distinct(rows, shape.keys)
         versions.append(rows)
+    latest_by, keep = _latest(columns, cache in ("stored", "private") and versions)
     return Table(
         columns=shape.columns,
         versions=tuple(versions),
@@ -104,10 +106,29 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
         when=sorted_by(when, columns),
         cache=cache,
         unique=unique,
+        latest_by=latest_by,
+        keep=keep,
         limits=limits,
         strict=strict,
         max_keys=draw.choice([10_000, 3]) if limits else 10_000,
     )
+
+
+def _latest(columns: Sequence[tuple[str, str]], versions: object) -> tuple[tuple[str, ...], int]:
+    """By what the latest rows of a key are kept, and how many; of few tables.
+
+    Args:
+        columns: of the table.
+        versions: its rows, or False where it has all of them.
+    """
+    draw = random.Random(repr((columns, versions)))  # of its own: other draws stay what they are
+    if not versions or draw.random() < 0.85:
+        return (), 1
+    names = [name for name, kind in columns if kind != "map"]
+    ends = ["", " asc", " nulls first", " asc nulls last"]
+    by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
+    texts = [f"`{name.replace('`', '``')}`{draw.choice(ends)}" for name in by]
+    return sort_orders(texts, "latest_by", descending=True), draw.choice([1, 1, 2])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""Keys that are expressions of the stream's columns: columns of their own while it is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+
+from bsjoin.errors import ArgumentError
+from bsjoin.planner.arguments import JoinCall
+from bsjoin.planner.columns import unused
+
+__all__ = ["KeyedStream", "keyed_stream"]
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """A join on expressions, as a join on columns.
+
+    Args:
+        call: the same call, its keys given by name.
+        stream: the stream with a column for each expression.
+        added: these columns, which the result is to be without.
+    """
+
+    call: JoinCall
+    stream: DataFrame
+    added: tuple[str, ...]
+
+
+def keyed_stream(
+    call: JoinCall, stream: DataFrame, table: Callable[[], Iterable[str]]
+) -> KeyedStream | None:
+    """Make the stream's expressions columns of it; None if all keys are given by name.
+
+    Args:
+        call: the arguments of the join.
+        stream: the probe side.
+        table: returns the names of the table's columns.
+
+    Raises:
+        ArgumentError: a key is neither a name nor a pair; or an expression is none that Spark
+            evaluates for each row alone.
+    """
+    if call.on is None or isinstance(call.on, str | Mapping):
+        return None
+    pairs = [_pair(one) for one in call.on]
+    given = [key for key, _ in pairs if isinstance(key, Column)]
+    if not given:
+        return None
+    try:
+        # A filter has what a key has: no generator, no aggregate, no window.
+        for key in given:
+            stream.where(key.isNull()).schema  # noqa: B018
+        texts = stream.select(*given).columns
+    except PySparkException as error:
+        reason = str(error).split("\n")[0].split(" SQLSTATE")[0]
+        raise ArgumentError(
+            f"on={call.on!r}: a key of the stream is an expression of its columns, of one row "
+            f"each: {reason}"
+        ) from None
+    texts = [f"{text}_{n}" if texts.count(text) > 1 else text for n, text in enumerate(texts)]
+    added = unused([*stream.columns, *table(), *texts], *texts)
+    names = iter(added)
+    on = [(next(names) if isinstance(key, Column) else key, name) for key, name in pairs]
+    columns = [key.alias(name) for key, name in zip(given, added, strict=True)]
+    return KeyedStream(replace(call, on=on), stream.select("*", *columns), tuple(added))
+
+
+def _pair(one: object) -> tuple[str | Column, str]:
+    """The stream's and the table's side of a key."""
+    if isinstance(one, str):
+        return one, one
+    if isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], str):
+        key, name = one
+        if isinstance(key, str | Column):
+            return key, name
+    raise ArgumentError(
+        f"on: {one!r} is neither a column's name nor a pair of the stream's column, or expression, "
+        'and the table\'s column, such as (F.lower("name"), "name")'
+    )
