@@ -15,7 +15,7 @@ from bsjoin._version import __version__ as __version__
 from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
-    from bsjoin import sources
+    from bsjoin import functions, sources
     from bsjoin._cycles import Cycles, cycles
     from bsjoin._join import join
     from bsjoin._reporting import reporting
@@ -57,6 +57,7 @@ __all__ = [
     "cycles",
     "errors",
     "explain",
+    "functions",
     "jar",
     "join",
     "progress",
@@ -103,12 +104,14 @@ _WITHOUT_SPARK = {
 def __getattr__(name: str) -> Any:
     if name == "sources":
         return importlib.import_module("bsjoin.sources")
-    if name not in _HOMES:
+    if name not in _HOMES and name != "functions":
         raise AttributeError(f"module 'bsjoin' has no attribute {name!r}")
-    if _HOMES[name] not in _WITHOUT_SPARK:
+    if _HOMES.get(name) not in _WITHOUT_SPARK:
         importlib.import_module("bsjoin.spark")  # which says what to do where there is none
+    if name == "functions":
+        return importlib.import_module("bsjoin.functions")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, "sources"})
+    return sorted({*globals(), *_HOMES, "functions", "sources"})

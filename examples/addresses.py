@@ -1,8 +1,8 @@
-"""Requests as a stream, each joined with the networks that contain its IPv4 address.
+"""Requests as a stream, each joined with the networks that contain its address.
 
-A network is a range of addresses. As numbers these are a table of intervals, and which of them hold
-an address is a range join without any equality key. Networks are nested, so an address may
-have several; the stream's texts may be no addresses at all, which match nothing.
+A network is a range of addresses, from its first to its last one: which of them hold an address is
+a range join without any equality key. Networks are nested, so an address may have several; the
+stream's texts may be no addresses at all, which match nothing.
 
     python examples/addresses.py [--out FOLDER] [--requests ROWS]
 
@@ -20,10 +20,11 @@ import _support
 import flights as demo
 import numpy as np
 import pandas as pd
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 
 import bsjoin
+from bsjoin.functions import network_end, network_start
 
 _REQUESTS_PER_FILE = 25_000
 _BROKEN = ["localhost", "10.1.2", "10.1.2.999", ""]
@@ -58,24 +59,11 @@ def main() -> None:
 def join(requests: DataFrame, networks: DataFrame) -> DataFrame:
     """Join each request with its networks; both ends of a network belong to it."""
     return bsjoin.join(
-        requests.withColumn("number", number_of("address")),
-        networks,
+        requests.withColumn("ip", network_start("address", on_error="null")),
+        networks.withColumns({"first": network_start("network"), "last": network_end("network")}),
         on=[],
         how="left",
-        when=bsjoin.Within("number", "first", "last", closed="both"),
-    )
-
-
-def number_of(address: str) -> Column:
-    """An IPv4 address as a number; null for a text that is none."""
-    parts = F.split(address, r"\.")
-    numbers = [F.get(parts, i).try_cast("bigint") for i in range(4)]
-    good = F.array_size(parts) == 4
-    for number in numbers:
-        good = good & number.between(0, 255)
-    return F.when(
-        good,
-        sum((n * 256**power for n, power in zip(numbers, (3, 2, 1, 0), strict=True)), F.lit(0)),
+        when=bsjoin.Within("ip", "first", "last", closed="both"),
     )
 
 
@@ -98,8 +86,6 @@ def make_networks(random: np.random.Generator) -> pd.DataFrame:
             "network": [str(network) for network in networks],
             "site": [f"site {i}" for i in range(len(sites))]
             + [f"department {i}" for i in range(len(departments))],
-            "first": [int(network.network_address) for network in networks],
-            "last": [int(network.broadcast_address) for network in networks],
         }
     )
 
@@ -118,8 +104,11 @@ def check(networks: pd.DataFrame, requests: pd.DataFrame, result: DataFrame) -> 
     """Hold the result against counting: the ranges that have begun, less those that are over."""
     good = requests.address[~requests.address.isin(_BROKEN)]
     number = np.array([int(ipaddress.IPv4Address(text)) for text in good])
-    begun = np.searchsorted(np.sort(networks["first"]), number, side="right")
-    over = np.searchsorted(np.sort(networks["last"]), number, side="left")
+    ranges = [ipaddress.IPv4Network(text) for text in networks.network]
+    firsts = np.sort([int(network.network_address) for network in ranges])
+    lasts = np.sort([int(network.broadcast_address) for network in ranges])
+    begun = np.searchsorted(firsts, number, side="right")
+    over = np.searchsorted(lasts, number, side="left")
     counts = begun - over
     unknown = len(requests) - int((counts > 0).sum())
     per_request = result.where("network is not null").groupBy("request").count()
@@ -129,7 +118,7 @@ def check(networks: pd.DataFrame, requests: pd.DataFrame, result: DataFrame) -> 
             "requests in no network": (unknown, result.where("network is null").count()),
             "of these with a broken address": (
                 len(requests) - len(good),
-                result.where("number is null").count(),
+                result.where("ip is null").count(),
             ),
             "requests in one network": (
                 int((counts == 1).sum()),
@@ -138,7 +127,7 @@ def check(networks: pd.DataFrame, requests: pd.DataFrame, result: DataFrame) -> 
             "requests in two": (int((counts == 2).sum()), per_request.where("count = 2").count()),
             "rows whose range does not hold the address": (
                 0,
-                result.where("not number between first and last").count(),
+                result.where("not ip between first and last").count(),
             ),
         },
         "numpy",

@@ -19,6 +19,7 @@ import pytest
 
 import bsjoin
 import bsjoin.errors
+import bsjoin.functions
 import bsjoin.index
 import bsjoin.sources
 import scheduling
@@ -36,7 +37,7 @@ def words(text: str) -> list[str]:
 PUBLIC = words("""
 AsOf BSJoinError Band BatchTable CacheProgress CycleProgress Cycles Full Hash HotSpot Incremental
 Overlaps PartitionProgress PlacementProgress RefreshProgress Stats Version Within cycles errors
-explain jar join progress reporting sources
+explain functions jar join progress reporting sources
 """)
 ERRORS = words("""
 ArgumentError BSJoinError ColumnError DamagedTableError DataError DuplicateKeyError KeyTypeError
@@ -44,7 +45,15 @@ LookupFailedError NotFollowedWarning NotReportedWarning SourceError StaleTableEr
 StoreError StoreFullError TableMismatchError TableNotFoundError VersionNotFoundError
 WorkerEnvironmentError
 """)
-PACKAGES = (bsjoin, bsjoin.sources, partitioning, bsjoin.index, scheduling, scheduling.spark)
+PACKAGES = (
+    bsjoin,
+    bsjoin.functions,
+    bsjoin.sources,
+    partitioning,
+    bsjoin.index,
+    scheduling,
+    scheduling.spark,
+)
 CONTRACTS = (
     cache.HostCache,
     cache.CacheLimits,
@@ -59,12 +68,13 @@ CONTRACTS = (
 WITH_EXAMPLE = words("""
 bsjoin.AsOf bsjoin.Band bsjoin.Full bsjoin.Hash bsjoin.HotSpot bsjoin.Incremental bsjoin.BatchTable
 bsjoin.BatchTable.build bsjoin.BatchTable.join bsjoin.BatchTable.open bsjoin.Overlaps bsjoin.cycles
-bsjoin.explain bsjoin.join bsjoin.Within bsjoin.progress bsjoin.sources.Source
-bsjoin.sources.Source.scan bsjoin.sources.function bsjoin.sources.parquet bsjoin.sources.redis
-bsjoin.sources.sql scheduling.CETSA scheduling.Controller scheduling.CostModel scheduling.DS2
-scheduling.LBACE scheduling.OERA scheduling.Snapshot scheduling.StStream scheduling.policy
-scheduling.priced scheduling.spark.Placement scheduling.spark.Tier cache.HostCache
-storage.RangeIndex storage.StorageLocation
+bsjoin.explain bsjoin.functions.network_end bsjoin.functions.network_start bsjoin.join bsjoin.Within
+bsjoin.progress bsjoin.sources.Source bsjoin.sources.Source.scan bsjoin.sources.function
+bsjoin.sources.parquet bsjoin.sources.redis bsjoin.sources.sql scheduling.CETSA
+scheduling.Controller scheduling.CostModel scheduling.DS2 scheduling.LBACE scheduling.OERA
+scheduling.Snapshot scheduling.StStream scheduling.policy scheduling.priced
+scheduling.spark.Placement scheduling.spark.Tier cache.HostCache storage.RangeIndex
+storage.StorageLocation
 """)
 # A method that is documented by reference: to its protocol, or to a method with the same arguments.
 BY_REFERENCE = re.compile(r"(?:see|as|as in) :(?:class|meth):`", re.IGNORECASE)

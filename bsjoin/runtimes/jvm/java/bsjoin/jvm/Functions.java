@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import bsjoin.jvm.catalog.StoredTables;
+import bsjoin.jvm.functions.NetworkBound;
 import bsjoin.jvm.lookup.Figures;
 import bsjoin.jvm.partitioning.PublishedRules;
 import bsjoin.jvm.partitioning.Route;
@@ -58,6 +59,10 @@ public final class Functions extends StoredTables implements FunctionCatalog {
     }
     if (identifier.name().equalsIgnoreCase(Figures.NAME)) {
       return new Figures();
+    }
+    UnboundFunction ofNetworks = NetworkBound.of(identifier.name());
+    if (ofNetworks != null) {
+      return ofNetworks;
     }
     try {
       JsonNode spec = JSON.readTree(identifier.name());

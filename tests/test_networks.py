@@ -1,0 +1,173 @@
+"""Networks as ranges of addresses: as Python's ``ipaddress`` reads them, in both runtimes."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from typing import Any
+
+import pytest
+from oracle import settings
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin import Within, functions
+from bsjoin.errors import ArgumentError, DataError, cause_of
+from bsjoin.functions import network_end, network_start
+from bsjoin.values.networks import ends_of
+
+WELL_KNOWN = """
+0.0.0.0 0.0.0.0/0 255.255.255.255 255.255.255.255/32 10.0.0.0/8 10.1.2.3/8 192.0.2.7 192.0.2.7/31
+:: ::/0 ::1 ::1/128 1:: 1::/16 2001:db8::/32 2001:DB8::A:b/33 ::ffff:10.0.0.0/104 ::ffff:0:0/96
+64:ff9b::192.0.2.33 1:2:3:4:5:6:7:8 1:2:3:4:5:6:7:: ::2:3:4:5:6:7:8 1:2:3:4:5:6:1.2.3.4 ::1.2.3.4
+ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/127 fe80::/10 1:2::7:8 0:0:0:0:0:0:0:0
+"""
+REFUSED = """
+/ /8 10.0.0.0/ 10.0.0.0/33 10.0.0.0/-1 10.0.0.0/+8 10.0.0.0/08 10.0.0.0/8/8 10.0.0.0/255.0.0.0
+10.0.0.0/0.255.255.255 10.0.0 10 10.0.0.0.0 10.0.0. .0.0.0 10..0.0 010.0.0.1 10.0.0.00 256.0.0.1
+10.0.0.1000 0x0a.0.0.1 10.0.0.a localhost ::1%eth0 fe80::%1/64 ::/129 ::/00 : ::: 1: :1 1::2::3
+12345:: g:: 1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7:8:: ::1:2:3:4:5:6:7:8 1::2:3:4:5:6:7:8
+1:2:3:4:5:6:7:1.2.3.4 1.2.3.4:: ::1.2.3 ::1.2.3.256 ::01.2.3.4 1:2:3:4:5:6:7: :1:2:3:4:5:6:7
+[::1] ::1/64/ 1.2.3.4:80 \uff11.2.3.4 ::\uff11
+"""
+PIECES = "0123456789abcdefABF.:/%-+ xg\u0661\x00"
+
+
+def reference(text: str) -> tuple[bytes, bytes] | None:
+    """The ends of a network as ``ipaddress`` has them, of the notations that bsjoin takes."""
+    length = text.partition("/")[2]
+    if "%" in text or ("/" in text and str(int(length) if length.isdecimal() else "") != length):
+        return None
+    try:
+        network: Any = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+    ends = [ipaddress.ip_address(network[0]), ipaddress.ip_address(network[-1])]
+    if network.version == 4:
+        ends = [ipaddress.ip_address(f"::ffff:{end}") for end in ends]
+    return ends[0].packed, ends[1].packed
+
+
+def texts() -> list[str]:
+    """Networks and addresses of both kinds, and the same with some characters changed."""
+    draw = random.Random(39)
+    found = [
+        *WELL_KNOWN.split(),
+        *REFUSED.split(),
+        "",
+        " 10.0.0.1",
+        "10.0.0.1 ",
+        "10.0.0.1\n",
+        "a" * 999,
+    ]
+    for number in range(1_500):
+        bits = (32, 128)[number % 2]
+        value = draw.getrandbits(bits) & -1 << draw.randrange(bits)
+        value &= draw.choice([-1, draw.getrandbits(bits)])
+        address = ipaddress.IPv4Address(value) if bits == 32 else ipaddress.IPv6Address(value)
+        text = draw.choice([str(address), address.exploded])
+        text += draw.choice(["", f"/{draw.randrange(bits + 1)}"])
+        found.append(text)
+        for _ in range(draw.randrange(3)):
+            at = draw.randrange(len(text) + 1)
+            text = text[:at] + draw.choice([*PIECES, "", ""]) + text[at + draw.randrange(2) :]
+        found.append(text)
+    return found
+
+
+def test_networks_are_those_of_the_standard_library() -> None:
+    for text in texts():
+        assert ends_of(text) == reference(text), text
+    assert all(map(ends_of, WELL_KNOWN.split()))
+    assert not any(map(ends_of, REFUSED.split()))
+
+
+@pytest.mark.usefixtures("runtime")
+def test_columns_have_the_ends_of_networks(spark: SparkSession) -> None:
+    given = [*texts(), None]
+    rows = spark.createDataFrame([(n, text) for n, text in enumerate(given)], "n int, t string")
+    broken = spark.sql("SELECT -1 AS n, CAST(X'31FF2E' AS STRING) AS t")  # not UTF-8
+    tried: Any = {"on_error": "null"}
+    found = rows.unionAll(broken).select(
+        "n",
+        network_start("t", **tried).alias("start"),
+        network_end(F.col("t"), **tried).alias("end"),
+    )
+    ends = {row.n: (row.start, row.end) for row in found.collect()}
+    assert ends.pop(-1) == (None, None)
+    for number, text in enumerate(given):
+        wanted = (text is not None and reference(text)) or (None, None)
+        got = tuple(None if end is None else bytes(end) for end in ends[number])
+        assert got == wanted, text
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_text_that_is_no_network_fails_the_query_by_its_value(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("10.0.0.0/8",), ("10.0.0.256",)], "t string")
+    for function in (network_start, network_end):
+        with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+            rows.select(function("t")).collect()
+        cause = cause_of(raised.value)
+        assert isinstance(cause, DataError)
+        assert f"bsjoin.{function.__name__}: '10.0.0.256' is no address and no network" in str(
+            cause
+        )
+        assert f"bsjoin.try_{function.__name__}" in str(cause)
+    assert rows.select(network_end("t", on_error="null").alias("e")).where("e IS NULL").count() == 1
+
+
+def test_arguments_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentError, match="on_error='stale' is not known"):
+        network_start("t", on_error="stale")  # type: ignore[arg-type]
+    monkeypatch.setattr(functions.SparkSession, "getActiveSession", staticmethod(lambda: None))
+    with pytest.raises(ArgumentError, match="no session of Spark is active"):
+        network_start("t")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_addresses_are_joined_with_the_networks_that_contain_them(spark: SparkSession) -> None:
+    draw = random.Random(8)
+    networks = ["0.0.0.0/0", "::/0", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8", None]
+    networks += [f"10.{draw.randrange(4)}.{draw.randrange(256)}.0/{n}" for n in range(14, 33)]
+    networks += [f"2001:db8:{draw.randrange(4):x}::/{n}" for n in range(33, 65, 3)]
+    addresses: list[str | None] = ["::1", "2001:db8::1", "10.0.0.255", "nowhere", None]
+    addresses += [f"10.{draw.randrange(4)}.{draw.randrange(256)}.{n}" for n in range(90)]
+    addresses += [f"2001:db8:{draw.randrange(5):x}::{n:x}" for n in range(40)]
+    stream = _numbered(spark, addresses, "address string")
+    table = _numbered(spark, networks, "network string")
+    joined = bsjoin.join(
+        stream.withColumn("ip", network_start("address", on_error="null")),
+        table.withColumns({"first": network_start("network"), "last": network_end("network")}),
+        on=[],
+        when=Within("ip", "first", "last", closed="both"),
+    )
+    found = sorted((row.id, row.id_batch) for row in joined.select("id", "id_batch").collect())
+    ends = [None if text is None else reference(text) for text in networks]
+    points = [None if text is None else reference(text) for text in addresses]
+    assert found == [
+        (i, j)
+        for i, point in enumerate(points)
+        for j, end in enumerate(ends)
+        if point and end and end[0] <= point[0] <= end[1]
+    ]
+    assert len(found) > 300
+
+
+def _numbered(spark: SparkSession, texts: list[Any], schema: str) -> DataFrame:
+    return spark.createDataFrame(list(enumerate(texts)), f"id int, {schema}")
+
+
+def test_sql_has_the_functions(spark: SparkSession) -> None:
+    with settings(spark, spark__bsjoin__runtime="jvm"):
+        network_start("t")  # the session has the jar then
+    row = spark.sql(
+        "SELECT hex(bsjoin.network_start('10.0.0.0/8')), hex(bsjoin.Network_End('::/1')), "
+        "bsjoin.try_network_end('10'), bsjoin.network_start(NULL)"
+    ).first()
+    assert row is not None
+    assert list(row) == ["00000000000000000000FFFF0A000000", "7" + "F" * 31, None, None]
+    with pytest.raises(PySparkException, match="takes 1 arguments, not 2"):
+        spark.sql("SELECT bsjoin.network_start('::', 1)")
