@@ -79,6 +79,8 @@ def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> N
         found = names(joined.select(stream["id"], "s.name", "v"))
         small = {(2, "a", 1), (11, "a", 1), (3, "A", 1), (12, "A", 1)}
         assert found == small | {(8, "É", 2), (17, "É", 2)}
+    joined = bsjoin.join(stream, people(spark), [(lower, "name")], where="v > id")
+    assert names(joined.select("id", "v")) == {(2, 9), (3, 9)}
     when = AsOf("x", "v")
     table = people(spark).selectExpr("name", "double(v) AS v")
     joined = bsjoin.join(stream, table, [(lower, "name")], when=when)
