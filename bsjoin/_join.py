@@ -135,6 +135,11 @@ def join(
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
         >>> enriched.columns
         ['order_id', 'customer_id', 'name', 'city']
+        >>> bsjoin.join(
+        ...     orders, customers, on="customer_id", how="left", select=["name"],
+        ...     where="city <> 'Graz' AND order_id > 0", indicator="found",
+        ... ).columns
+        ['order_id', 'customer_id', 'name', 'found']
     """
     probe_side(stream)
     call = JoinCall(
