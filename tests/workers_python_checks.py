@@ -157,9 +157,12 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     assert join(spark) == [(2, 20), (3, 30)]
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
     table = BatchTable.build(spark.range(4).toDF("k"), on="k")
-    spark.conf.set("spark.bsjoin.runtime", "python")
+    other = spark.newSession()
+    other.conf.set(SETTING, python)
     before = len(jobs())
-    table.join(spark.newSession().range(2).toDF("k"))
+    for one in (spark, other):
+        one.conf.set("spark.bsjoin.runtime", "python")
+        table.join(one.range(2).toDF("k"))
     assert len(jobs()) == before
     workers._checked.clear()
     table.join(spark.range(2).toDF("k"))

@@ -215,11 +215,13 @@ def test_partition_values(
 def test_timestamps_of_spark_itself(
     spark: SparkSession, tmp_path: Path, mode: str, stored: str, zone: str
 ) -> None:
-    """The default is INT96; the legacy calendar leaves a mark in the footer."""
+    """The default is INT96; the legacy calendars of it and of the rest leave a mark each."""
+    other = "CORRECTED" if mode == "LEGACY" else "LEGACY"
+    of_int96, of_others = (mode, other) if stored == "INT96" else (other, mode)
     written = {
         "spark.sql.parquet.outputTimestampType": stored,
-        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
-        "spark.sql.parquet.int96RebaseModeInWrite": mode,
+        "spark.sql.parquet.datetimeRebaseModeInWrite": of_others,
+        "spark.sql.parquet.int96RebaseModeInWrite": of_int96,
         "spark.sql.session.timeZone": zone,
     }
     moments = [-62_000_000_000_000_000 + n * 1_637_000_000_000_017 for n in range(180)]
