@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin.build.source_scan import scanned
-from bsjoin.conditions import AsOf, Condition
+from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
@@ -90,7 +90,7 @@ def join(
             counts as false. It may be any deterministic expression over the columns of both
             sides, whether selected or not, called as in the result of the inner join with all
             columns of the table. With :class:`AsOf` the nearest of the rows that pass are taken.
-            ``None`` (default): nothing more.
+            Not with ``take`` of :class:`Within`. ``None`` (default): nothing more.
         indicator: the name of a boolean column, the last one of the result, that is true where the
             row has a match; never null. ``None`` (default): no such column. Not with ``"semi"``
             and ``"anti"``.
@@ -246,8 +246,8 @@ def _join_whole(
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
-    if options.latest_by or (isinstance(join.condition, AsOf) and stored):
-        needed = list(columns)  # all of them order rows with the same key or point
+    if options.latest_by or (chooses(join.condition) and stored):
+        needed = list(columns)  # all of them order rows that are alike
     wanted = PrivateTable(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.condition
     )

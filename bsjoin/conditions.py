@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeGuard, get_args
 
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.values.sort_order import SortOrder, sort_orders
@@ -30,16 +30,19 @@ __all__ = [
     "Condition",
     "Direction",
     "Overlaps",
+    "Take",
     "Width",
     "Within",
+    "chooses",
     "condition_from_json",
     "condition_to_json",
 ]
 
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
+Take = Literal["all", "latest_start", "earliest_end", "shortest", "first"]
 _IN_WIDTHS = ("before", "after", "tolerance")
-_LATER: dict[str, object] = {"order_by": (), "n": 1}
+_LATER: dict[str, object] = {"order_by": (), "n": 1, "take": "all"}
 """Arguments that earlier versions of bsjoin do not know, which read conditions without them."""
 _MOST_ROWS = 2**31 - 1
 
@@ -146,6 +149,12 @@ class Within:
     match. An empty interval contains no value. A search tree answers in O(log n) a row of the
     stream, plus its matches.
 
+    ``take`` returns one row of the table at most for each row of the stream: of all intervals that
+    contain its point the first one in an order, as ``row_number() OVER (... ORDER BY ...) = 1`` in
+    Spark, without a window after the join. Where the order of ``take`` does not decide, it is the
+    first in the order of ``order_by``, then in that of all columns of the table, as for
+    :class:`AsOf`. Semi and anti joins are the same with any ``take``.
+
     Args:
         stream_col: the stream's column.
         start_col: the table's column of the interval's start.
@@ -153,25 +162,58 @@ class Within:
         closed: which of the two ends belong to the interval: "both", "left", "right", "neither".
             Default "left": the start belongs to it and the end does not, as in ``valid_from`` and
             ``valid_to``.
+        take: "all" (default): all intervals; "latest_start": the one that starts last;
+            "earliest_end": the one that ends first, and a null end is the last; "shortest": the one
+            with the least ``end - start``, and one with a null end is longer than all others;
+            "first": the first in ``order_by``. A :class:`bsjoin.BatchTable` that is built for
+            "earliest_end", "shortest" or "first" serves every ``take``; any other one with
+            intervals serves "all" and "latest_start".
+        order_by: one or more columns of the table, as for :class:`AsOf`; only with ``take``, and
+            needed for "first". Default: none. A :class:`bsjoin.BatchTable` is built for one
+            ``order_by``.
 
     Raises:
-        ArgumentError: a column name is empty, or ``closed`` is unknown.
+        ArgumentError: ``closed`` or ``take`` is unknown, ``order_by`` is missing with "first" or
+            given with "all". ``join`` raises ColumnError for a column of ``order_by`` that the
+            table lacks, and KeyTypeError for one that has no order, and for "shortest" over
+            strings and binary values, which have no length.
 
     Example:
         >>> Within("sold_at", "valid_from", "valid_to").closed
         'left'
+        >>> Within("at", "starts", "ends", take="first", order_by="priority DESC").take
+        'first'
     """
 
     stream_col: str
     start_col: str
     end_col: str
     closed: Closed = "left"
+    take: Take = "all"
+    order_by: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         _column(self.stream_col, "stream_col")
         _column(self.start_col, "start_col")
         _column(self.end_col, "end_col")
         _one_of(self.closed, "closed", get_args(Closed))
+        _one_of(self.take, "take", get_args(Take))
+        object.__setattr__(self, "order_by", sort_orders(self.order_by, "order_by"))
+        if self.take == "first" and not self.order_by:
+            raise ArgumentError(
+                'take="first": give the order in which it is the first, such as '
+                'order_by="priority DESC"'
+            )
+        if self.take == "all" and self.order_by:
+            raise ArgumentError(
+                f'order_by={list(self.order_by)!r} has no meaning with take="all", which returns '
+                "every interval: leave it out, or say which interval to take"
+            )
+
+    @property
+    def orders(self) -> tuple[SortOrder, ...]:
+        """``order_by``, read."""
+        return tuple(map(SortOrder.parse, self.order_by))
 
     @property
     def stream_columns(self) -> tuple[str, ...]:
@@ -328,6 +370,12 @@ class AsOf(_OneColumnEach):
 
 
 Condition = Band | Within | Overlaps | AsOf
+
+
+def chooses(when: object) -> TypeGuard[AsOf | Within]:
+    """Whether a condition takes the first rows that match, in some order."""
+    return isinstance(when, AsOf) or (isinstance(when, Within) and when.take != "all")
+
 
 _KINDS: dict[str, type[Condition]] = {
     kind.__name__: kind for kind in (Band, Within, Overlaps, AsOf)

@@ -14,7 +14,7 @@ from typing import Literal
 import pyarrow as pa
 
 from bsjoin.cache.entry_state import CacheLimits
-from bsjoin.conditions import Closed, Direction
+from bsjoin.conditions import Closed, Direction, Take
 from bsjoin.partitioning.rule import Rule
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
@@ -98,6 +98,8 @@ class RangeOrder:
         closed: which ends belong to the intervals; None for points.
         row: the columns that order rows with the same point, under their names in the source.
         ties: how.
+        ordered: whether the place of each row among those of its key in that order is stored, too.
+            Default False.
     """
 
     names: tuple[str, ...]
@@ -105,11 +107,13 @@ class RangeOrder:
     closed: Closed | None
     row: pa.Schema
     ties: tuple[Tie, ...]
+    ordered: bool = False
 
     @property
     def stored_types(self) -> list[pa.DataType]:
-        """The types of the columns to search, as a cache stores them."""
-        return [self.type if is_ranked(self.type) else pa.int64()] * len(self.names)
+        """The types of the columns to search, and of the places, as a cache stores them."""
+        searched = [self.type if is_ranked(self.type) else pa.int64()] * len(self.names)
+        return searched + [pa.int32()] * self.ordered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +177,7 @@ class Predicate:
         tolerance: how far away a row may be; None for any distance.
         exact: whether a row at the point itself counts.
         n: of an as-of join: how many rows match at most.
+        take: which of the intervals that contain a point.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
     """
@@ -186,6 +191,7 @@ class Predicate:
     tolerance: Fraction | float | None = None
     exact: bool = True
     n: int = 1
+    take: Take = "all"
     finer: int = 0
 
 

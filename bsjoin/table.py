@@ -292,8 +292,9 @@ class BatchTable:
                 have under the same names.
             how: as in :func:`bsjoin.join`; default ``"inner"``.
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
-                with. Widths, and the stream's columns, may differ from those; the table's
-                columns, ``closed`` of intervals and ``order_by`` of :class:`bsjoin.AsOf` may not.
+                with. Widths, ``n``, ``take`` and the stream's columns may differ from those; the
+                table's columns, ``closed`` of intervals and ``order_by`` may not, and not every
+                table serves every ``take`` (:class:`bsjoin.Within`).
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to return; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.

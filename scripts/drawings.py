@@ -208,9 +208,9 @@ def conditions(colors: dict[str, str]) -> Canvas:
         colors,
         "The four range conditions",
         "Band: all rows whose value is within a distance of the stream's. Within: all intervals "
-        "that contain the stream's point. Overlaps: all intervals that share a point with the "
-        "stream's. AsOf: the one row that is nearest before the stream's point, within a "
-        "tolerance.",
+        "that contain the stream's point, or one of them. Overlaps: all intervals that share a "
+        "point with the stream's. AsOf: the row that is nearest before the stream's point, within "
+        "a tolerance, or the n nearest.",
     )
     _band(c, 8)
     _within(c, 148)
@@ -262,7 +262,7 @@ def _interval(c: Canvas, x: float, end: float, y: float, color: str, *, closed: 
 
 
 def _within(c: Canvas, y: float) -> None:
-    _panel(c, y, 142, "Within", "all intervals that contain a point")
+    _panel(c, y, 142, "Within", "all intervals that contain a point, or one (take=)")
     _line(c, y + 52, "stream")
     c.path(f"M318 {y + 52}V{y + 134}", color="other", dashed=True)
     c.dot(318, y + 52, color="other")
@@ -290,7 +290,7 @@ def _overlaps(c: Canvas, y: float) -> None:
 
 
 def _as_of(c: Canvas, y: float) -> None:
-    _panel(c, y, 118, "AsOf", "the nearest row: before, after or around")
+    _panel(c, y, 118, "AsOf", "the nearest row, or n rows: before, after, around")
     c.bar(206, y + 40, 112, 68, fill="ours-fill")
     _line(c, y + 56, "stream")
     _line(c, y + 94, "table")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from range_kinds import Kind, When
 
 from bsjoin import AsOf, Band, Within
-from tests.fuzz.exact import matcher, nearest_groups, order_or_none
+from tests.fuzz.exact import matcher, nearest_groups, order_or_none, take_order
 
 __all__ = ["Row", "by_duckdb", "by_loop", "order"]
 
@@ -33,7 +33,8 @@ def by_loop(
 ) -> list[list[int]]:
     """For each row of the stream the numbers of the table's rows that match it, ascending.
 
-    As-of takes rows with the same value in their order.
+    As-of takes rows with the same value in their order; of intervals that are alike the last one is
+    taken.
     """
     name = "double" if kind.floating else "long" if kind.widths else str(kind.arrow)
     points = [(row["k"], _numbers(kind, row, "p", "x")) for row in stream]
@@ -53,7 +54,10 @@ def by_loop(
             found.append(sorted(islice(chain.from_iterable(groups), when.n)))
         else:
             holds = matcher(when, probe, name)
-            found.append([n for n, row in there.items() if holds([*map(order_or_none, row)])])
+            all_ = [n for n, row in there.items() if holds([*map(order_or_none, row)])]
+            if all_ and isinstance(when, Within) and when.take != "all":
+                all_ = [min(all_, key=lambda n: (*take_order(when, there[n], name), -n))]
+            found.append(all_)
     return found
 
 
@@ -84,6 +88,16 @@ def by_duckdb(
     same = "s.k = t.k" if on else "true"
     if not isinstance(when, AsOf):
         query = f"select s.n, t.n from s join t on {same} and {_condition(kind, when)}"
+        if isinstance(when, Within) and when.take != "all":
+            if when.take == "shortest" and (kind.floating or kind.long):
+                return None
+            by = {
+                "latest_start": "t.q desc, ",
+                "earliest_end": "t.y asc nulls last, ",
+                "shortest": "t.yn::hugeint - t.qn::hugeint asc nulls last, ",
+                "first": "",
+            }[when.take]
+            query += f" qualify row_number() over (partition by s.n order by {by}t.n desc) = 1"
     elif when.direction != "nearest" and when.n > 1:
         sign, down = {"backward": (">", "desc"), "forward": ("<", "")}[when.direction]
         near = f"s.p {sign}{'=' * when.exact} t.q and {_tolerated(kind, when.tolerance)}"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.conditions import Take
 
 __all__ = ["CLOSED", "CONDITIONS", "HIGH", "INF", "KINDS", "LOW", "NAN", "Kind", "When", "whens"]
 
@@ -191,7 +192,15 @@ def whens(kind: Kind, condition: str) -> st.SearchStrategy[When]:
     if condition == "band":
         return st.sampled_from(_bands(kind.widths))
     if condition == "within":
-        return st.sampled_from([Within("p", "q", "y", closed) for closed in kind.closed])
+        takes: list[Take] = ["all", "latest_start", "earliest_end", "first"]
+        takes += ["shortest"] if kind.widths else []
+        return st.sampled_from(
+            [
+                Within("p", "q", "y", closed, take, "n desc" if take != "all" else ())
+                for take in takes
+                for closed in kind.closed
+            ]
+        )
     if condition == "overlaps":
         return st.sampled_from([Overlaps(("p", "x"), ("q", "y"), closed) for closed in kind.closed])
     return st.builds(

@@ -16,6 +16,7 @@ from range_kinds import HIGH, KINDS, LOW, Kind, When
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.conditions import chooses
 from bsjoin.plan import (
     JoinPlan,
     Predicate,
@@ -24,6 +25,7 @@ from bsjoin.plan import (
     StagePlan,
     StoredTable,
 )
+from bsjoin.planner.range_columns import needs_places
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS
 from bsjoin.runtimes.python.worker.chain import NOTE, joined
 from bsjoin.storage import (
@@ -35,6 +37,7 @@ from bsjoin.storage import (
     write_run,
     write_segment,
 )
+from bsjoin.storage.ties import Tie
 
 __all__ = [
     "HASHES",
@@ -138,12 +141,22 @@ def stored(location: StorageLocation, case: Case) -> None:
         hashed = piece.add_column(0, "hash", [pa.array(hashes[start:end])])
         groups[-1].append(write_run(location, f"{name}.run", hashed))
     runs = [RunRows(location, group, written.schema) for group in groups]
+    ordered = needs_places(case.when)
+    number = Tie(compared + len(ranged), descending=True)
+    details: dict[str, Any] = {
+        "ties": [number] if chooses(case.when) and closed is not None else [],
+        "ordered": ordered,
+    }
     segments = tuple(
-        write_segment(location, f"data/x/{i}", part.hashes, part, compared, len(ranged), closed)
+        write_segment(
+            location, f"data/x/{i}", part.hashes, part, compared, len(ranged), closed, **details
+        )
         for i, part in enumerate(runs)
     )
     draft = store(location, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)
-    columns = RangeColumns(tuple(names), (_type_name(case.kind.arrow),) * len(names), closed)
+    columns = RangeColumns(
+        tuple(names), (_type_name(case.kind.arrow),) * len(names), closed, ordered=ordered
+    )
     put(location, replace(draft, segments=segments, ranged=columns), 1, 100)
 
 
@@ -180,7 +193,14 @@ def _predicate(case: Case) -> Predicate:
             n=when.n,
         )
     name = "within" if isinstance(when, Within) else "overlaps"
-    return Predicate(kind=name, floating=kind.floating, finer=kind.finer, closed=when.closed)  # type: ignore[arg-type]
+    take = when.take if isinstance(when, Within) else "all"
+    return Predicate(
+        kind=name,  # type: ignore[arg-type]
+        floating=kind.floating,
+        finer=kind.finer,
+        closed=when.closed,
+        take=take,
+    )
 
 
 def _width(number: Any) -> Fraction | float:

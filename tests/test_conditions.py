@@ -46,6 +46,8 @@ CONDITIONS = [
     Band("p", "q", -1, 3),
     Band("p", "q", 60, "2 days"),
     Within("a,b", "`q`", "y\n", "both"),
+    Within("p", "q", "y", take="shortest"),
+    Within("p", "q", "y", take="first", order_by=["v desc", "`a b`"]),
     Overlaps(("p", "x"), ("q", "y"), "neither"),
     Overlaps(["a", "b"], ["c", "d"]),  # type: ignore[arg-type]
     AsOf("p", "q"),
@@ -87,6 +89,8 @@ NO_CONDITIONS: list[Any] = [
     {"Overlaps": {"stream": "pq", "batch": ["q", "y"], "closed": "left"}},
     {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"exact": 1}},
     {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"n": 0}},
+    {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"take": "all"}},
+    {"Within": condition_to_json(Within("p", "q", "y"))["Within"] | {"take": "first"}},
     *(
         {"Band": BAND | {"before": width}}
         for width in (
@@ -121,6 +125,9 @@ def test_what_cannot_be_a_condition_is_refused_by_name() -> None:
         (lambda: band("a", 3, 1, 1), "batch_col"),
         (lambda: within("a", "b", any_), "end_col"),
         (lambda: asof(any_, "b"), "stream_col"),
+        (lambda: within("a", "b", "c", take="frist"), "Did you mean 'first'"),
+        (lambda: within("a", "b", "c", take="first"), 'take="first": give the order'),
+        (lambda: within("a", "b", "c", order_by="v"), 'no meaning with take="all"'),
         (lambda: overlaps("ab", ("c", "d")), "stream"),
         (lambda: overlaps(("a",), ("c", "d")), "stream"),
         (lambda: overlaps(("a", "b"), ("c", 4)), "batch"),

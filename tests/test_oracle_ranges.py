@@ -23,6 +23,7 @@ from range_answers import order
 from range_kinds import CLOSED, KINDS, When
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
+from bsjoin.conditions import Take
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -248,7 +249,10 @@ def sample(arrow: pa.DataType, values: Sequence[Any], names: str, many: int, see
 def conditions(pair: Pair, number: int) -> dict[str, When]:
     """Every condition, and every way to look for the nearest; details differ by the number."""
     closed, other = (pair.closed or CLOSED[(number + n) % 4] for n in (0, 2))
+    takes: list[Take] = ["earliest_end", "latest_start", *["shortest"] * 2 * bool(pair.widths)]
     found: dict[str, When] = {
+        # The first: the table of intervals is built for it.
+        "taken": Within("p", "q", "y", closed, takes[number % len(takes)]),
         "within": Within("p", "q", "y", closed),
         "overlaps": Overlaps(("p", "x"), ("q", "y"), closed),
         "backward": AsOf("p", "q", n=1 + number % 3),
@@ -319,6 +323,17 @@ def by_spark(
             by.insert(0, pair.distance(p, q).asc())
         place = F.row_number().over(Window.partitionBy("s").orderBy(*by))
         pairs = pairs.withColumn("place", place).where(f"place <= {when.n}")
+    if isinstance(when, Within) and when.take != "all":
+        q, y = F.col("q"), F.col("y")
+        floating = pa.types.is_floating(pair.table)
+        length = y.cast("double") - q.cast("double") if floating else pair.distance(y, q)
+        first = {
+            "latest_start": q.desc(),
+            "earliest_end": y.asc_nulls_last(),
+            "shortest": F.when(y.isNotNull(), length).asc_nulls_last(),
+        }[when.take]
+        place = F.row_number().over(Window.partitionBy("s").orderBy(first, "n"))
+        pairs = pairs.withColumn("place", place).where("place = 1")
     return pairs.select("s", "n")
 
 

@@ -188,6 +188,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         closed=None if layout.ranged is None else layout.ranged.closed,
         integers=len(key_types) == 1 and is_integer(key_types[0]) and not ranged,
         ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
+        ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
         latest=latest,
     )

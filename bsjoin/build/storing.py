@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.job import Layout, build
-from bsjoin.conditions import AsOf, Condition
+from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import DamagedTableError, TableMismatchError, TableNotFoundError
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
@@ -70,8 +70,8 @@ def layout_of(
     if options.latest_by:
         order = sort_columns(options.latest_by, schema, names, "latest_by")
         latest = LatestBy(order, options.keep)
-    # A private table stores the selected columns, of rows that all columns order for as-of.
-    ordered = isinstance(condition, AsOf) and options.store is None and columns
+    # A private table stores the selected columns, of rows that all columns order.
+    ordered = chooses(condition) and options.store is None and columns
     layout = Layout(
         tuple(keys),
         tuple(columns),
@@ -151,7 +151,7 @@ def _ensure(
     _check_same(layout, df, before, str(location))
     is_ordered = layout.is_ordered
     if private:
-        is_ordered = layout.latest is not None or isinstance(layout.condition, AsOf)
+        is_ordered = layout.latest is not None or chooses(layout.condition)
         columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
         layout = _kept_whole(layout, before)

@@ -4,6 +4,7 @@ Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
+from bsjoin.index.first_of_each import first_of_each
 from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import IntervalIndex
@@ -18,6 +19,7 @@ from bsjoin.index.sorted_rows import SortedRows
 from bsjoin.index.wide import (
     add_wide,
     clamped,
+    difference_wide,
     divide_wide,
     later_wide,
     multiply_wide,
@@ -42,8 +44,10 @@ __all__ = [
     "clamped",
     "codes",
     "dense_order",
+    "difference_wide",
     "divide_wide",
     "expand",
+    "first_of_each",
     "floats",
     "hashes_of_integers",
     "integers_of_hashes",

@@ -19,6 +19,7 @@ from bsjoin.index.ordered_dictionary import ByteStrings
 __all__ = [
     "add_wide",
     "clamped",
+    "difference_wide",
     "divide_wide",
     "later_wide",
     "multiply_wide",
@@ -197,16 +198,24 @@ def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
 
     def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
         point = probes.take(positions, axis=0)
-        back_low, back_high = _subtract(point, values(before))
-        ahead_low, ahead_high = _subtract(values(behind), point)
+        back_low, back_high = difference_wide(point, values(before))
+        ahead_low, ahead_high = difference_wide(values(behind), point)
         less = (ahead_high == back_high) & (ahead_low < back_low)
         return np.asarray((ahead_high < back_high) | less)
 
     return later
 
 
-def _subtract(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
-    """The difference as an unsigned 128-bit integer; ``above`` must not be below ``below``."""
+def difference_wide(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
+    """The difference of two numbers as an unsigned 128-bit integer.
+
+    Args:
+        above: int64[n, 2].
+        below: int64[n, 2], none of them greater.
+
+    Returns:
+        uint64[n] and uint64[n], the low word and the high word.
+    """
     first, second = above.view(np.uint64), below.view(np.uint64)
     low = first[:, 0] - second[:, 0]
     borrow = (first[:, 0] < second[:, 0]).astype(np.uint64)

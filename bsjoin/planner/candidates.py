@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf
-from bsjoin.errors import ColumnError
+from bsjoin.conditions import AsOf, Within
+from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names, names_of, unused
 from bsjoin.planner.planned_join import given_names
@@ -93,6 +93,12 @@ def _where(
 ) -> tuple[Where, list[tuple[str, str]]]:
     """The condition, and the columns that it needs besides those of the result."""
     assert call.where is not None
+    if isinstance(join.condition, Within) and join.condition.take != "all":
+        raise ArgumentError(
+            f"where={call.where!r} with when={join.condition!r}: which interval is taken "
+            "is found before the condition is checked, so that another one, which passes, would be "
+            "missed. Filter the table before the join, or leave take= out and take one of the rows"
+        )
     known = dict(_nameable(join, stream_names, schema, call.suffix))
     fields = [
         T.StructField(name, schema[column].dataType, True, schema[column].metadata)

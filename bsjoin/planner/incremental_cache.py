@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
 from bsjoin.cache import CacheLimits, remove_at_exit
-from bsjoin.conditions import AsOf
+from bsjoin.conditions import chooses
 from bsjoin.errors import ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
@@ -138,8 +138,8 @@ def _table(
 
 def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:
     # Where no column is returned, any of the rows with the same point will do.
-    chooses = isinstance(join.condition, AsOf) and join.columns
-    row = pa.schema(arrow_fields(schema) if chooses else [])
+    in_order = chooses(join.condition) and join.columns
+    row = pa.schema(arrow_fields(schema) if in_order else [])
     point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
     return RangeOrder(
         names=ranged.names,
@@ -147,6 +147,7 @@ def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> Ra
         closed=ranged.closed,
         row=row,
         ties=ties_of(ranged.order_by, row.names, [*zip(row.names, row.types, strict=True)]),
+        ordered=ranged.ordered,
     )
 
 

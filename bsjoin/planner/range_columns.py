@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
+from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within, chooses
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.plan import Predicate
@@ -23,6 +23,7 @@ from bsjoin.values.widths import Width, is_duration, size_of
 
 __all__ = [
     "check_range_types",
+    "needs_places",
     "predicate_of",
     "probe_type",
     "range_columns",
@@ -82,9 +83,19 @@ def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeC
             )
         types = [_searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
-    order_by = when.order_by if isinstance(when, AsOf) else ()
-    order_by = sort_columns(order_by, schema, table, "order_by")
-    return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed, order_by)
+    order_by = when.order_by if chooses(when) else ()
+    return RangeColumns(
+        tuple(names),
+        tuple(str(t.jsonValue()) for t in types),
+        closed,
+        sort_columns(order_by, schema, table, "order_by"),
+        ordered=needs_places(when),
+    )
+
+
+def needs_places(when: Condition) -> bool:
+    """Whether a condition compares rows of a key that are not neighbours in the table."""
+    return isinstance(when, Within) and when.take not in ("all", "latest_start")
 
 
 def _common(types: Sequence[T.DataType]) -> T.DataType | None:
@@ -141,6 +152,14 @@ def check_range_types(
             "distances; a Band, a tolerance and direction='nearest' need columns that can be "
             "subtracted: numbers, dates, timestamps"
         )
+    if isinstance(wanted, T.StringType | T.BinaryType) and (
+        isinstance(when, Within) and when.take == "shortest"
+    ):
+        raise KeyTypeError(
+            f"{when!r}: the columns are {wanted.simpleString()}, which has an order but no "
+            f'lengths. Of intervals that are nested, take="latest_start" with '
+            f"order_by={when.end_col!r} takes the innermost"
+        )
     if isinstance(when, Band):
         _width_in_units(when.before, wanted, "before")
         _width_in_units(when.after, wanted, "after")
@@ -183,9 +202,9 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
             n=when.n,
             **alike,
         )
-    return Predicate(
-        kind="within" if isinstance(when, Within) else "overlaps", closed=when.closed, **alike
-    )
+    if isinstance(when, Within):
+        return Predicate(kind="within", closed=when.closed, take=when.take, **alike)
+    return Predicate(kind="overlaps", closed=when.closed, **alike)
 
 
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf, Condition
+from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
 from bsjoin.planner.arguments import JoinCall, Partition
 from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
 from bsjoin.planner.columns import Names, On, join_keys, names_of, result_names, selected
 from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
-from bsjoin.planner.range_columns import check_range_types, range_columns
+from bsjoin.planner.range_columns import check_range_types, needs_places, range_columns
 from bsjoin.planner.where import Where
 from bsjoin.storage import Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
@@ -162,7 +162,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
             for other in ranged.names:
                 lengths(one, other, ordered=True)
         when = when.renamed(probes, ranged.names)
-        if isinstance(when, AsOf):
+        if chooses(when):
             when = replace(when, order_by=ranged.order_by)
     if call.partition is not None and not pairs:
         raise ArgumentError(
@@ -213,7 +213,7 @@ class UnbuiltTable:
             return join_keys(on, stream, table)
         if on is not None:
             return [] if on == [] else join_keys(on, stream, table)
-        sorting = [o.column for o in when.orders] if isinstance(when, AsOf) else []
+        sorting = [o.column for o in when.orders] if chooses(when) else []
         used = [*when.stream_columns, *when.table_columns, *sorting]
         ranged = Names(used, "when", stream.case_sensitive)
         left, right = (
@@ -324,12 +324,13 @@ class BuiltTable:
         given: Sequence[str] = when.table_columns
         closed = getattr(when, "closed", None) if len(given) == 2 else None
         same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
-        order_by = built.order_by  # which has no meaning for other conditions
-        if isinstance(when, AsOf):
+        order_by, ordered = built.order_by, built.ordered  # no meaning for other conditions
+        if chooses(when):
+            ordered |= needs_places(when)
             order_by = tuple(_spelled(order, built, stream) for order in when.orders)
             self._note_unknown_order()
-        if not same or closed != built.closed or order_by != built.order_by:
-            wanted = RangeColumns(tuple(given), built.types, closed, order_by)
+        wanted = RangeColumns(tuple(given), built.types, closed, order_by, ordered)
+        if not same or replace(wanted, names=built.names) != built:
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
                 f"joined {_shown_ranges(wanted)}. Build another table"
@@ -384,7 +385,7 @@ class BuiltTable:
         condition, ranges = join.condition, None if join.ranged is None else join.ranged.spelled(of)
         if condition is not None and ranges is not None:
             condition = condition.renamed(join.probes, ranges.names)
-            if isinstance(condition, AsOf):
+            if chooses(condition):
                 condition = replace(condition, order_by=ranges.order_by)
         return replace(
             join,
@@ -419,7 +420,8 @@ def _shown_ranges(ranged: RangeColumns | None) -> str:
         return "without a range condition"
     closed = "" if ranged.closed is None else f" (closed={ranged.closed!r})"
     order_by = f" (order_by={list(ranged.order_by)!r})" if ranged.order_by else ""
-    return f"for ranges of {', '.join(ranged.names)}{closed}{order_by}"
+    places = ", with the place of each row in its key's order" * ranged.ordered
+    return f"for ranges of {', '.join(ranged.names)}{closed}{order_by}{places}"
 
 
 def _spelled(order: SortOrder, built: RangeColumns, stream: Names) -> str:

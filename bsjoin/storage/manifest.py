@@ -62,12 +62,15 @@ class RangeColumns:
         closed: which ends belong to the intervals; None for points.
         order_by: how rows with the same key and point are sorted, before their other columns are
             compared: normal forms of :class:`~bsjoin.values.sort_order.SortOrder`. Default: not.
+        ordered: whether the index has the place of each row among all rows of its key in that
+            order, whatever their points. Default False.
     """
 
     names: tuple[str, ...]
     types: tuple[str, ...]
     closed: Closed | None
     order_by: tuple[str, ...] = ()
+    ordered: bool = False
 
     def spelled(self, name_of: Callable[[str], str]) -> RangeColumns:
         """The same, the columns under other names."""
@@ -243,6 +246,8 @@ class Manifest:
         }
         if self.ranged is not None:
             data["ranged"] = asdict(self.ranged)
+            if not self.ranged.ordered:
+                del data["ranged"]["ordered"]
         if self.row is not None:
             data["row"] = self.row
         if self.latest is not None:
@@ -402,4 +407,7 @@ def _ranged(data: Any) -> RangeColumns:
         raise ValueError("ranged is neither one column of points nor two of starts and ends")
     _key_type(KeyColumn(names[0], types[0]))
     order_by = fields.texts(data, "order_by") if data.get("order_by") else ()
-    return RangeColumns(names, types, closed, sort_orders(order_by, "order_by"))
+    ordered = "ordered" in data and fields.flag(data, "ordered")
+    if ordered and closed is None:
+        raise ValueError("ranged is of points and ordered")
+    return RangeColumns(names, types, closed, sort_orders(order_by, "order_by"), ordered)

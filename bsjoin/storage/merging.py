@@ -45,6 +45,7 @@ class Merge:
         closed: as for :func:`bsjoin.storage.write_segment`.
         integers: as for :func:`bsjoin.storage.write_segment`.
         ties: as for :func:`bsjoin.storage.write_segment`.
+        ordered: as for :func:`bsjoin.storage.write_segment`.
         unstored: as for :func:`bsjoin.storage.write_segment`.
         latest: which rows of a key are written; None (default) for all.
     """
@@ -56,6 +57,7 @@ class Merge:
     closed: Closed | None
     integers: bool
     ties: tuple[Tie, ...] = ()
+    ordered: bool = False
     unstored: int = 0
     latest: Latest | None = None
 
@@ -86,6 +88,7 @@ class Merge:
                 self.ranged,
                 self.closed,
                 ties=self.ties,
+                ordered=self.ordered,
                 unstored=self.unstored,
                 integers=self.integers,
             )

@@ -69,6 +69,8 @@ def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> Non
         return
     if index.closed != columns.closed:
         raise ValueError(f"closed is {index.closed!r} and in the manifest {columns.closed!r}")
+    if (index.places is not None) != columns.ordered:
+        raise ValueError(f"places of rows are not as in the manifest, ordered={columns.ordered}")
     decimal = re.fullmatch(r"decimal\((\d+),-?\d+\)", columns.types[0])
     wide = decimal is not None and int(decimal[1]) > LONG_DIGITS
     ranked = wide or columns.types[0].startswith(("string", "binary"))

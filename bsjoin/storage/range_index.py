@@ -2,9 +2,10 @@
 
 Inside each key's run of rows the range column is ascending. A table for points (bands, as-of)
 stores the codes and their directory (:class:`bsjoin.index.SortedRows`); a table for intervals
-also stores the tree of last points (:class:`bsjoin.index.IntervalIndex`). Values without a code of
-64 bits, texts and long decimals, are encoded by their rank among the segment's distinct values,
-which are stored too (:class:`bsjoin.index.OrderedDictionary`).
+also stores the tree of last points (:class:`bsjoin.index.IntervalIndex`), and the place of each
+row in its key's order, if it is built to take one of several intervals by that order. Values
+without a code of 64 bits, texts and long decimals, are encoded by their rank among the segment's
+distinct values, which are stored too (:class:`bsjoin.index.OrderedDictionary`).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ RANGE_CELLS = {
     "point_directory": pa.int32(),
     "tree": pa.int64(),
     "empty": pa.int64(),
+    "places": pa.int32(),
     "ends": pa.int64(),
     "text": pa.uint8(),
     "prefixes": pa.int64(),
@@ -56,14 +58,16 @@ RANGE_CELLS = {
 """All arrays that a range index may have, by their names in a file."""
 
 _POINTS, _INTERVALS = ("points", "point_directory"), ("tree", "empty")
-_RANKS = ("ends", "text", "prefixes")
+_PLACES, _RANKS = ("places",), ("ends", "text", "prefixes")
 RANGE_LAYOUTS = (
     _POINTS,
     (*_POINTS, *_INTERVALS),
     (*_POINTS, *_RANKS),
     (*_POINTS, *_INTERVALS, *_RANKS),
+    (*_POINTS, *_INTERVALS, *_PLACES),
+    (*_POINTS, *_INTERVALS, *_PLACES, *_RANKS),
 )
-"""The arrays of each kind of range index: points or intervals, ranked values or not."""
+"""The arrays of each kind of range index: points or intervals, with places, with ranked values."""
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -77,6 +81,8 @@ class RangeIndex:
     Args:
         rows: the rows, indexed by points or by intervals.
         ranks: the distinct values of ranked columns; None (default) if values have codes.
+        places: int32[n]: the place of each row of intervals among those of its key, in the order
+            of ``order_by`` and of all columns; None (default) in a table that was not built for it.
 
     Example:
         >>> codes = RangeCodes.of([pa.array([10, 20, 15])])
@@ -87,6 +93,7 @@ class RangeIndex:
 
     rows: SortedRows | IntervalIndex
     ranks: OrderedDictionary | None = None
+    places: Int32s | None = None
 
     @property
     def starts(self) -> SortedRows:
@@ -106,6 +113,9 @@ class RangeIndex:
         if isinstance(self.rows, IntervalIndex):
             arrays += [self.rows.tree, self.rows.empty]
             names += _INTERVALS
+        if self.places is not None:
+            arrays += [self.places]
+            names += _PLACES
         if self.ranks is not None:
             arrays += [self.ranks.texts.offsets, self.ranks.texts.data, self.ranks.prefixes]
             names += _RANKS
@@ -127,7 +137,7 @@ class RangeIndex:
         ranks = None
         if "ends" in cells:
             ranks = OrderedDictionary(ByteStrings(cells["ends"], cells["text"]), cells["prefixes"])
-        return cls(rows, ranks)
+        return cls(rows, ranks, cells.get("places"))
 
     def validate(self, runs: Int32s) -> None:
         """Check everything that a search relies on.
@@ -141,6 +151,8 @@ class RangeIndex:
         Complexity: O(n + bytes of ranked values) time, O(1) memory.
         """
         self.rows.validate(runs)
+        if self.places is not None:
+            _validate_places(self.places, runs)
         if self.ranks is None:
             return
         self.ranks.validate()
@@ -154,6 +166,15 @@ class RangeIndex:
                 wrong = (lasts < 0) | (lasts > last)
                 wrong &= (lasts != LEAST) & (lasts != GREATEST)
                 refuse(wrong, begin, "the last point has no stored value at row")
+
+
+def _validate_places(places: Int32s, runs: Int32s) -> None:
+    """Check that places are those of rows of a run."""
+    if len(places) != len(runs):
+        raise ValueError(f"there are {len(places)} places for {len(runs)} rows")
+    for begin, end in chunks(len(runs)):
+        # A run counts down to 1 at its last row: where its first row is, a row does not know.
+        refuse(places[begin:end] < 0, begin, "the place is negative at row")
 
 
 def is_ranked(dtype: pa.DataType) -> bool:
@@ -261,13 +282,16 @@ class RangeCodes:
         return RangeCodes(columns, None if missing is None else missing.take(rows), self.ranks)
 
 
-def index_ranges(codes: RangeCodes, slices: Int64s, closed: Closed | None) -> RangeIndex:
+def index_ranges(
+    codes: RangeCodes, slices: Int64s, closed: Closed | None, places: Int32s | None = None
+) -> RangeIndex:
     """Index the range columns of rows that are sorted by (key, first range column).
 
     Args:
         codes: of the range columns.
         slices: the first row of each key.
         closed: which ends belong to the intervals; None for points.
+        places: the places of rows of intervals in the order of their key; None (default) for none.
 
     Complexity: O(n).
     """
@@ -277,4 +301,4 @@ def index_ranges(codes: RangeCodes, slices: Int64s, closed: Closed | None) -> Ra
     intervals = IntervalIndex.build(
         starts, ends, slices, closed=closed, missing_ends=codes.missing_ends
     )
-    return RangeIndex(intervals, codes.ranks)
+    return RangeIndex(intervals, codes.ranks, places)

@@ -26,7 +26,7 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.range_index import RangeCodes, index_ranges, run_starts
 from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import SegmentInfo, column_file, index_file
-from bsjoin.storage.ties import Tie, break_ties
+from bsjoin.storage.ties import Tie, break_ties, places_in_runs
 
 __all__ = ["Rows", "break_all_ties", "pieces", "taken", "write_batch", "write_segment"]
 
@@ -60,6 +60,7 @@ def write_segment(
     closed: Closed | None = None,
     *,
     ties: Sequence[Tie] = (),
+    ordered: bool = False,
     unstored: int = 0,
     integers: bool = False,
 ) -> SegmentInfo:
@@ -77,6 +78,8 @@ def write_segment(
         closed: which ends belong to the intervals, for two range columns; default None.
         ties: the columns that order rows with the same key and the same point. Default: none, and
             they stay in the order in which they are, as do the rows of a key without range columns.
+        ordered: whether the place of each row among those of its key in the order of ``ties`` is
+            stored. Default False.
         unstored: how many columns at the end are there for ``ties`` only; default 0.
         integers: whether the hash is that of one integer and there are no range columns: if the
             integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
@@ -89,7 +92,7 @@ def write_segment(
         OverflowError: a column has more than 2 GiB of text.
 
     Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
-        and 4 to 12 bytes a row; the keys to be compared all at once.
+        and 4 to 12 bytes a row, with ``ordered`` 40 more; the keys to be compared all at once.
     """
     stored = range(keys + ranged, rows.num_columns - unstored)
     first_hash = int(hashes.min())
@@ -126,8 +129,14 @@ def write_segment(
         del columns
         starts = run_starts(index)
         _sort_runs(order, starts, codes.columns[0], rows, ties)
-        ranges = index_ranges(codes.take(order), starts, closed)
-        del codes, starts
+        places = None
+        if ordered:
+            first = np.zeros(len(order), np.bool_)
+            first[starts] = True
+            read = rows.column
+            places = places_in_runs(order, first, lambda number: _one_array(read(number)), ties)
+        ranges = index_ranges(codes.take(order), starts, closed, places)
+        del codes, starts, places
     count = index.rows
     distinct, longest = keys_and_longest_run(index)
     files = [write_batch(location, index_file(name), index_batch(index, ranges))]

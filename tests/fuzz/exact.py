@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.conditions import chooses
 from bsjoin.values.sort_order import SortOrder
 from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table, brought, result_columns
 from tests.fuzz.values import KINDS, equality, order, place, shown
@@ -25,6 +27,7 @@ __all__ = [
     "nearest_groups",
     "order_or_none",
     "overlaps",
+    "take_order",
     "width_of",
 ]
 
@@ -64,7 +67,7 @@ class _Side:
         self.kinds = [kind for _, kind in table.columns]
         self.order_by = [
             (names.index(order.column), order.descending, order.nulls_last)
-            for order in (join.when.orders if isinstance(join.when, AsOf) else ())
+            for order in (join.when.orders if chooses(join.when) else ())
         ]
         self._known: dict[Row, dict[int, Row]] = {}
         self._orders: dict[Row, dict[int, Row]] = {}
@@ -240,7 +243,43 @@ def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _
         nearest = nearest_groups(when, probe[0], kind, values)
         return [*islice(side.in_order(nearest), when.n)]
     holds = matcher(when, probe, kind)
-    return [n for n, orders in side.orders(key).items() if holds(orders)]
+    found = [n for n, orders in side.orders(key).items() if holds(orders)]
+    if not found or not isinstance(when, Within) or when.take == "all":
+        return found
+    table_kind = side.kinds[side.ranged[0]]
+    by = {n: take_order(when, side.known(key)[n], table_kind) for n in found}
+    return [side.first([n for n in found if by[n] == min(by.values())])]
+
+
+def take_order(when: Within, ends: Sequence[Any], kind: str) -> tuple[Any, ...]:
+    """What is less for an interval that is taken before another one.
+
+    Args:
+        when: which is taken.
+        ends: its start and its end.
+        kind: the type of them.
+    """
+    start, end = ends
+    if end == 2**63 - 1 and when.closed in ("both", "right"):
+        end = None  # behind it there is no other number
+    if when.take == "latest_start":
+        return (_Descending(order(start)),)
+    if when.take == "first":
+        return ()
+    if end is None:
+        return (1,)
+    if when.take == "earliest_end":
+        return 0, order(end)
+    floating = KINDS[kind].family == "floating"
+    return 0, order(end - start) if floating else Fraction(end) - Fraction(start)
+
+
+@dataclass(frozen=True)
+class _Descending:
+    value: Any
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)
 
 
 def matcher(when: Any, probe: Sequence[Any], kind: str) -> Callable[[Sequence[Any]], bool]:

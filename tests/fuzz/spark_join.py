@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin import Band, Overlaps, Within
+from bsjoin.conditions import chooses
 from tests.fuzz.case import Case, Join, brought, result_columns
 from tests.fuzz.engine import frame
 from tests.fuzz.exact import TooManyRowsError, difference, expected, latest, width_of
@@ -30,7 +31,7 @@ def disagreement(spark: SparkSession, case: Case) -> str | None:
     """
     joins: list[Join] = []
     for join in case.joins:
-        if isinstance(join.when, AsOf):
+        if chooses(join.when):
             break
         joins.append(join)
     if not joins:

@@ -153,6 +153,8 @@ def _of_condition(case: Case, join: Join, table: Table, kinds: dict[str, str]) -
     found = {name, f"point-{KINDS[theirs[0]].family}"}
     if name in ("Within", "Overlaps"):
         found.add("intervals")
+    if name == "Within" and when.take != "all":
+        found |= {"takes", f"take-{when.take}"}
     if name == "AsOf":
         found |= {when.direction, "inclusive" if when.exact else "strictly"}
         found |= {"tolerance"} if when.tolerance is not None else set()

@@ -88,7 +88,7 @@ def written() -> dict[str, Any]:
         schema=pa.schema([]),
         spark_schema=json.dumps({"type": "struct", "fields": fields}),
         segments=(SegmentInfo("data/abc/0000", 3, 3, 1, -7, (9, 9, 9, 9), sums * 2),),
-        ranged=RangeColumns(("p", "q"), ("long", "long"), "both", ("p ASC NULLS FIRST",)),
+        ranged=RangeColumns(("p", "q"), ("long", "long"), "both", ("p ASC NULLS FIRST",), True),
         row=("p",),
         unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
         condition=bsjoin.Overlaps(("a", "b"), ("p", "q"), closed="both"),
@@ -155,12 +155,14 @@ def test_types_are_stored_as_the_page_says() -> None:
 def test_the_layouts_of_an_index_are_those_of_the_page() -> None:
     page = rows_of("index")
     places = {row["in"] for row in page}
-    assert places == {"every index", "ranges", "intervals", "ranks"}
+    assert places == {"every index", "ranges", "intervals", "ordered intervals", "ranks"}
     kinds: list[set[str]] = [
         set(),
         {"ranges"},
         {"ranges", "intervals"},
         {"ranges", "ranks"},
+        {"ranges", "intervals", "ranks"},
+        {"ranges", "intervals", "ordered intervals"},
         places,
     ]
     assert len(kinds) == 1 + len(RANGE_LAYOUTS)

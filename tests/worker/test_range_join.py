@@ -30,6 +30,7 @@ from range_tables import (
 )
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.conditions import chooses
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import read
 from bsjoin.runtimes.python.worker.chain import NOTE
@@ -86,7 +87,12 @@ def without_what_begins_behind_all(case: Case) -> Case:
 
     The oracles have values above that one.
     """
-    if not case.intervals or case.when.closed in ("both", "left"):
+    if not case.intervals:
+        return case
+    if chooses(case.when):  # an end at the greatest number counts as none where it belongs to it
+        table = [{**row, "y": None} if row["y"] == HIGH else row for row in case.table]
+        case = replace(case, table=table)
+    if case.when.closed in ("both", "left"):
         return case
 
     def changed(rows: Sequence[Row], start: str, end: str) -> list[Row]:

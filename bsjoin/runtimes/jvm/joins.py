@@ -146,8 +146,11 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
     if plan.reports:
         found["label"] = plain(label_of(plan, planned.stream, join.cycle))
     if join.ranged is not None and plan.predicate is not None:
-        found["ranged"] = [join.ranged.names, join.ranged.types, join.ranged.closed]
+        ranged = join.ranged
+        found["ranged"] = [ranged.names, ranged.types, ranged.closed, *[True] * ranged.ordered]
         found["search"] = _condition(plan.predicate)
+        if plan.how in ("inner", "left") and plan.predicate.take != "all":
+            found["search"]["take"] = plan.predicate.take
     return found
 
 

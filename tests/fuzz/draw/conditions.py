@@ -10,9 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.conditions import chooses
 from tests.fuzz.draw.pools import Pools
 
-__all__ = ["CLOSED", "condition", "several", "sorted_by"]
+__all__ = ["CLOSED", "condition", "served", "sorted_by"]
+
+_PLACED = ("earliest_end", "shortest", "first")
 
 CLOSED = ("both", "left", "right", "neither")
 
@@ -43,23 +46,45 @@ def condition(
 
 
 def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
-    """The condition, an as-of join perhaps with an order of rows with the same point."""
+    """The condition, perhaps with an order of rows with the same point, or of all intervals."""
     # Of its own: other draws stay what they are.
     draw = random.Random(repr((when, columns)).replace(", n=1)", ")"))
-    if not isinstance(when, AsOf) or draw.random() < 0.5:
+    is_within = isinstance(when, Within)
+    if not (is_within or isinstance(when, AsOf)) or draw.random() < 0.5:
         return when
     names = [name for name, kind in columns if kind != "map"]
     ends = ["", " desc", " asc nulls last", " desc nulls first"]
     by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
-    return replace(when, order_by=[name + draw.choice(ends) for name in by])
+    order_by = [name + draw.choice(ends) for name in by]
+    if not is_within:
+        return replace(when, order_by=order_by)
+    takes = ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns)]
+    return replace(when, take=draw.choice(takes), order_by=order_by)
 
 
-def several(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
-    """The condition, an as-of join perhaps for several rows."""
+def served(when: Any, built: Any, columns: Sequence[tuple[str, str]]) -> Any:
+    """The condition as a table that was built for another one answers it: for several rows, or one.
+
+    Args:
+        when: the condition.
+        built: that of the table.
+        columns: of the table.
+    """
     draw = random.Random(repr((when, columns, "n")))
-    if not isinstance(when, AsOf) or draw.random() < 0.6:
+    order_by = built.order_by if chooses(built) else ()
+    if isinstance(when, AsOf):
+        when = replace(when, order_by=order_by)
+        return when if draw.random() < 0.6 else replace(when, n=draw.choice([2, 2, 3, 100]))
+    if not isinstance(when, Within) or draw.random() < 0.3:
         return when
-    return replace(when, n=draw.choice([2, 2, 3, 100]))
+    takes = ["latest_start"]
+    if getattr(built, "take", "") in _PLACED:
+        takes += ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns)]
+    return replace(when, take=draw.choice(takes), order_by=order_by)
+
+
+def _has_lengths(when: Within, columns: Sequence[tuple[str, str]]) -> bool:
+    return dict(columns)[when.start_col] not in ("string", "binary")
 
 
 def _width(draw: random.Random, family: str, least: int = -3) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from bsjoin import AsOf
+from bsjoin.conditions import chooses
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
-from tests.fuzz.draw.conditions import condition, several
+from tests.fuzz.draw.conditions import condition, served
 from tests.fuzz.draw.matching import compare, no_points, places, searches
 from tests.fuzz.draw.pools import POINTS, Pools
 from tests.fuzz.values import KINDS
@@ -60,9 +60,7 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
             one, other = ends[0], ends[-1]
         when = condition(pools, [one, other], points, closed)
-        if isinstance(when, AsOf):
-            when = replace(when, order_by=getattr(table.when, "order_by", ()))
-            when = several(when, columns)
+        when = served(when, table.when, table.columns)
     how = draw.choice(_HOWS)
     names = [name for name, _ in table.columns]
     select = None
@@ -77,13 +75,13 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
 
 
 def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:
-    """The rest of the condition, for every fourth join; not of as-of.
+    """The rest of the condition, for every fourth join, unless it takes some of the rows only.
 
     It is drawn by itself: the rest of a case is the same with and without it.
     """
     draw = random.Random(repr((join, columns)))
     theirs = [column for column in table.columns if column[0] not in table.keys]
-    if isinstance(join.when, AsOf) or not theirs or draw.random() < 0.75:
+    if chooses(join.when) or not theirs or draw.random() < 0.75:
         return None
     name, kind = draw.choice(theirs)
     suit = [one for one, other in columns if other == kind and KINDS[kind].family != "carried"]

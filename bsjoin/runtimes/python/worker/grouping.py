@@ -29,9 +29,17 @@ from bsjoin.storage.range_index import (
     is_ranked,
     texts_of,
 )
-from bsjoin.storage.ties import Tie, break_ties
+from bsjoin.storage.ties import Tie, break_ties, places_in_runs
 
-__all__ = ["CacheRows", "Groups", "cached_groups", "grouped", "range_columns", "stored_groups"]
+__all__ = [
+    "CacheRows",
+    "Groups",
+    "cached_groups",
+    "grouped",
+    "places_of",
+    "range_columns",
+    "stored_groups",
+]
 
 Int64s = NDArray[np.int64]
 
@@ -87,7 +95,7 @@ def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Grou
     """
     order = table.order
     assert order is not None
-    searched = [len(table.payload) + i for i in range(len(order.names))]
+    searched = [len(table.payload) + i for i in range(len(order.stored_types))]
     in_place = order.closed is None and not is_ranked(order.type)
     for number, place in enumerate(rows.places):
         there = rows.counts > 0
@@ -118,8 +126,9 @@ def _indexed(
     sizes = counts.take(some)
     _, places = expand(begins, sizes)
     slices = np.cumsum(sizes) - sizes
-    codes = RangeCodes.of(place.gather(places, searched))
-    index = index_ranges(codes, slices, order.closed)
+    columns = place.gather(places, searched)
+    in_order = columns.pop().to_numpy() if order.ordered else None
+    index = index_ranges(RangeCodes.of(columns), slices, order.closed, in_order)
     low = slices.take(which)
     return Groups(part, index, low, low + counts, place, places.take)
 
@@ -170,3 +179,21 @@ def grouped(
         for tie in ties:
             break_ties(order, same, rows[tie.number], tie)
     return whose, order
+
+
+def places_of(
+    whose: Int64s, order: Int64s, rows: Sequence[pa.Array], ties: Sequence[Tie]
+) -> pa.Array:
+    """The place of each row among those of its key, in the order of ties.
+
+    Args:
+        whose: as :func:`grouped` returns it.
+        order: likewise.
+        rows: as for :func:`grouped`.
+        ties: as for :func:`grouped`.
+    """
+    keys, places = whose.take(order), np.empty(len(order), np.int32)
+    first = np.ones(len(order), np.bool_)
+    first[1:] = keys[1:] != keys[:-1]
+    places[order] = places_in_runs(order, first, rows.__getitem__, ties)
+    return pa.array(places)

@@ -19,7 +19,7 @@ from bsjoin.cache import Found, HostCache, State
 from bsjoin.errors import DataError, DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.plan import SourceTable
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally, whole
-from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, range_columns
+from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of, range_columns
 from bsjoin.runtimes.python.worker.matching import canonical, owners
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.python_values import reprs
@@ -205,6 +205,8 @@ class Loader:
             ]
             whose, order = grouped(whose, points, row, table.order.ties)
             payload += points
+            if table.order.ordered:
+                payload.append(places_of(whose, order, row, table.order.ties))
         order = order[int((whose < 0).sum()) :]
         counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)
         if table.unique and counts.max(initial=0) > 1:

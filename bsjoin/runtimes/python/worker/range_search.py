@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import IntervalIndex, SortedRows, nearest, nearest_rows, pairs
+from bsjoin.index import IntervalIndex, SortedRows, first_of_each, nearest, nearest_rows, pairs
 from bsjoin.index.skiplist import Side
 from bsjoin.plan import Predicate
+from bsjoin.runtimes.python.worker.interval_orders import order_of
 from bsjoin.runtimes.python.worker.probes import Points, points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
 
@@ -49,7 +50,10 @@ def matches(
         yield from _of_points(predicate, index, probes[0], low, high, max_pairs)
     elif predicate.kind == "within":
         points = points_of(probes[0], index, predicate.finer).cuts
-        yield from rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
+        found = rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
+        if predicate.take != "all":
+            found = first_of_each(found, order_of(predicate, index))
+        yield from found
     else:
         intervals, details = _intervals(predicate, index, rows, probes)
         yield from rows.overlaps(*intervals, low, high, **details, max_pairs=max_pairs)

@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Bound;
+import bsjoin.jvm.lookup.ChosenFinder;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.NearestFinder;
 import bsjoin.jvm.lookup.RangeBound;
@@ -131,7 +132,7 @@ public final class RangeLookup {
    * @param how its {@code kind}: a {@code band} with the widths {@code before} and {@code after} and
    *     the ends that are {@code closed}; an {@code asof} with {@code direction}, {@code exact} and
    *     {@code tolerance}, of which there are {@code n}; else intervals, with their ends that are
-   *     {@code closed}
+   *     {@code closed}, and which of them to {@code take} if not all
    * @param probes the values of the stream that the table is searched by
    */
   static Search of(IndexJoin join, JsonNode how, List<Expression> probes) {
@@ -156,6 +157,13 @@ public final class RangeLookup {
         break;
       default:
         arguments = intervals(join, closed, probes);
+        if (how.has("take")) {
+          Finder finder =
+              new ChosenFinder(
+                  join.searched(), how.path("take").asText(), Types.isFloating(point.dataType()),
+                  closed.equals("both") || closed.equals("right"));
+          return new Search(finder, arguments, residual, probes, computed);
+        }
     }
     Finder finder = new RangeFinder(join.searched(), join.manifest.rangeColumns > 1, noLimits(), false);
     return new Search(finder, arguments, residual, probes, computed);

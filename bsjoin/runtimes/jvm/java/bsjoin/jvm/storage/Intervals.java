@@ -14,6 +14,7 @@ import java.util.Arrays;
 public final class Intervals {
   private static final int TREE = 27; // buffers of the index's file
   private static final int EMPTY = 31;
+  private static final int PLACES = 35; // of tables that are built for it
   private static final int BITS = 3;
   private static final int FAN = 1 << BITS;
 
@@ -22,6 +23,7 @@ public final class Intervals {
   private final long[] levels; // where each begins, and where the last one ends
   private final long empty; // the rows whose interval is empty, ascending
   private final int empties;
+  private final long places; // of rows in the order of their key; 0 for none
   private final boolean isClosed; // ends belong to the intervals
   private long least = Long.MAX_VALUE; // of the last points of intervals that are not empty
   private long greatest = Long.MIN_VALUE;
@@ -29,14 +31,15 @@ public final class Intervals {
   /**
    * Check the intervals of a segment.
    *
+   * @param segment its keys
    * @param points their starts
-   * @param rows how many there are
    * @param arrow its index
    * @param closed which ends belong to the intervals
+   * @param ordered whether it has the places of rows
    */
-  Intervals(Points points, int rows, ArrowFile arrow, String closed) {
+  Intervals(Segment segment, Points points, ArrowFile arrow, String closed, boolean ordered) {
     file = arrow.file;
-    this.rows = rows;
+    rows = segment.rows;
     levels = levels(rows, arrow.offset(TREE, 0));
     file.check(
         arrow.length(TREE) == levels[levels.length - 1] - levels[0],
@@ -48,6 +51,10 @@ public final class Intervals {
     isClosed = closed.equals("right") || closed.equals("both");
     validateTree();
     validateRows(points, closed.equals("right") ? 1 : 0);
+    places = ordered ? arrow.offset(PLACES, 4L * rows) : 0;
+    for (int row = 0; ordered && row < rows; row++) {
+      file.check(place(row) >= 0, "the place is negative at row ", row);
+    }
   }
 
   private static long[] levels(int rows, long begin) {
@@ -153,6 +160,51 @@ public final class Intervals {
     return found;
   }
 
+  /** The last interval of some rows that ends late enough; -1 if none does: as {@link #next}. */
+  public int previous(int first, int stop, long least) {
+    int row = climbBack(first, stop, least);
+    while (least == Long.MIN_VALUE && row >= 0 && isEmpty(row)) {
+      row = climbBack(first, row, least);
+    }
+    return row;
+  }
+
+  private int climbBack(int first, int stop, long least) {
+    if (first >= stop) {
+      return -1;
+    }
+    int node = stop - 1;
+    for (int level = 0; ; level++) {
+      int begin = first >>> BITS * level;
+      int end = Math.max(node & -FAN, begin);
+      for (; node >= end; node--) {
+        if (value(level, node) >= least) {
+          return descendBack(level, node, first, least);
+        }
+      }
+      if (end == begin) {
+        return -1;
+      }
+      node = (end >>> BITS) - 1;
+    }
+  }
+
+  private int descendBack(int level, int node, int first, long least) {
+    int found = node;
+    for (int below = level - 1; below >= 0; below--) {
+      int begin = Math.max(found << BITS, first >>> BITS * below);
+      int child = found << BITS | FAN - 1;
+      while (child >= begin && value(below, child) < least) {
+        child--;
+      }
+      if (child < begin) {
+        return -1; // the maximum is that of a row before
+      }
+      found = child;
+    }
+    return found;
+  }
+
   private boolean isEmpty(int row) {
     return nextEmpty(row, row + 1) >= 0;
   }
@@ -173,7 +225,7 @@ public final class Intervals {
   }
 
   /** The last point of an interval; the least code if it is empty, the greatest without an end. */
-  long last(int row) {
+  public long last(int row) {
     return value(0, row);
   }
 
@@ -185,6 +237,12 @@ public final class Intervals {
   /** The greatest last point of an interval that has an end; the least code if none has. */
   public long greatest() {
     return greatest;
+  }
+
+  /** The place of a row among those of its key, in the order that the table was built for. */
+  public int place(int row) {
+    file.check(places != 0, "it does not have the places of its rows");
+    return file.getInt(places + 4L * row);
   }
 
   private long emptyRow(int entry) {

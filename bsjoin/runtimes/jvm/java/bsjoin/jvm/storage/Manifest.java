@@ -55,6 +55,7 @@ public final class Manifest {
   public final List<DataType> rangeTypes = new ArrayList<>(); // in which they are searched
   public final String ranged; // their names and types and which ends belong to them, as JSON
   public final String closed; // the last of these; empty for points
+  public final boolean ordered; // whether the index has the places of a key's rows in their order
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   public final Rows[] segments;
 
@@ -178,10 +179,13 @@ public final class Manifest {
     check(
         new HashSet<>(rangeTypes).size() <= 1, "its field 'ranged' has types that are not the same");
     closed = ends.asText("");
+    ordered = range.path("ordered").asBoolean(false);
+    check(!ordered || rangeColumns > 1, "its field 'ranged' is of points and ordered");
     ranged =
         rangeColumns == 0
             ? ""
-            : "[" + range.path("names") + "," + range.path("types") + "," + ends + "]";
+            : "[" + range.path("names") + "," + range.path("types") + "," + ends
+                + (ordered ? ",true]" : "]");
     pointColumn = pointColumn();
     segments = rows(node, "segments", true);
     unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;

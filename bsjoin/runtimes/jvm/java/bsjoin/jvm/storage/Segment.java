@@ -67,13 +67,16 @@ public final class Segment {
         "it does not agree with the manifest");
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
-    int lists = HASH_BUFFERS + 8 * manifest.rangeColumns; // where those of ranks begin
+    int lists = // where those of ranks begin
+        HASH_BUFFERS + 8 * manifest.rangeColumns + (manifest.ordered ? 4 : 0);
     if (manifest.rangeColumns > 0) {
       checkRanges(arrow, lists + (manifest.isRanked() ? 12 : 0));
     }
     points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
     intervals =
-        manifest.rangeColumns > 1 ? new Intervals(points, rows, arrow, manifest.closed) : null;
+        manifest.rangeColumns > 1
+            ? new Intervals(this, points, arrow, manifest.closed, manifest.ordered)
+            : null;
     ranks = manifest.isRanked() ? new Ranks(arrow, lists) : null;
     if (ranks != null) {
       ranks.validate(points, intervals, rows);
