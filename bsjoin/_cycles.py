@@ -162,7 +162,7 @@ def cycles(
     on: On = None,
     *,
     sink: Sink,
-    when: Condition | None = None,
+    when: Condition | Sequence[Condition] | None = None,
     how: JoinType = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,

@@ -39,7 +39,7 @@ def join(
     on: On = None,
     how: JoinType = "inner",
     *,
-    when: Condition | None = None,
+    when: Condition | Sequence[Condition] | None = None,
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
@@ -71,7 +71,10 @@ def join(
             Spark's other spellings are equivalent: ``"left_outer"``, ``"leftsemi"`` and so on.
         when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
             :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
-            cache it requires equality keys.
+            cache it requires equality keys. Of a list of them all hold: one is searched, that which
+            a BatchTable was built for, otherwise the first, so put the most selective one there;
+            each row found is checked for the others. Of :class:`AsOf` and others the nearest row
+            that passes them is taken.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
             ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
             source that supports scans and has up to a million rows; otherwise

@@ -30,6 +30,7 @@ __all__ = [
     "Condition",
     "Direction",
     "Overlaps",
+    "Relation",
     "Take",
     "Width",
     "Within",
@@ -41,8 +42,15 @@ __all__ = [
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
 Take = Literal["all", "latest_start", "earliest_end", "shortest", "first"]
-_IN_WIDTHS = ("before", "after", "tolerance")
-_LATER: dict[str, object] = {"order_by": (), "n": 1, "take": "all"}
+Relation = Literal["overlaps", "contains", "within", "equals", "meets"]
+_IN_WIDTHS = ("before", "after", "tolerance", "at_least")
+_LATER: dict[str, object] = {
+    "order_by": (),
+    "n": 1,
+    "take": "all",
+    "relation": "overlaps",
+    "at_least": None,
+}
 """Arguments that earlier versions of bsjoin do not know, which read conditions without them."""
 _MOST_ROWS = 2**31 - 1
 
@@ -216,6 +224,11 @@ class Within:
         return tuple(map(SortOrder.parse, self.order_by))
 
     @property
+    def searched_ends(self) -> Closed:
+        """Which ends belong to intervals in the index."""
+        return self.closed
+
+    @property
     def stream_columns(self) -> tuple[str, ...]:
         """The stream's columns."""
         return (self.stream_col,)
@@ -237,29 +250,48 @@ class Within:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Overlap: the stream's interval and the table's interval have a point in common.
+    """Two intervals: the stream's and the table's have a point in common, or another relation.
 
     A null end means that the interval has no upper bound; a null start never matches. An empty
-    interval overlaps nothing. A search tree answers in O(log n) a row of the stream, plus its
-    matches.
+    interval has no relation to any. A search tree answers in O(log n) a row of the stream, plus
+    the intervals that overlap, of which each is checked for a narrower relation.
 
     Args:
         stream: the stream's columns, (start, end).
         batch: the table's columns, (start, end).
         closed: which ends belong to the intervals of both sides: "both", "left" (default), "right",
             "neither".
+        relation: what the stream's interval has to do with the table's; in brackets PostgreSQL's
+            operator between the two.
+
+            - "overlaps" (default): they have a point in common (``&&``).
+            - "contains": all of the table's is in the stream's (``@>``); they may be equal. Only an
+              interval without an end contains one without an end.
+            - "within": all of the stream's is in the table's (``<@``).
+            - "equals": the same start, and the same end or none (``=``).
+            - "meets": one ends where the other begins, on either side and whatever ``closed`` says;
+              an interval without an end meets none there (``-|-``, Allen's "meets" and "met by").
+              A :class:`bsjoin.BatchTable` for it has ``closed="both"``, or is built with it.
+        at_least: how long the part that both have in common must be, from the later start to the
+            earlier end; a width as of :class:`Band`, default None: any length. Without an end it
+            is long enough. With floating-point columns ``start + at_least <= end`` in double.
 
     Raises:
-        ArgumentError: a side is not a pair of column names, or ``closed`` is unknown.
+        ArgumentError: a side is not a pair of column names, ``closed`` or ``relation`` is unknown,
+            or ``at_least`` is negative, infinite, or given with "equals" or "meets".
 
     Example:
         >>> Overlaps(("from", "to"), ("begins", "ends")).batch
         ('begins', 'ends')
+        >>> Overlaps(("from", "to"), ("begins", "ends"), at_least="1 minute").relation
+        'overlaps'
     """
 
     stream: tuple[str, str]
     batch: tuple[str, str]
     closed: Closed = "left"
+    relation: Relation = "overlaps"
+    at_least: Width | None = None
 
     def __post_init__(self) -> None:
         for name in ("stream", "batch"):
@@ -270,6 +302,29 @@ class Overlaps:
                 _column(column, name)
             object.__setattr__(self, name, tuple(pair))
         _one_of(self.closed, "closed", get_args(Closed))
+        _one_of(self.relation, "relation", get_args(Relation))
+        if self.at_least is not None:
+            self._check_length()
+
+    def _check_length(self) -> None:
+        if self.relation in ("equals", "meets"):
+            raise ArgumentError(
+                f"at_least={self.at_least!r} with relation={self.relation!r}: it is for "
+                "'overlaps', 'contains' and 'within'; intervals that meet share no more than a "
+                "point, and of equal ones the stream's can be filtered by its length before"
+            )
+        object.__setattr__(self, "at_least", as_width(self.at_least, "at_least"))
+        size = size_of(self.at_least)  # type: ignore[arg-type]
+        if size < 0 or isinstance(size, float):
+            raise ArgumentError(
+                f"at_least={self.at_least!r}: it must not be negative or infinite; None is any "
+                "length"
+            )
+
+    @property
+    def searched_ends(self) -> Closed:
+        """Which ends belong to intervals in the index: those that meet share an end."""
+        return "both" if self.relation == "meets" else self.closed
 
     @property
     def stream_columns(self) -> tuple[str, ...]:

@@ -277,7 +277,7 @@ class BatchTable:
         on: On = None,
         how: JoinType = "inner",
         *,
-        when: Condition | None = None,
+        when: Condition | Sequence[Condition] | None = None,
         partition: Hash | HotSpot | None = None,
         select: Sequence[str] | None = None,
         suffix: str = "_batch",
@@ -292,9 +292,10 @@ class BatchTable:
                 have under the same names.
             how: as in :func:`bsjoin.join`; default ``"inner"``.
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
-                with. Widths, ``n``, ``take`` and the stream's columns may differ from those; the
-                table's columns, ``closed`` of intervals and ``order_by`` may not, and not every
-                table serves every ``take`` (:class:`bsjoin.Within`).
+                with. Widths, ``n``, ``take``, ``relation`` and the stream's columns may differ from
+                those; the table's columns, ``closed`` of intervals and ``order_by`` may not, and
+                not every table serves every ``take`` (:class:`bsjoin.Within`). Of a list that one
+                is searched which the table was built for.
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to return; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.

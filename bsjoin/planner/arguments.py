@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 
-from bsjoin.conditions import Condition
+from bsjoin.conditions import AsOf, Condition, Within
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.columns import On, names_of
@@ -87,7 +87,7 @@ class JoinCall:
 
     Args:
         on: the equality keys; no keys, in any form, are kept as ``[]``.
-        when: the range condition.
+        when: the range condition; of several a tuple.
         how: the join type, in any spelling that Spark accepts; kept as "inner", "left", "semi" or
             "anti".
         partition: how the stream's rows are sent to partitions.
@@ -105,7 +105,7 @@ class JoinCall:
     """
 
     on: On = None
-    when: Condition | None = None
+    when: Condition | Sequence[Condition] | None = None
     how: str = "inner"
     partition: Partition = None
     select: Sequence[str] | None = None
@@ -124,11 +124,7 @@ class JoinCall:
             )
         if self.on is not None and not isinstance(self.on, str) and not self.on:
             object.__setattr__(self, "on", [])
-        if not (self.when is None or isinstance(self.when, Condition)):
-            raise ArgumentError(
-                f"when={self.when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or "
-                "bsjoin.AsOf"
-            )
+        self._check_when()
         if not (self.partition is None or isinstance(self.partition, Hash | HotSpot)):
             raise ArgumentError(
                 f"partition={self.partition!r}: give None, bsjoin.Hash(...) or bsjoin.HotSpot(...)"
@@ -145,6 +141,37 @@ class JoinCall:
                 "condition as SQL text, over the columns of both sides"
             )
         self._check_indicator()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All range conditions."""
+        if self.when is None:
+            return ()
+        return (self.when,) if isinstance(self.when, Condition) else tuple(self.when)
+
+    def _check_when(self) -> None:
+        when = self.when
+        if when is None or isinstance(when, Condition):
+            return
+        several = isinstance(when, Sequence) and len(when) > 0
+        if not several or not all(isinstance(one, Condition) for one in when):
+            raise ArgumentError(
+                f"when={when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or "
+                "bsjoin.AsOf, or a list of them"
+            )
+        if sum(isinstance(one, AsOf) for one in when) > 1:
+            raise ArgumentError(
+                f"when={list(when)!r}: a row that is nearest by two columns is not defined. Give "
+                "one bsjoin.AsOf, and bsjoin.Band for the other column"
+            )
+        taken = next((one for one in when if isinstance(one, Within) and one.take != "all"), None)
+        if taken is not None and len(when) > 1:
+            raise ArgumentError(
+                f"when={list(when)!r}: which interval {taken!r} takes is found before the "
+                "others are checked, so that another one, which passes, would be missed. Leave "
+                "take out and take one of the rows"
+            )
+        object.__setattr__(self, "when", when[0] if len(when) == 1 else tuple(when))
 
     def _check_indicator(self) -> None:
         given = self.indicator

@@ -1,9 +1,10 @@
 """The rows of the table that are candidates for a match, and the columns that they need.
 
 A join with ``where=`` finds candidates by its keys and its range condition, and then checks each
-pair. For a left, semi or anti join the candidates are those of a left join, which keeps the rows of
-the stream without any. So candidates have columns that the result does not have: those of the
-condition, and one that tells a match from none, as ``indicator=`` needs it, too.
+pair, as one with several ranges does, or with a narrower relation of intervals. For a left, semi or
+anti join the candidates are those of a left join, which keeps the rows of the stream without any.
+So candidates have columns that the result does not have: those of the condition, and one that tells
+a match from none, as ``indicator=`` needs it, too.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf, Within
+from bsjoin.conditions import AsOf, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names, names_of, unused
 from bsjoin.planner.planned_join import given_names
+from bsjoin.planner.range_columns import check_range_types, range_columns
+from bsjoin.planner.range_sql import condition_sql, relation_sql
 from bsjoin.planner.references import with_columns
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.planner.where import Where, where_over
+from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted
 
 __all__ = ["returned", "with_candidates"]
@@ -35,7 +39,7 @@ def with_candidates(
     given: DataFrame | None,
     call: JoinCall,
 ) -> ResolvedJoin:
-    """The join with the columns that ``where=`` and ``indicator=`` need behind those of its result.
+    """The join with the columns that checks and ``indicator=`` need behind those of its result.
 
     Args:
         join: the call, resolved without the two.
@@ -49,12 +53,23 @@ def with_candidates(
         ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
             none.
     """
-    if call.where is None and call.indicator is None:
+    checks = _is_checked(join)
+    if call.where is None and call.indicator is None and not checks:
         return join
     stream_names = names_of(stream, "the stream")
     columns, names = list(join.columns), list(join.names)
-    if call.where is not None:
-        where, needed = _where(join, stream, stream_names, schema, given, call)
+    if call.where is not None or checks:
+        where, needed = None, list[tuple[str, str]]()
+        if call.where is not None:
+            where, needed = _where(join, stream, stream_names, schema, given, call)
+        if checks:
+            join, condition, more = _checked(join, stream, stream_names, schema, needed)
+            needed = [*needed, *more]
+            if where is None:
+                where = Where(condition, call.how, "", False)
+            else:
+                where = replace(where, condition=condition & where.condition)
+        assert where is not None
         columns += [column for column, _ in needed]
         names += [name for _, name in needed]
         join = replace(join, where=where, how="inner" if where.how == "inner" else "left")
@@ -114,6 +129,59 @@ def _where(
     where, needed = where_over(call.where, call.how, pairs, names)
     found = [(column, name) for column, name in known.items() if name in needed]
     return where, [(column, name) for column, name in found if column not in join.columns]
+
+
+def _is_checked(join: ResolvedJoin) -> bool:
+    """Whether pairs of rows are checked for range conditions that no index answers."""
+    when = join.condition
+    narrower = isinstance(when, Overlaps) and (when.relation, when.at_least) != ("overlaps", None)
+    return narrower or bool(join.checked)
+
+
+def _checked(
+    join: ResolvedJoin,
+    stream: DataFrame,
+    stream_names: Names,
+    schema: T.StructType,
+    needed: Sequence[tuple[str, str]],
+) -> tuple[ResolvedJoin, Column, list[tuple[str, str]]]:
+    """The range conditions that pairs are checked for, and the columns that they need besides.
+
+    Args:
+        join: the join; the one returned spells these conditions as both sides do.
+        stream: the probe side.
+        stream_names: its columns.
+        schema: all columns of the table.
+        needed: columns that the result lacks and that are there for ``where=``, with their names.
+    """
+    table = Names(schema.names, "the table", stream_names.case_sensitive)
+    checked = [_as_spelled(one, stream, stream_names, schema, table) for one in join.checked]
+    when = join.condition
+    searched = [when] if isinstance(when, Overlaps) else []
+    used = list(dict.fromkeys(name for one in (*searched, *checked) for name in one.table_columns))
+    called = {**dict(needed), **dict(zip(join.columns, join.names, strict=True))}
+    lacking = [name for name in used if name not in called]
+    taken = [*stream.columns, *called.values()]
+    more = list(
+        zip(lacking, unused(taken, *(f"bsjoin_{n}" for n in range(len(lacking)))), strict=True)
+    )
+    called |= dict(more)
+    ours = {field.name: (sql.column(field.name), field.dataType) for field in stream.schema}
+    theirs = {name: (sql.column(called[name]), schema[name].dataType) for name in used}
+    texts = [relation_sql(one, ours, theirs) for one in searched]
+    texts += [condition_sql(one, ours, theirs) for one in checked]
+    condition = F.expr(" AND ".join(f"({text})" for text in texts if text))
+    return replace(join, checked=tuple(checked)), condition, more
+
+
+def _as_spelled(
+    when: Condition, stream: DataFrame, stream_names: Names, schema: T.StructType, table: Names
+) -> Condition:
+    """A condition that is checked, on columns as both sides spell them, if their types suit it."""
+    ranged = range_columns(when, schema, table)
+    probes = [stream_names.find(name, "when") for name in when.stream_columns]
+    check_range_types(when, [(name, stream.schema[name].dataType) for name in probes], ranged)
+    return when.renamed(probes, ranged.names)
 
 
 def _nameable(

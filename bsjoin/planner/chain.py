@@ -218,8 +218,11 @@ def _lines(step: JoinStep, runs: str) -> str:
     equal = [f"{stream} = {table}" for stream, table in join.keys]
     condition = " and ".join([*equal, *([] if join.condition is None else [repr(join.condition)])])
     how = plan.how
+    if join.checked:
+        condition += f", checks {' and '.join(map(repr, join.checked))}"
     if join.where is not None:
-        how, condition = join.where.how, f"{condition} where {join.where.text}"
+        how = join.where.how
+        condition += f" where {join.where.text}" if join.where.text else ""
     if isinstance(plan.table, SourceTable):
         table = f"incremental cache of {plan.table.source!r}"
     else:

@@ -28,6 +28,7 @@ __all__ = [
     "probe_type",
     "range_columns",
     "range_side",
+    "width_in_units",
 ]
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -82,7 +83,7 @@ def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeC
                 f"{MAX_DIGITS} digits together: cast one of them"
             )
         types = [_searched(common) or common] * 2
-    closed = when.closed if isinstance(when, Within | Overlaps) else None
+    closed = when.searched_ends if isinstance(when, Within | Overlaps) else None
     order_by = when.order_by if chooses(when) else ()
     return RangeColumns(
         tuple(names),
@@ -149,8 +150,8 @@ def check_range_types(
     if isinstance(wanted, T.StringType | T.BinaryType) and _needs_distance(when):
         raise KeyTypeError(
             f"{when!r}: the columns are {wanted.simpleString()}, which has an order but no "
-            "distances; a Band, a tolerance and direction='nearest' need columns that can be "
-            "subtracted: numbers, dates, timestamps"
+            "distances; a Band, a tolerance, direction='nearest' and at_least need columns that "
+            "can be subtracted: numbers, dates, timestamps"
         )
     if isinstance(wanted, T.StringType | T.BinaryType) and (
         isinstance(when, Within) and when.take == "shortest"
@@ -161,10 +162,12 @@ def check_range_types(
             f"order_by={when.end_col!r} takes the innermost"
         )
     if isinstance(when, Band):
-        _width_in_units(when.before, wanted, "before")
-        _width_in_units(when.after, wanted, "after")
+        width_in_units(when.before, wanted, "before")
+        width_in_units(when.after, wanted, "after")
     elif isinstance(when, AsOf) and when.tolerance is not None:
-        _width_in_units(when.tolerance, wanted, "tolerance")
+        width_in_units(when.tolerance, wanted, "tolerance")
+    elif isinstance(when, Overlaps) and when.at_least is not None:
+        width_in_units(when.at_least, wanted, "at_least")
 
 
 def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Predicate:
@@ -185,8 +188,8 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
     if isinstance(when, Band):
         return Predicate(
             kind="band",
-            before=_width_in_units(when.before, probes, "before"),
-            after=_width_in_units(when.after, probes, "after"),
+            before=width_in_units(when.before, probes, "before"),
+            after=width_in_units(when.after, probes, "after"),
             closed=when.closed,
             **alike,
         )
@@ -195,16 +198,14 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
         return Predicate(
             kind="asof",
             direction=when.direction,
-            tolerance=None
-            if tolerance is None
-            else _width_in_units(tolerance, probes, "tolerance"),
+            tolerance=None if tolerance is None else width_in_units(tolerance, probes, "tolerance"),
             exact=when.exact,
             n=when.n,
             **alike,
         )
     if isinstance(when, Within):
         return Predicate(kind="within", closed=when.closed, take=when.take, **alike)
-    return Predicate(kind="overlaps", closed=when.closed, **alike)
+    return Predicate(kind="overlaps", closed=when.searched_ends, **alike)
 
 
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:
@@ -216,6 +217,8 @@ def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:
 def _needs_distance(when: Condition) -> bool:
     if isinstance(when, AsOf):
         return when.direction == "nearest" or when.tolerance is not None
+    if isinstance(when, Overlaps):
+        return when.at_least is not None
     return isinstance(when, Band)
 
 
@@ -229,7 +232,7 @@ def _digits_before(dtype: T.DataType) -> int:
     return _INTEGER_DIGITS.get(type(dtype), 19)
 
 
-def _width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
+def width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
     """A width in the units of encoded values: ones, days, microseconds, or a decimal's last digit.
 
     Returns:

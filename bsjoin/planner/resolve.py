@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Condition, chooses
+from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
 from bsjoin.planner.arguments import JoinCall, Partition
 from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
@@ -48,7 +48,7 @@ class ResolvedJoin:
             "inner", or "left" for all others.
         keys: pairs of key columns, the stream's and the table's, in the order of the table's key.
         key_types: the table's types of them.
-        condition: the range condition, on columns as both sides spell them.
+        condition: the range condition that is searched, on columns as both sides spell them.
         ranged: the table's range columns; None exactly where ``condition`` is.
         columns: the table's columns in the result, as the table spells them; then those of
             ``extra``.
@@ -57,7 +57,8 @@ class ResolvedJoin:
         lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
             they differ.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None for any other.
-        where: what a pair of rows must fulfil besides; None (default) for nothing.
+        checked: further range conditions, which each pair of rows is checked for.
+        where: what a pair of rows must fulfil besides, these included; None (default) for nothing.
         extra: so many columns, the last ones, are not in the result; default 0.
         marker: the name of a column that is null only where there is no match; None (default) where
             nothing needs it.
@@ -75,6 +76,7 @@ class ResolvedJoin:
     partition: Partition
     lengths: tuple[tuple[int, int] | None, ...]
     cycle: Cycle | None = field(default=None, repr=False, compare=False)
+    checked: tuple[Condition, ...] = ()
     where: Where | None = field(default=None, repr=False, compare=False)
     extra: int = 0
     marker: str | None = None
@@ -139,8 +141,9 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         TableMismatchError: the table was built for other keys or another condition.
     """
     names, types = names_of(stream, "the stream"), stream.schema
-    when = table.condition(call.when, names)
-    pairs = table.key_pairs(call.on, when, names)
+    searched = table.searched(call.conditions, names)
+    when = table.condition(searched, names)
+    pairs = table.key_pairs(call.on, call.conditions or (() if when is None else (when,)), names)
     key_types = [table.key_type(key) for _, key in pairs]
     check_key_types(
         [(name, types[name].dataType) for name, _ in pairs],
@@ -182,6 +185,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         partition=call.partition,
         lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
         cycle=call.cycle,
+        checked=tuple(one for one in call.conditions if one is not searched),
     )
 
 
@@ -201,20 +205,33 @@ class UnbuiltTable:
         """All its columns."""
         return Names(self.schema.names, self.side, case_sensitive)
 
+    def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
+        """Which of the conditions the table is sorted for: as-of, otherwise the first."""
+        return next(_as_of(conditions), next(iter(conditions), None))
+
     def condition(self, when: Condition | None, stream: Names) -> Condition | None:
         """The condition of the call."""
         return when
 
-    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
-        """The keys of the call; by default the shared names that are not in the condition."""
+    def key_pairs(
+        self, on: On, conditions: Sequence[Condition], stream: Names
+    ) -> list[tuple[str, str]]:
+        """The keys of the call; by default the shared names that are not in the conditions."""
         table = self.selectable(stream.case_sensitive)
         table.check_distinct()
-        if when is None:
+        if not conditions:
             return join_keys(on, stream, table)
         if on is not None:
             return [] if on == [] else join_keys(on, stream, table)
-        sorting = [o.column for o in when.orders] if chooses(when) else []
-        used = [*when.stream_columns, *when.table_columns, *sorting]
+        used = [
+            name
+            for when in conditions
+            for name in (
+                *when.stream_columns,
+                *when.table_columns,
+                *(order.column for order in (when.orders if chooses(when) else ())),
+            )
+        ]
         ranged = Names(used, "when", stream.case_sensitive)
         left, right = (
             Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
@@ -261,6 +278,12 @@ class BuiltTable:
         """The columns that are stored."""
         return Names(self.manifest.columns, "the table", case_sensitive)
 
+    def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
+        """Which of the conditions is searched: as-of, or the first that the index answers."""
+        built = self.manifest.ranged
+        serving = (one for one in conditions if built and self._serves(one, built, stream))
+        return next(_as_of(conditions), next(serving, next(iter(conditions), None)))
+
     def condition(self, when: Condition | None, stream: Names) -> Condition | None:
         """The condition of the call; by default the one that the table was built with."""
         built = self.manifest.ranged
@@ -291,12 +314,14 @@ class BuiltTable:
                 )
         return when
 
-    def key_pairs(self, on: On, when: Condition | None, stream: Names) -> list[tuple[str, str]]:
+    def key_pairs(
+        self, on: On, conditions: Sequence[Condition], stream: Names
+    ) -> list[tuple[str, str]]:
         """The table's keys, all of them."""
         keys = self._keys
         known = [*keys, *(name for name in self.manifest.columns if name not in keys)]
         table = Names(known, "the table", stream.case_sensitive)
-        pure = when is not None and not keys and on in (None, [])
+        pure = bool(conditions) and not keys and on in (None, [])
         pairs = [] if pure else join_keys(keys if on is None else on, stream, table)
         by_key = {key: name for name, key in pairs}
         if sorted(by_key) != sorted(keys):
@@ -321,21 +346,31 @@ class BuiltTable:
         """The columns that the table is sorted by, if they are what the condition needs."""
         built = self.manifest.ranged
         assert built is not None
-        given: Sequence[str] = when.table_columns
-        closed = getattr(when, "closed", None) if len(given) == 2 else None
-        same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
         order_by, ordered = built.order_by, built.ordered  # no meaning for other conditions
         if chooses(when):
             ordered |= needs_places(when)
             order_by = tuple(_spelled(order, built, stream) for order in when.orders)
             self._note_unknown_order()
-        wanted = RangeColumns(tuple(given), built.types, closed, order_by, ordered)
-        if not same or replace(wanted, names=built.names) != built:
+        given, closed = when.table_columns, _searched_ends(when)
+        wanted = RangeColumns(given, built.types, closed, order_by, ordered)
+        if not self._serves(when, built, stream) or replace(wanted, names=built.names) != built:
+            touching = (
+                ": relation='meets' searches intervals with both ends"
+                if getattr(when, "relation", None) == "meets"
+                else ""
+            )
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
-                f"joined {_shown_ranges(wanted)}. Build another table"
+                f"joined {_shown_ranges(wanted)}{touching}. Build another table"
             )
         return built
+
+    @staticmethod
+    def _serves(when: Condition, built: RangeColumns, stream: Names) -> bool:
+        """Whether the table is sorted by the columns of a condition, and has its ends."""
+        given = when.table_columns
+        same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
+        return same and _searched_ends(when) == built.closed
 
     def _note_unknown_order(self) -> None:
         if self.manifest.row is None and self.path not in _noted:
@@ -408,6 +443,15 @@ class BuiltTable:
                 f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "
                 "another one was built at its path. Build another table at another path"
             )
+
+
+def _as_of(conditions: Sequence[Condition]) -> Iterator[Condition]:
+    """The condition that has to be searched: the nearest of the rows that pass all others."""
+    return (one for one in conditions if chooses(one))
+
+
+def _searched_ends(when: Condition) -> Closed | None:
+    return when.searched_ends if isinstance(when, Within | Overlaps) else None
 
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:

@@ -299,7 +299,37 @@ def matcher(when: Any, probe: Sequence[Any], kind: str) -> Callable[[Sequence[An
     if isinstance(when, Within):
         return lambda row: is_within(orders, row, closed)
     assert isinstance(when, Overlaps)
-    return lambda row: overlaps(orders, row, closed)
+    if when.relation == "overlaps" and when.at_least is None:
+        return lambda row: overlaps(orders, row, closed)
+    return lambda row: _are_related(when, orders, row, kind)
+
+
+def _are_related(when: Overlaps, one: Sequence[Any], other: Sequence[Any], kind: str) -> bool:
+    """Whether two intervals, of which what orders the ends is given, are in a relation."""
+    (a, b), (c, d) = one, other
+    if when.relation == "meets":
+        empty = _is_empty(a, b, when.closed) or _is_empty(c, d, when.closed)
+        return not empty and ((b is not None and b == c) or (d is not None and d == a))
+    if not overlaps(one, other, when.closed):
+        return False
+    if when.relation == "equals":
+        return bool(a == c and b == d)
+    if when.relation == "contains" and not (a <= c and (b is None or (d is not None and d <= b))):
+        return False
+    if when.relation == "within" and not (c <= a and (d is None or (b is not None and b <= d))):
+        return False
+    if when.at_least is None:
+        return True
+    starts, ends = (a, c), [end for end in (b, d) if end is not None]
+    return all(_is_long(start, end, when.at_least, kind) for start in starts for end in ends)
+
+
+def _is_long(start: Any, end: Any, width: Any, kind: str) -> bool:
+    """Whether an end is so far behind a start; what orders them is given."""
+    if KINDS[kind].family != "floating":
+        return bool(start + width_of(width, kind) <= end)
+    (above, number) = start  # NaN is above all
+    return bool((above, number + (0 if above else float(width_of(width, kind)))) <= end)
 
 
 def order_or_none(value: Any) -> Any:
