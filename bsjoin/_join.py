@@ -248,7 +248,9 @@ def _join_whole(
     # A stored table keeps all columns for later joins; a temporary one the selected columns only.
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
-    needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
+    orders = join.condition.orders if chooses(join.condition) else ()
+    ordering = [order.column for order in orders]
+    needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
     wanted = PrivateTable(

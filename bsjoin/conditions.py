@@ -175,7 +175,8 @@ class Within:
             with the least ``end - start``, and one with a null end is longer than all others;
             "first": the first in ``order_by``. A :class:`bsjoin.BatchTable` that is built for
             "earliest_end", "shortest" or "first" serves every ``take``; any other one with
-            intervals serves "all" and "latest_start".
+            intervals serves "all" and "latest_start". An end of 9223372036854775807 that belongs to
+            its interval is no end.
         order_by: one or more columns of the table, as for :class:`AsOf`; only with ``take``, and
             needed for "first". Default: none. A :class:`bsjoin.BatchTable` is built for one
             ``order_by``.

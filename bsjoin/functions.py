@@ -11,6 +11,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.runtimes.choosing import choose
+from bsjoin.spark.session import active_session
 from bsjoin.values.networks import bounds
 
 __all__ = ["network_end", "network_start"]
@@ -18,7 +19,9 @@ __all__ = ["network_end", "network_start"]
 OnError = Literal["fail", "null"]
 
 
-def network_start(text: Column | str, *, on_error: OnError = "fail") -> Column:
+def network_start(
+    text: Column | str, *, on_error: OnError = "fail", spark: SparkSession | None = None
+) -> Column:
     """The first address of a network, in bytes that compare as addresses do.
 
     A network is a text such as ``10.0.0.0/8`` or ``2001:db8::/32``; a plain address is the network
@@ -33,18 +36,22 @@ def network_start(text: Column | str, *, on_error: OnError = "fail") -> Column:
 
     Where joins run in the JVM it is a function of Spark's generated code, in SQL
     ``bsjoin.network_start(text)`` and ``bsjoin.try_network_start(text)``; else it runs in Python
-    workers. The session that is active when it is called decides.
+    workers, which read the texts of all rows, also of those that ``F.when`` leaves to another
+    branch: there put the condition inside, ``network_start(F.when(is_address, text))``, or use
+    ``on_error="null"``.
 
     Args:
         text: a column of strings, or its name.
         on_error: for a text that is no network: ``"fail"`` (default) fails the query, with a
             :class:`bsjoin.errors.DataError` that names the text; ``"null"`` gives null.
+        spark: the session of the DataFrame that the column is for. ``None`` (default): the active
+            one of this thread, in ``foreachBatch`` that of the function's DataFrame.
 
     Returns:
-        A column of binary, 16 bytes; null for null.
+        A column of binary, 16 bytes; null for null. A null point or start matches nothing.
 
     Raises:
-        ArgumentError: ``on_error`` is unknown, or there is no active session.
+        ArgumentError: ``on_error`` is unknown, or there is no session.
 
     Complexity: O(1) a row.
 
@@ -55,21 +62,26 @@ def network_start(text: Column | str, *, on_error: OnError = "fail") -> Column:
         >>> networks.select(F.hex(network_start("network"))).first()[0]
         '00000000000000000000FFFF0A000000'
     """
-    return _bound("network_start", text, on_error)
+    return _bound("network_start", text, on_error, spark)
 
 
-def network_end(text: Column | str, *, on_error: OnError = "fail") -> Column:
+def network_end(
+    text: Column | str, *, on_error: OnError = "fail", spark: SparkSession | None = None
+) -> Column:
     """The last address of a network, which belongs to it; see :func:`network_start`.
 
     Args:
         text: a column of strings, or its name.
         on_error: for a text that is no network: ``"fail"`` (default) or ``"null"``.
+        spark: as for :func:`network_start`; default None.
 
     Returns:
-        A column of binary, 16 bytes; null for null.
+        A column of binary, 16 bytes; null for null. To ``Within`` and ``Overlaps`` a null end has
+        no bound: where starts and ends are columns of their own, ``"null"`` makes an interval of a
+        broken end that contains all addresses behind its start, so leave such rows out.
 
     Raises:
-        ArgumentError: ``on_error`` is unknown, or there is no active session.
+        ArgumentError: ``on_error`` is unknown, or there is no session.
 
     Example:
         >>> from pyspark.sql import SparkSession, functions as F
@@ -78,22 +90,16 @@ def network_end(text: Column | str, *, on_error: OnError = "fail") -> Column:
         >>> networks.select(F.hex(network_end("network"))).first()[0]
         '00000000000000000000FFFF0AFFFFFF'
     """
-    return _bound("network_end", text, on_error)
+    return _bound("network_end", text, on_error, spark)
 
 
-def _bound(function: str, text: Column | str, on_error: str) -> Column:
+def _bound(function: str, text: Column | str, on_error: str, spark: SparkSession | None) -> Column:
     choices = ("fail", "null")
     if on_error not in choices:
         raise ArgumentError(
             f"on_error={on_error!r} is not known. {suggest(str(on_error), choices)}"
         )
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise ArgumentError(
-            f"{function}: no session of Spark is active, and it decides what runs the function. "
-            "Make one first: SparkSession.builder.getOrCreate()"
-        )
-    runtime, _, _ = choose(spark, lambda _: None)
+    runtime, _, _ = choose(spark or active_session(), lambda _: None)
     if runtime.name == "jvm":
         tried = "try_" if on_error == "null" else ""
         return F.call_function(f"bsjoin.{tried}{function}", text)
@@ -102,5 +108,7 @@ def _bound(function: str, text: Column | str, on_error: str) -> Column:
     def read(texts: pa.Array) -> pa.Array:
         return bounds(texts, function, last, null_on_error)
 
-    made: Column = arrow_udf(read, "binary")(text)
+    read.__name__ = function
+    given = F.col(text) if isinstance(text, str) else text
+    made: Column = arrow_udf(read, "binary")(given.cast("string"))
     return made

@@ -172,6 +172,11 @@ class BatchTable:
             segment_bytes=segment_bytes,
             max_staleness=max_staleness,
         )
+        if not isinstance(when, Condition | None):
+            raise ArgumentError(
+                f"when={when!r}: a table is built for one bsjoin.Band, bsjoin.Within, "
+                "bsjoin.Overlaps or bsjoin.AsOf, by which it is searched. Give others to the join"
+            )
         table_side(df)
         names = names_of(df, "the table")
         listed = [] if when is not None and on == [] else key_list(on)

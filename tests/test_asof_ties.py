@@ -327,9 +327,11 @@ def test_a_join_that_brings_no_column_needs_no_order(
     monkeypatch.setattr("bsjoin.storage.segment_writer.break_ties", None)
     when = AsOf("p", "q", order_by="a desc")
     model, table = Model(tmp_path / "model", rows), spark.createDataFrame(rows)
+    table.write.parquet(str(tmp_path / "files"))
+    files = sources.parquet(str(tmp_path / "files"))
     semi = [
         bsjoin.join(stream, batch, "k", when=when, how="semi", cache=cache)
-        for batch, cache in ((table, Full()), (model, CACHED))
+        for batch, cache in ((table, Full()), (files, Full()), (model, CACHED))
     ]
     none = bsjoin.join(stream, table, "k", when=when, select=[])
-    assert [joined.count() for joined in (*semi, none)] == [8, 8, 8]
+    assert [joined.count() for joined in (*semi, none)] == [8, 8, 8, 8]

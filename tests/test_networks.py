@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from oracle import settings
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed
 
 import bsjoin
-from bsjoin import Within, functions
+from bsjoin import Within
 from bsjoin.errors import ArgumentError, DataError, cause_of
 from bsjoin.functions import network_end, network_start
 from bsjoin.values.networks import ends_of
@@ -122,9 +124,40 @@ def test_a_text_that_is_no_network_fails_the_query_by_its_value(spark: SparkSess
 def test_arguments_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="on_error='stale' is not known"):
         network_start("t", on_error="stale")  # type: ignore[arg-type]
-    monkeypatch.setattr(functions.SparkSession, "getActiveSession", staticmethod(lambda: None))
-    with pytest.raises(ArgumentError, match="no session of Spark is active"):
+    monkeypatch.setattr(SparkSession, "active", staticmethod(_without_session))
+    with pytest.raises(ArgumentError, match="no active Spark session"):
         network_start("t")
+
+
+def _without_session() -> SparkSession:
+    raise PySparkRuntimeError(errorClass="NO_ACTIVE_OR_DEFAULT_SESSION", messageParameters={})
+
+
+def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, feed: Feed) -> None:
+    """A copy of the session in ``foreachBatch``, another thread's, or a new one that is given."""
+
+    def first(df: DataFrame, **given: Any) -> Any:
+        start = network_start(F.lit("::7"), **given)
+        return df.sparkSession.range(1).select(F.hex(start).alias("x")).first()
+
+    with ThreadPoolExecutor(1) as pool:
+        found = [pool.submit(first, spark.range(1)).result()]
+    other = spark.newSession()
+    found.append(first(other.range(1), spark=other))
+    set_by_bsjoin = ("spark.sql.catalog.bsjoin", "spark.bsjoin.jvm.build")
+    before = {name: str(spark.conf.get(name)) for name in set_by_bsjoin}
+    for name in before:
+        spark.conf.unset(name)  # as in an application that has not called bsjoin yet
+    try:
+        feed.add(1)
+        writer = feed.stream.writeStream.foreachBatch(lambda df, _: found.append(first(df)))
+        query = writer.start()
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    query.processAllAvailable()
+    query.stop()
+    assert [row.x for row in found] == ["0" * 31 + "7"] * 3
 
 
 @pytest.mark.usefixtures("runtime")

@@ -360,6 +360,7 @@ def test_explain_shows_the_condition_and_what_comes_back(
 
 
 FAULTS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
+    ({"where": "hash(*) % 2 = 0", "how": "left"}, ArgumentError, ["Name the columns"]),
     ({"where": "limt > 3"}, ColumnError, ["'limt'", "Did you mean 'limit'", "the suffix"]),
     ({"where": "amount + 1"}, ArgumentError, ["amount + 1", "DOUBLE", "a comparison"]),
     ({"where": "sum(amount) > 3"}, ArgumentError, ["aggregates", "before the join"]),
@@ -393,10 +394,24 @@ def test_what_is_wrong_is_said_before_a_table_is_built(
         assert all(part in str(error.value) for part in parts), (options, str(error.value))
     with pytest.raises(ColumnError, match="by the stream's names"):
         bsjoin.join(stream, batch, {"p": "k"}, where="k_batch > 3")
+    with pytest.raises(ColumnError, match="not any more"):
+        bsjoin.join(stream.drop("p"), batch, "k", where=stream["p"] > 3)
     elsewhere = batch.select(F.col("n").alias("m"))
     with pytest.raises((ColumnError, ArgumentError)):
         bsjoin.join(stream, batch, "k", where=elsewhere["m"] > 3)
     assert not builds
+
+
+def test_what_spark_infers_of_the_stream_is_checked_above(spark: SparkSession) -> None:
+    """It adds equalities that follow from others to the filter that has the condition."""
+    rows = [(n, n, n, n, n, n - n % 7, n % 5) for n in range(40)]
+    stream = spark.createDataFrame(rows, "a int, b int, c int, d int, e int, f int, k int")
+    stream = stream.where("a = b AND b = c AND c = d AND d = e AND e = f")
+    table = spark.createDataFrame([(k, 9 * k) for k in range(4)], "k int, w int")
+    found = bsjoin.join(stream, table, "k", "left", where="w > a")
+    same = (stream["k"] == table["k"]) & (table["w"] > stream["a"])
+    own = stream.join(table, same, "left").drop(table["k"])
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, own.collect()))
 
 
 @pytest.mark.usefixtures("runtime")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -133,9 +134,12 @@ def _where(
 
 def _is_checked(join: ResolvedJoin) -> bool:
     """Whether pairs of rows are checked for range conditions that no index answers."""
-    when = join.condition
-    narrower = isinstance(when, Overlaps) and (when.relation, when.at_least) != ("overlaps", None)
-    return narrower or bool(join.checked)
+    return _is_narrower(join.condition) or bool(join.checked)
+
+
+def _is_narrower(when: Condition | None) -> TypeGuard[Overlaps]:
+    """Whether a condition has fewer matches than the search finds for it."""
+    return isinstance(when, Overlaps) and (when.relation, when.at_least) != ("overlaps", None)
 
 
 def _checked(
@@ -157,7 +161,7 @@ def _checked(
     table = Names(schema.names, "the table", stream_names.case_sensitive)
     checked = [_as_spelled(one, stream, stream_names, schema, table) for one in join.checked]
     when = join.condition
-    searched = [when] if isinstance(when, Overlaps) else []
+    searched = [when] if _is_narrower(when) else []
     used = list(dict.fromkeys(name for one in (*searched, *checked) for name in one.table_columns))
     called = {**dict(needed), **dict(zip(join.columns, join.names, strict=True))}
     lacking = [name for name in used if name not in called]

@@ -19,6 +19,7 @@ from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.spark import sql
 from bsjoin.storage import RangeColumns
 from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
+from bsjoin.values.sort_order import SortOrder
 from bsjoin.values.widths import Width, is_duration, size_of
 
 __all__ = [
@@ -156,10 +157,11 @@ def check_range_types(
     if isinstance(wanted, T.StringType | T.BinaryType) and (
         isinstance(when, Within) and when.take == "shortest"
     ):
+        innermost = str(SortOrder(when.end_col, nulls_last=True))
         raise KeyTypeError(
             f"{when!r}: the columns are {wanted.simpleString()}, which has an order but no "
             f'lengths. Of intervals that are nested, take="latest_start" with '
-            f"order_by={when.end_col!r} takes the innermost"
+            f"order_by={innermost!r} takes the innermost"
         )
     if isinstance(when, Band):
         width_in_units(when.before, wanted, "before")

@@ -175,8 +175,10 @@ class _Scale:
     def units(self, width: Width, argument: str) -> Fraction | float:
         """A width in ones, days, microseconds, or units of the last digit."""
         dtype = self._dtype
+        units = width_in_units(width, dtype, argument)
         if (
-            isinstance(dtype, T.DecimalType)
+            units not in (0, math.inf, -math.inf)
+            and isinstance(dtype, T.DecimalType)
             and dtype.precision == MAX_DIGITS
             and dtype.scale > _KEPT_DIGITS
         ):
@@ -185,7 +187,7 @@ class _Scale:
                 f"need {MAX_DIGITS} digits together, {dtype.scale} of them after the point: Spark "
                 "would round the sum. Cast a column to fewer digits"
             )
-        return width_in_units(width, dtype, argument)
+        return units
 
     def compared(self, value: str, sign: str, other: str, width: Fraction | float) -> str:
         """``value sign other + width`` for values that are not null."""

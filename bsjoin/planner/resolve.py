@@ -354,11 +354,10 @@ class BuiltTable:
         given, closed = when.table_columns, _searched_ends(when)
         wanted = RangeColumns(given, built.types, closed, order_by, ordered)
         if not self._serves(when, built, stream) or replace(wanted, names=built.names) != built:
-            touching = (
-                ": relation='meets' searches intervals with both ends"
-                if getattr(when, "relation", None) == "meets"
-                else ""
+            meets = "meets" in (
+                getattr(one, "relation", None) for one in (when, self.manifest.condition)
             )
+            touching = ": relation='meets' searches intervals with both ends" if meets else ""
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
                 f"joined {_shown_ranges(wanted)}{touching}. Build another table"

@@ -25,8 +25,10 @@ _NAMES = (
     "MISSING_ATTRIBUTES", "AMBIGUOUS_COLUMN", "UNRESOLVED_USING_COLUMN",
 )  # fmt: skip
 _PYTHON = re.compile(r"\)#\d+")  # how a plan shows the call of a Python function
-_SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+")
-_ANY_NAME = re.compile(r"\*\s*[,)]|identifier", re.IGNORECASE)
+_SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+ \[")
+_ANY_NAME = re.compile("identifier", re.IGNORECASE)
+_STAR = re.compile(r"[(,]\s*\*|[a-z_`]\.\*|unresolvedstar", re.IGNORECASE)
+_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ def where_over(
             of rows.
     """
     text = where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
+    if _STAR.search(_LITERAL.sub("", text)):
+        raise ArgumentError(
+            f"where={text!r}: * names all columns, and a pair of rows has others while it is "
+            "checked than in the result. Name the columns"
+        )
     try:
         condition = F.expr(where) if isinstance(where, str) else where
         passing = pairs.where(condition)
@@ -86,7 +93,9 @@ def where_over(
             f"where={text!r} is not deterministic: a pair of rows must match or not whenever it is "
             "checked. Compute the value before the join, with withColumn, and compare that"
         )
-    in_python, has_subquery, needed, shown = _facts(passing, names, table_names)
+    if names != pairs.columns:
+        raise _needs_more(text)
+    in_python, has_subquery, needed, shown = _facts(text, passing, names, table_names)
     if has_subquery:
         raise ArgumentError(
             f"where={text!r} has a subquery, which is more than a pair of rows: join with its "
@@ -95,6 +104,13 @@ def where_over(
     return Where(
         condition, how, text if isinstance(where, str) else shown or text, in_python
     ), needed
+
+
+def _needs_more(text: str) -> ColumnError:
+    return ColumnError(
+        f"where={text!r} needs a column that neither side has, or not any more, such as one that "
+        "was dropped, or that of window(). Compute it with withColumn before the join"
+    )
 
 
 def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Exception:
@@ -135,7 +151,7 @@ def _varies(pairs: DataFrame, condition: Column) -> bool:
 
 
 def _facts(
-    passing: DataFrame, names: Sequence[str], table_names: Sequence[str]
+    text: str, passing: DataFrame, names: Sequence[str], table_names: Sequence[str]
 ) -> tuple[bool, bool, list[str], str]:
     """Whether a filter's condition calls Python, or has a subquery; the columns it needs; its text.
 
@@ -145,6 +161,8 @@ def _facts(
         if is_connect(passing.sparkSession):
             return *_facts_on_connect(passing, table_names), ""
         spark, plan = compat.catalyst(passing), compat.analyzed(passing)
+        if plan.nodeName() != "Filter":  # others have brought what the pairs lack
+            raise _needs_more(text)
         condition, output = plan.condition(), plan.output()
         references = condition.references()
         first = len(names) - len(table_names)
@@ -164,7 +182,9 @@ def _facts_on_connect(
 ) -> tuple[bool, bool, list[str]]:
     """The same, of a plan of names: a column counts as needed if its name is in the condition."""
     plans = compat.explained(passing).split("== Analyzed Logical Plan ==")[-1]
-    line = next((one for one in plans.splitlines() if one.startswith("Filter ")), "")
+    line = plans.partition("\nFilter ")[2].partition("\n+- ")[0]  # or several, for a literal
+    for name in passing.columns:
+        line = re.sub(rf"{re.escape(name)}#\d+", "", line)
     sent = compat.serialized(passing).filter.condition.SerializeToString()
     text = sent.decode(errors="replace").replace("`", "").lower()
     needed = [

@@ -56,9 +56,10 @@ def _sent(
     columns = [*map(sql.column, names)]
     key = stream_key(columns, [stream.schema[n].dataType for n in names], join.key_types).hash
     counted, label, cycle = plan.reports, plan.label, join.cycle
-    if not counted and join.how in ("inner", "semi"):
+    how = join.how if join.where is None else join.where.how
+    if not counted and how in ("inner", "semi"):
         stream = stream.where(f"({key}) IS NOT NULL")  # they match nothing
-    number = number_of(stream, key, join.how, counted=counted)
+    number = number_of(stream, key, how, counted=counted)
     if isinstance(partition, Hash):
         return _by_hash(stream, key, number, partition.partitions)
     spark = stream.sparkSession

@@ -160,9 +160,17 @@ def active_session() -> SparkSession:
         ArgumentError: there is none.
     """
     try:
-        return SparkSession.active()
+        spark = SparkSession.active()
     except PySparkException:
         raise ArgumentError("there is no active Spark session: give one, spark=...") from None
+    if is_connect(spark):
+        return spark
+    try:
+        # In `foreachBatch` this is the one of its DataFrame; Python calls another one active.
+        active = compat.java_session(spark).getActiveSession()
+        return SparkSession(spark.sparkContext, active.get()) if active.isDefined() else spark
+    except compat.failures():
+        return spark
 
 
 def active_queries() -> set[str]:

@@ -134,7 +134,10 @@ def write_segment(
             first = np.zeros(len(order), np.bool_)
             first[starts] = True
             read = rows.column
-            places = places_in_runs(order, first, lambda number: _one_array(read(number)), ties)
+            some = pieces(starts, len(order))
+            places = places_in_runs(
+                order, first, lambda number: _one_array(read(number)), ties, some
+            )
         ranges = index_ranges(codes.take(order), starts, closed, places)
         del codes, starts, places
     count = index.rows

@@ -111,7 +111,11 @@ def break_ties(order: Order, same: Bools, values: pa.Array, tie: Tie) -> None:
 
 
 def places_in_runs(
-    order: Order, first: Bools, column: Callable[[int], pa.Array], ties: Sequence[Tie]
+    order: Order,
+    first: Bools,
+    column: Callable[[int], pa.Array],
+    ties: Sequence[Tie],
+    some_rows: Sequence[tuple[int, int]] | None = None,
 ) -> Int32s:
     """The place of each row among those of its run in the order of ties, whatever their points.
 
@@ -120,6 +124,8 @@ def places_in_runs(
         first: bool[n], whether a run begins at each of them.
         column: returns a column by its number, by row.
         ties: how rows are ordered; those that are still equal stay as they are.
+        some_rows: from where to where runs are ordered at a time, which bounds the memory; None
+            (default): all together.
 
     Returns:
         int32[n]: for each row of ``order`` its place, from 0.
@@ -135,7 +141,9 @@ def places_in_runs(
     for tie in ties:
         if not same.any():
             break
-        break_ties(chosen, same, column(tie.number), tie)
+        values = column(tie.number)
+        for begin, end in some_rows or [(0, len(order))]:
+            break_ties(chosen[begin:end], same[begin:end], values, tie)
     begins = np.flatnonzero(first)
     sizes = np.diff(begins, append=len(order))
     places = np.empty(len(order), np.int32)

@@ -87,6 +87,31 @@ def test_both_bounds_of_starts_that_are_not_even(spark: SparkSession, tmp_path: 
     assert answers(spark, "\nUNION ALL\n".join(parts)) == len(parts)
 
 
+def test_sums_of_a_start_whose_end_has_another_type(spark: SparkSession, tmp_path: Path) -> None:
+    """The index has ranks of both; the sums wrap around where the start is the greatest."""
+    parts, own = [], []
+    for number, (start, one, end) in enumerate(
+        (("TINYINT", "1Y", "DECIMAL(20,0)"), ("BIGINT", "1L", "DECIMAL(20,2)"))
+    ):
+        greatest = "127" if start == "TINYINT" else f"bigint('{2**63 - 1}')"
+        source = spark.sql(
+            f"SELECT id AS n, CAST(IF(id = 0, {greatest}, id - 60) AS {start}) AS p, "
+            f"CAST(id + 0.25 AS {end}) AS q FROM range(150) WHERE id < 120"
+        )
+        source.createOrReplaceTempView(f"source{number}")
+        BatchTable.build(source, on=[], when=Within("a", "p", "q"), path=tmp_path / str(number))
+        given = f"(SELECT CAST(id - 70 AS {start}) AS a FROM range(140))"
+        for place, condition in enumerate((f"t.p + {one} <= s.a", f"t.p + {one} >= s.a")):
+            query = (
+                f"SELECT {2 * number + place}, s.a, t.n FROM {given} s JOIN {{t}} t "
+                f"ON {condition} AND t.p <= s.a AND t.q > s.a"
+            )
+            parts.append(query.replace("{t}", f"bsjoin.`{tmp_path / str(number)}`"))
+            own.append(query.replace("{t}", f"source{number}"))
+    query, plain = ("\nUNION ALL\n".join(queries) for queries in (parts, own))
+    assert answers(spark, query, plain, **WRAPS) == len(parts)
+
+
 ROWS = 20_000
 """Of one key: more than generated code keeps at once, four pieces and a part of one."""
 WHENS: dict[str, tuple[Any, str]] = {

@@ -39,7 +39,8 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     steps = list[JoinStep]()
 
     def candidates(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-        result, step, _ = _found(planned, rows)
+        against = "" if where.is_filter else "where= is checked behind it"
+        result, step, _ = _found(planned, rows, against)
         steps.append(step)
         return result
 
@@ -52,10 +53,12 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     return result
 
 
-def _found(planned: PlannedJoin, rows: DataFrame) -> tuple[DataFrame, JoinStep, DataFrame | None]:
+def _found(
+    planned: PlannedJoin, rows: DataFrame, against: str = ""
+) -> tuple[DataFrame, JoinStep, DataFrame | None]:
     """The result of the join without ``where``, how it was made, and what is below it."""
     before, between = previous_join(planned.stream)
-    stage, travels, apart = transfer.choose(planned, rows, before, between)
+    stage, travels, apart = transfer.choose(planned, rows, before, between, against)
     result, below = _result(planned, rows, stage if travels else None)
     if result is None:
         stage, travels, apart = transfer.choose(planned, rows, before, between, UNREADABLE)

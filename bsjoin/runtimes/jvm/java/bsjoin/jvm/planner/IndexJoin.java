@@ -390,7 +390,7 @@ public final class IndexJoin {
     return search;
   }
 
-  private static List<Expression> conjuncts(Expression condition, List<Expression> found) {
+  static List<Expression> conjuncts(Expression condition, List<Expression> found) {
     if (condition instanceof And) {
       conjuncts(((And) condition).left(), found);
       conjuncts(((And) condition).right(), found);

@@ -61,8 +61,14 @@ public final class JoinStrategy extends SparkStrategy {
 
   /** A join, with the filters above it; null for any other plan. */
   private SparkPlan plan(LogicalPlan plan, AttributeSet used) {
-    if (plan instanceof Filter filter && Where.of(filter.condition()) != null) {
-      return joined(filter, used);
+    if (plan instanceof Filter filter) {
+      List<Expression> rest = IndexJoin.conjuncts(filter.condition(), new ArrayList<>());
+      for (Expression one : rest) {
+        if (Where.of(one) != null) {
+          rest.remove(one);
+          return joined(one, rest, filter, used);
+        }
+      }
     }
     if (plan instanceof Filter filter && used != null) {
       SparkPlan child = plan(filter.child(), used.$plus$plus(filter.references()));
@@ -87,11 +93,18 @@ public final class JoinStrategy extends SparkStrategy {
   /**
    * A call of bsjoin.join and its condition, which is in the filter, as one join. Between them there
    * may be selections. Null if there is no call: the condition's function then says so.
+   *
+   * @param call of the condition's function
+   * @param rest of the filter, which Spark has inferred from others of the stream
    */
-  private SparkPlan joined(Filter filter, AttributeSet above) {
-    Expression where = filter.condition().children().head();
+  private SparkPlan joined(
+      Expression call, List<Expression> rest, Filter filter, AttributeSet above) {
+    Expression where = call.children().head();
     LogicalPlan below = filter.child();
     AttributeSet used = above;
+    for (Expression one : above == null ? List.<Expression>of() : rest) {
+      used = used.$plus$plus(one.references());
+    }
     List<Project> between = new ArrayList<>();
     while (below instanceof Project selection) {
       Map<ExprId, Expression> values = new HashMap<>();
@@ -108,14 +121,18 @@ public final class JoinStrategy extends SparkStrategy {
       between.add(0, selection);
       below = selection.child();
     }
-    Where function = Where.of(filter.condition());
-    IndexJoin join = below instanceof Generate call ? Matches.join(call, function, where) : null;
+    Where function = Where.of(call);
+    IndexJoin join =
+        below instanceof Generate matches ? Matches.join(matches, function, where) : null;
     if (join == null) {
       return null;
     }
     SparkPlan found = new Planned(join, used).plan((Generate) below);
     for (Project selection : between) {
       found = new ProjectExec(selection.projectList(), found);
+    }
+    for (Expression one : rest) {
+      found = new FilterExec(one, found);
     }
     return found;
   }

@@ -101,7 +101,8 @@ public final class RangeCondition {
     boolean floating = Types.isFloating(codes);
     boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
     if (floating != Types.isFloating(column.type) || floating && column.moved.signum() != 0
-        || isNull != null && !orNull) {
+        || isNull != null && !orNull
+        || column.isLimited && join.manifest.isRanked()) { // limits are values, codes are ranks
       return null;
     }
     boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;
