@@ -28,6 +28,7 @@ from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql import types as T  # noqa: N812
 
 
 __all__ = ["join", "join_by"]
@@ -172,11 +173,12 @@ def join_by(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
         )
     if isinstance(batch, Source):
-        source = batch
-        keyed = keyed_stream(call, stream, lambda: source.schema.names)
+        schema = schema_of_source(batch, cache if isinstance(cache, Incremental) else None)
+        keyed = keyed_stream(call, stream, lambda: schema.names)
         if keyed is not None:
-            return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.added)
-        return _join_source(call, stream, batch, cache)
+            joined = _join_source(keyed.call, keyed.stream, batch, cache, schema)
+            return joined.drop(*keyed.call.added)
+        return _join_source(call, stream, batch, cache, schema)
     if isinstance(cache, Incremental):
         raise ArgumentError(
             f"cache=Incremental(...) needs a source that supports look-ups by key, and the "
@@ -192,7 +194,7 @@ def join_by(
     table_side(batch)
     keyed = keyed_stream(call, stream, lambda: batch.columns)
     if keyed is not None:
-        return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.added)
+        return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.call.added)
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     join = with_candidates(join, stream, batch.schema, batch, call)
@@ -205,9 +207,9 @@ def _join_source(
     stream: DataFrame,
     source: Source,
     cache: Literal["auto"] | Full | Incremental,
+    schema: T.StructType,
 ) -> DataFrame:
-    """Join with a source: query it for keys, or read it whole."""
-    schema = schema_of_source(source, cache if isinstance(cache, Incremental) else None)
+    """Join with a source of these columns: query it for keys, or read it whole."""
     join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
     join = with_candidates(join, stream, schema, None, call)
     if cache == "auto":

@@ -353,16 +353,18 @@ class AsOf(_OneColumnEach):
 
     Strings and binary values have an order but no distance: they support "backward" and "forward"
     without a tolerance. Floating-point rows are within the tolerance between ``value - tolerance``
-    and ``value + tolerance``, computed in double as Spark does. If two rows are equally near,
-    "nearest" returns the earlier one first. O(log rows) a row of the stream, and O(1) for each
-    further one that it returns.
+    and ``value + tolerance``, computed in double as Spark does. Rows on one side of the stream's
+    value are in the order of their values. Distances compare rows of different sides only: if two
+    are equally near, "nearest" returns the earlier one first, and never NaN, which has no distance.
+    O(log rows) a row of the stream; for each further one that it returns O(1) in the JVM and
+    O(log rows) in Python workers.
 
     Rows with the same key and the same value are in the order of ``order_by``: of several the
     first one is returned, or the first ``n``, as by ``row_number() OVER (... ORDER BY distance,
-    value, order_by) <= n`` in Spark. Where ``order_by`` does not decide,
-    it is the first in the order of all columns of the table, ascending, from the table's first
-    column on, whether they are selected or not. So a full cache reads all columns of the table,
-    and so does a look-up with an incremental cache.
+    value, order_by) <= n`` in Spark, wherever distances are exact. Where ``order_by`` does not
+    decide, it is the first in the order of all columns of the table, ascending, from the table's
+    first column on, whether they are selected or not. So a full cache reads all columns of the
+    table, and so does a look-up with an incremental cache.
 
     Args:
         stream_col: the stream's column.

@@ -20,6 +20,7 @@ EVICTIONS = ("lru", "s3-fifo")
 """The names of :data:`bsjoin.cache.policy.POLICIES`."""
 
 _SMALLEST_SEGMENT, _LARGEST_SEGMENT = 1 << 20, (1 << 31) - (1 << 26)
+_MOST_KEPT = (1 << 31) - 2  # the rows that a segment may have, and so a key
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -53,9 +54,12 @@ class Full:
             them, the first in their order, as ``row_number()`` in Spark numbers them. Each is a
             name, or a text such as ``"version ASC NULLS LAST"``; without a direction the greatest
             value comes first, and null last. Rows that are equal in these columns are in the order
-            of all columns, ascending. With a range condition: the latest row of a key and point, or
-            interval. Rows whose key is null match nothing, and all stay. Default ``()``: all rows.
-        keep: how many rows of a key ``latest_by`` keeps; default 1, and keys are then ``unique``.
+            of all columns, ascending; so all columns of the source are read, whatever is selected.
+            With a range condition: the latest row of a key and point, or interval. Rows whose key
+            is null match nothing, and all stay. Default ``()``: all rows; in a ``store`` whose
+            table was built with ``latest_by``, the rows by that.
+        keep: how many rows of a key ``latest_by`` keeps, 1 to 2147483646; default 1, and keys are
+            then ``unique``.
         fingerprint: a text that identifies the state of the source, such as the day of an export.
             With a ``store``, the table is rebuilt if and only if the text differs from the stored
             one. ``None`` (default): tables of Delta and Iceberg are identified by their versions,
@@ -101,8 +105,8 @@ class Full:
             raise ArgumentError(f"unique={self.unique!r}: give True or False")
         latest_by = sort_orders(self.latest_by, "latest_by", descending=True)
         object.__setattr__(self, "latest_by", latest_by)
-        if type(self.keep) is not int or self.keep < 1:
-            raise ArgumentError(f"keep={self.keep!r}: give a whole number of 1 or more")
+        if type(self.keep) is not int or not 1 <= self.keep <= _MOST_KEPT:
+            raise ArgumentError(f"keep={self.keep!r}: give a whole number from 1 to {_MOST_KEPT}")
         if self.keep > 1 and not latest_by:
             raise ArgumentError(
                 f"keep={self.keep} needs latest_by=: the columns that say which rows of a key are "

@@ -128,7 +128,7 @@ class BatchTable:
                 keeps only the latest row by them. See ``Full`` for the order. Default ``()``: all
                 rows. It is stored with the table: :meth:`refresh` does the same, and a later
                 ``build`` at the path with another order makes a new version.
-            keep: how many rows of a key ``latest_by`` keeps; default 1.
+            keep: how many rows of a key ``latest_by`` keeps; default 1. See ``Full``.
             fingerprint: your own name for the state of the source; default None: computed.
             segment_bytes: the largest size of a segment, default 1 GiB; see ``Full``.
             max_staleness: how old rows of this table may be in its joins; default None: of any
@@ -146,7 +146,7 @@ class BatchTable:
                 names no column, or one whose type has no order; or a key is of the type CHAR(n)
                 while ``spark.sql.readSideCharPadding`` is false.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice;
-                or ``keep`` is below 1, or above it without ``latest_by``.
+                or ``keep`` is not from 1 to 2147483646, or above 1 without ``latest_by``.
             TableMismatchError: the path holds a table that was built for other keys; or ``df``
                 lacks columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.
@@ -220,7 +220,11 @@ class BatchTable:
         manifest = versions.latest(location)
         if verify:
             versions.verify(location, manifest)
-        options = Full(store=path, unique=manifest.unique, max_staleness=max_staleness)
+        # Keys that are unique by the rule of latest rows are so for as long as it holds.
+        rule = manifest.latest
+        by_rule = rule is not None and rule.keep == 1 and manifest.ranged is None
+        unique = manifest.unique and not by_rule
+        options = Full(store=path, unique=unique, max_staleness=max_staleness)
         return cls(location, may_change=True, options=options)
 
     @classmethod
@@ -342,7 +346,7 @@ class BatchTable:
         """:meth:`join`, its arguments checked and in one object."""
         keyed = keyed_stream(call, stream, lambda: self.columns)
         if keyed is not None:
-            return self._join_by(keyed.call, keyed.stream).drop(*keyed.added)
+            return self._join_by(keyed.call, keyed.stream).drop(*keyed.call.added)
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
         if call.cycle is not None and call.how in ("inner", "left"):

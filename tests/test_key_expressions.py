@@ -6,7 +6,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from cache_samples import Model
 from oracle import assert_same_rows, right_rows, rows_of_all
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,7 +16,8 @@ from spark_samples import Feed, rows
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, HotSpot, Incremental, sources
-from bsjoin.errors import ArgumentError, KeyTypeError
+from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, SourceError
+from bsjoin.planner.arguments import JoinCall
 
 TEXTS = [None, "", "a", "A", "ä", "Ä", "ǆ", "a ", "É"]
 
@@ -79,8 +82,11 @@ def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> N
         found = names(joined.select(stream["id"], "s.name", "v"))
         small = {(2, "a", 1), (11, "a", 1), (3, "A", 1), (12, "A", 1)}
         assert found == small | {(8, "É", 2), (17, "É", 2)}
-    joined = bsjoin.join(stream, people(spark), [(lower, "name")], where="v > id")
-    assert names(joined.select("id", "v")) == {(2, 9), (3, 9)}
+    # In a condition the table's key is the table's.
+    where = "v > id AND name_batch < 'b' AND name = 'A'"
+    joined = bsjoin.join(stream, people(spark), [(lower, "name")], where=where)
+    assert joined.columns == ["id", "name", "x", "v"]
+    assert names(joined.select("id", "v")) == {(3, 9)}
     when = AsOf("x", "v")
     table = people(spark).selectExpr("name", "double(v) AS v")
     joined = bsjoin.join(stream, table, [(lower, "name")], when=when)
@@ -114,6 +120,10 @@ def test_null_is_equal_to_null_by_two_keys(spark: SparkSession) -> None:
 
 def test_what_is_no_key_is_refused_at_the_call(spark: SparkSession) -> None:
     stream, table = streamed(spark), people(spark)
+    one, same = ([(F.lower("name"), "name")] for _ in "12")
+    assert JoinCall(on=one) == JoinCall(on=same)
+    with pytest.raises(ColumnError, match=r"neither side has a column 'lower\(name\)_'"):
+        bsjoin.join(stream, table, one, where="`lower(name)_` > ''")
     for on, error, text in (
         ([(F.lower("nobody"), "name")], ArgumentError, "nobody"),
         ([(F.explode(F.split("name", "")), "name")], ArgumentError, "of one row each"),
@@ -124,3 +134,22 @@ def test_what_is_no_key_is_refused_at_the_call(spark: SparkSession) -> None:
     ):
         with pytest.raises(error, match=text):
             bsjoin.join(stream, table, on)
+
+
+def test_a_source_is_asked_for_its_columns_again(spark: SparkSession, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    class Away(Model):
+        @property
+        def schema(self) -> pa.Schema:
+            asked.append(1)
+            if len(asked) == 1:
+                lost = SourceError("the connection was lost")
+                lost.is_transient = True
+                raise lost
+            return super().schema
+
+    source = Away(tmp_path / "model", pa.table({"name": ["a"], "v": [1]}))
+    cache = Incremental(max_rows=10, backoff="1 ms")
+    on = [(F.lower("name"), "name")]
+    assert bsjoin.join(streamed(spark), source, on, cache=cache).columns[3:] == ["v"]

@@ -22,7 +22,7 @@ from spark_samples import Feed, rows
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Overlaps, Within, sources
 from bsjoin.conditions import Condition
-from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError
+from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, TableMismatchError
 
 NAN, INF = float("nan"), float("inf")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -203,9 +203,18 @@ def test_a_later_build_says_which_rows(spark: SparkSession, tmp_path: Path) -> N
 
     assert build(latest_by="v") == (1, 3)
     assert build(latest_by=["V desc"]) == (1, 3)
+    opened = BatchTable.open(tmp_path)
     assert build(latest_by="v", keep=2) == (2, 6)
+    # A join that says nothing of it keeps the rule, whether it builds the table again or not.
+    stream, joined = spark.range(3).toDF("k"), partial(bsjoin.join, on="k")
+    joined(stream, source, cache=Full(store=tmp_path))
+    assert opened.version == 2
+    joined(stream, source.where("v > 0"), cache=Full(store=tmp_path, fingerprint="2"))
+    assert (opened.version, opened.stats().keep) == (2, 2)
+    with pytest.raises(TableMismatchError, match=r"lacks the columns \['v'\]"):
+        joined(stream, source.select("k"), cache=Full(store=tmp_path))
     assert build() == (3, 9)
-    assert build() == (3, 9)
+    assert opened.refresh(source) == 3  # its keys were unique by the rule, not for good
     # Spelled otherwise, it is the same column.
     other = source.withColumnsRenamed({"v": "V"})
     assert BatchTable.build(source, on="k", path=tmp_path, latest_by="v").version == 4
@@ -223,6 +232,7 @@ def test_bad_input_is_refused_at_the_call(spark: SparkSession) -> None:
         ({"latest_by": ["v", "V asc"]}, ArgumentError, "twice"),
         ({"latest_by": 7}, ArgumentError, "latest_by=7"),
         ({"latest_by": "v", "keep": 0}, ArgumentError, "keep=0"),
+        ({"latest_by": "v", "keep": 2**31 - 1}, ArgumentError, "from 1 to 2147483646"),
         ({"latest_by": "v", "keep": True}, ArgumentError, "keep=True"),
         ({"keep": 2}, ArgumentError, "keep=2 needs latest_by="),
     ):

@@ -442,6 +442,17 @@ def test_the_nearest_of_the_rows_that_pass(spark: SparkSession, tmp_path: Path) 
         )
 
 
+def test_the_nearest_rows_that_pass_come_from_generated_code(spark: SparkSession) -> None:
+    """However many rows a key has: those that are taken count."""
+    many = spark.range(5000).selectExpr("0 AS k", "id AS q")
+    table = BatchTable.build(many, on="k", when=AsOf("p", "q"))
+    stream = spark.range(1).selectExpr("0 AS k", "id AS p")
+    code = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    with configured(spark, {"spark.bsjoin.runtime": "jvm", **code}):
+        joined = table.join(stream, when=AsOf("p", "q", n=2), where="q % 3 > p")
+        assert "*(1) BsjoinLookup" in joined._jdf.queryExecution().executedPlan().toString()
+
+
 def _nearest(
     there: list[Any], given: list[Any], direction: str, n: int, how: str
 ) -> list[tuple[Any, ...]]:

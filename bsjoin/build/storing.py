@@ -128,7 +128,7 @@ def ensure(
         layout: what the table is to hold.
         options: the user's own word for the state of the source, and how old rows may be.
         private: whether it is wanted by a join, which does not change the condition that a table
-            was built with.
+            was built with, and changes its rule of latest rows only by another one.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.
@@ -152,8 +152,11 @@ def _ensure(
     is_ordered = layout.is_ordered
     if private:
         is_ordered = layout.latest is not None or chooses(layout.condition)
-        columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
+        columns = _in_order(before.columns, layout.columns)
+        condition = before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
+        if layout.latest is None and before.latest is not None:
+            layout = _by_its_rule(layout, df, before, before.latest, str(location))
         layout = _kept_whole(layout, before)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = (before.unique, before.latest) == (layout.has_unique_keys, layout.latest) and (
@@ -209,7 +212,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
             "A refresh keeps all of them: BatchTable.build(..., path=...) takes away those that no "
             "running query uses"
         )
-    columns = _in_order(before, schema.names) if adds else tuple(before.columns)
+    columns = _in_order(before.columns, schema.names) if adds else tuple(before.columns)
     layout = Layout(
         tuple(keys),
         columns,
@@ -281,11 +284,28 @@ def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
     return found
 
 
-def _in_order(before: Manifest, columns: Iterable[str]) -> tuple[str, ...]:
+def _in_order(before: Iterable[str], columns: Iterable[str]) -> tuple[str, ...]:
     """Columns in the order of the table, then those that are new."""
     given = list(columns)
-    kept = [name for name in before.columns if name in given]
+    kept = [name for name in before if name in given]
     return (*kept, *(name for name in given if name not in kept))
+
+
+def _by_its_rule(
+    layout: Layout, df: DataFrame, before: Manifest, rule: LatestBy, path: str
+) -> Layout:
+    """A layout that keeps the latest rows of each key by the rule of a table that is there.
+
+    Raises:
+        TableMismatchError: the DataFrame lacks a column of the rule.
+    """
+    lacking = [name for name in rule.columns if name not in df.columns]
+    if lacking:
+        raise TableMismatchError(
+            f"the table in {path!r} has the latest rows of each key by {list(rule.order)}, and what"
+            f" is joined lacks the columns {lacking}. Give it with them, or another store"
+        )
+    return replace(layout, latest=rule, row=_in_order(before.row or (), df.columns))
 
 
 def _kept_whole(layout: Layout, before: Manifest) -> Layout:

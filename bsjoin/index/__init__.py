@@ -9,7 +9,8 @@ from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import levels
-from bsjoin.index.nearest import Later, later_float, later_int, nearest, nearest_rows
+from bsjoin.index.nearest import Later, later_float, later_int, nearest
+from bsjoin.index.nearest_rows import nearest_rows
 from bsjoin.index.ordered_dictionary import ByteStrings, OrderedDictionary
 from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.row_order import row_order

@@ -1,4 +1,4 @@
-"""As-of: for each probe the row of its slice that is nearest in value, or the n nearest.
+"""As-of: for each probe the row of its slice that is nearest in value.
 
 Rows are sorted by (group, value); the candidates are the last row before the probe and the first
 row after it, found by :class:`bsjoin.index.SortedRows`. The tolerance is given as a range of codes
@@ -8,8 +8,7 @@ two candidates, because codes of floats and ranks have an order but no distance.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -22,10 +21,10 @@ __all__ = [
     "DIRECTIONS",
     "Direction",
     "Later",
+    "first_of_equals",
     "later_float",
     "later_int",
     "nearest",
-    "nearest_rows",
 ]
 
 Int64s = NDArray[np.int64]
@@ -145,140 +144,6 @@ def nearest(
     return np.where(ahead, behind, before)
 
 
-def nearest_rows(
-    rows: SortedRows,
-    probes: Int64s,
-    lows: Int64s,
-    highs: Int64s,
-    *,
-    n: int,
-    direction: Direction = "backward",
-    exact: bool = True,
-    reach: tuple[Int64s, Int64s] | None = None,
-    later: Later | None = None,
-    shifts: Int64s | None = None,
-    max_pairs: int = 1 << 16,
-) -> Iterator[tuple[Int64s, Int64s]]:
-    """Find the n nearest rows for each probe, nearest first; rows with equal values in their order.
-
-    They are found in n passes over all probes: each takes the next row of the side before the probe
-    or the next row of the side behind it, whichever is nearer.
-
-    Args:
-        rows: as in :func:`nearest`.
-        probes: as in :func:`nearest`.
-        lows: as in :func:`nearest`.
-        highs: as in :func:`nearest`.
-        n: how many rows at most.
-        direction: as in :func:`nearest`.
-        exact: as in :func:`nearest`.
-        reach: as in :func:`nearest`; ``None`` (default) for any distance.
-        later: as in :func:`nearest`; ``None`` (default) for distances of the codes.
-        shifts: as in :func:`nearest`; ``None`` (default) where all probes are at their codes.
-        max_pairs: how many pairs at a time at most; it bounds the memory, too, unless one probe
-            has more.
-
-    Yields:
-        int64[p] and int64[p]: positions of probes, ascending, and rows.
-
-    Complexity: the searches of :func:`nearest`, and O(1) for each further row with the same value
-        or behind the probe, a search for each further value before it.
-
-    Example:
-        >>> rows = SortedRows.build(np.array([10, 20, 20, 30]))
-        >>> probes, low, high = np.array([25, 5]), np.array([0, 0]), np.array([4, 4])
-        >>> [(at, row)] = nearest_rows(rows, probes, low, high, n=3, direction="nearest")
-        >>> at.tolist(), row.tolist()
-        ([0, 0, 0, 1, 1, 1], [1, 2, 3, 0, 1, 2])
-    """
-    if not rows.rows or not len(probes):
-        return
-    decide = later or later_int(rows.values, probes)
-    low, high = lows, highs
-    before, behind = _sides(rows, probes, low, high, direction, exact, reach, shifts)
-    nowhere = np.full(len(probes), -1)
-    before = nowhere if before is None else before
-    behind = nowhere if behind is None else behind
-    at_once = max(1, max_pairs // min(n, max(1, int((high - low).max()))))
-    for begin in range(0, len(probes), at_once):
-        part = np.arange(begin, min(begin + at_once, len(probes)))
-        steps = _Steps(rows, part, low, high, reach, before.take(part), behind.take(part))
-        passes = [*itertools.islice(steps.rows(decide), n)]
-        positions = np.concatenate([at for at, _ in passes])
-        found = np.concatenate([row for _, row in passes])
-        order = np.argsort(positions, kind="stable")
-        for first in range(0, len(order), max_pairs):
-            some = order[first : first + max_pairs]
-            yield positions.take(some), found.take(some)
-
-
-class _Steps:
-    """The way outward from some probes, on both sides.
-
-    Args:
-        rows: the rows.
-        part: the positions of the probes.
-        low: int64[m], of all probes: the first row of each one's slice.
-        high: int64[m]: one past the last.
-        reach: of all probes.
-        before: the next row before each probe of the part, the first one with its value; or -1.
-        behind: the next row behind it, or -1.
-    """
-
-    def __init__(
-        self,
-        rows: SortedRows,
-        part: Int64s,
-        low: Int64s,
-        high: Int64s,
-        reach: tuple[Int64s, Int64s] | None,
-        before: Int64s,
-        behind: Int64s,
-    ):
-        self._rows, self._at = rows, part
-        self._low, self._high, self._reach = low, high, reach
-        self._before, self._first, self._behind = before, before, behind
-
-    def rows(self, later: Later) -> Iterator[tuple[Int64s, Int64s]]:
-        """In each pass positions of probes, ascending, and the next row of each that has one."""
-        while True:
-            there = (self._before >= 0) | (self._behind >= 0)
-            self._at, self._before, self._first, self._behind = (
-                values[there] for values in (self._at, self._before, self._first, self._behind)
-            )
-            ahead = _is_behind(self._at, self._before, self._behind, later)
-            yield self._at, np.where(ahead, self._behind, self._before)
-            if not len(self._at):
-                return
-            self._step_behind(np.flatnonzero(ahead))
-            self._step_before(np.flatnonzero(~ahead))
-
-    def _step_behind(self, which: Int64s) -> None:
-        at, found = self._at.take(which), self._behind.take(which) + 1
-        found[found >= self._high.take(at)] = -1
-        self._behind[which] = self._near(at, found)
-
-    def _step_before(self, which: Int64s) -> None:
-        values, at = self._rows.values, self._at.take(which)
-        taken, high = self._before.take(which), self._high.take(at)
-        same = taken + 1 < high
-        same[same] = values.take(taken[same] + 1) == values.take(taken[same])
-        self._before[which] = taken + 1
-        which, at, high = which[~same], at[~same], high[~same]
-        low, found = self._low.take(at), self._first.take(which) - 1
-        found[found < low] = -1
-        found = self._near(at, found)
-        _first_of_equals(self._rows, found, low, high)
-        self._before[which] = self._first[which] = found
-
-    def _near(self, at: Int64s, found: Int64s) -> Int64s:
-        """Rows, without those that are too far away."""
-        if self._reach is not None:
-            least, greatest = self._reach
-            found[_is_far(self._rows, found, (least.take(at), greatest.take(at)))] = -1
-        return found
-
-
 def _sides(
     rows: SortedRows,
     probes: Int64s,
@@ -299,7 +164,7 @@ def _sides(
         before[before < low] = -1
         if reach is not None:
             before[_is_far(rows, before, reach)] = -1
-        _first_of_equals(rows, before, low, high)
+        first_of_equals(rows, before, low, high)
     if direction != "backward":
         is_first = exact and direction == "forward"
         behind = rows.search(probes, "left" if is_first else "right", low, high, shifts)
@@ -323,8 +188,15 @@ def _is_far(rows: SortedRows, found: Int64s, reach: tuple[Int64s, Int64s]) -> Bo
     return np.asarray((values < reach[0]) | (values > reach[1]))
 
 
-def _first_of_equals(rows: SortedRows, found: Int64s, low: Int64s, high: Int64s) -> None:
-    """Go back, in place, to the first row of the slice that has the same value."""
+def first_of_equals(rows: SortedRows, found: Int64s, low: Int64s, high: Int64s) -> None:
+    """Go back, in place, to the first row of the slice that has the same value.
+
+    Args:
+        rows: the rows.
+        found: int64[m], a row of each slice, or -1.
+        low: int64[m], the first row of each slice.
+        high: int64[m], one past its last row.
+    """
     earlier = np.flatnonzero(found > low)
     at = found[earlier]
     values = rows.values.take(at)

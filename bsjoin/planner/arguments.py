@@ -98,13 +98,15 @@ class JoinCall:
             such column.
         stream: the probe side, for errors that depend on it; None (default) for micro-batches.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None (default) for any other.
+        added: columns of the stream that stand for expressions in ``on``, and that nothing else
+            can name; default none.
 
     Raises:
         ArgumentError: an argument is not of its kind, or a join type is unknown or not possible
             here.
     """
 
-    on: On = None
+    on: On = field(default=None, compare=False)
     when: Condition | Sequence[Condition] | None = None
     how: str = "inner"
     partition: Partition = None
@@ -114,6 +116,7 @@ class JoinCall:
     indicator: str | None = None
     stream: DataFrame | None = field(default=None, repr=False, compare=False)
     cycle: Cycle | None = field(default=None, repr=False, compare=False)
+    added: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "how", _join_type(self.how, self.stream))

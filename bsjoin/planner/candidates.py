@@ -115,7 +115,9 @@ def _where(
             "is found before the condition is checked, so that another one, which passes, would be "
             "missed. Filter the table before the join, or leave take= out and take one of the rows"
         )
-    known = dict(_nameable(join, stream_names, schema, call.suffix))
+    if call.added:
+        stream = stream.drop(*call.added)
+    known = dict(_nameable(join, stream_names, schema, call))
     fields = [
         T.StructField(name, schema[column].dataType, True, schema[column].metadata)
         for column, name in known.items()
@@ -189,15 +191,20 @@ def _as_spelled(
 
 
 def _nameable(
-    join: ResolvedJoin, stream: Names, schema: T.StructType, suffix: str
+    join: ResolvedJoin, stream: Names, schema: T.StructType, call: JoinCall
 ) -> Iterator[tuple[str, str]]:
-    """The table's columns that a condition can name, and how: those of the result come first."""
+    """The table's columns that a condition can name, and how: those of the result come first.
+
+    A key is called as in the stream, and where it is an expression there as in the table.
+    """
     yield from zip(join.columns, join.names, strict=True)
     taken = list(join.names)
-    for column in schema.names:
-        name = column + suffix if column in stream else column
+    own = [key for name, key in join.keys if name in call.added]
+    others = [name for name in schema.names if name not in join.table_keys]
+    for column in [*others, *own]:
+        name = column + call.suffix if column in stream else column
         clashes = name in stream or any(stream.same(name, other) for other in taken)
-        if column not in (*join.columns, *join.table_keys) and not clashes:
+        if column not in join.columns and column in schema.names and not clashes:
             taken.append(name)
             yield column, name
 

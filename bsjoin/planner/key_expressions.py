@@ -21,13 +21,12 @@ class KeyedStream:
 
     Args:
         call: the same call, its keys given by name.
-        stream: the stream with a column for each expression.
-        added: these columns, which the result is to be without.
+        stream: the stream with a column for each expression: the ``added`` ones of the call, which
+            the result is to be without.
     """
 
     call: JoinCall
     stream: DataFrame
-    added: tuple[str, ...]
 
 
 def keyed_stream(
@@ -66,7 +65,7 @@ def keyed_stream(
     names = iter(added)
     on = [(next(names) if isinstance(key, Column) else key, name) for key, name in pairs]
     columns = [key.alias(name) for key, name in zip(given, added, strict=True)]
-    return KeyedStream(replace(call, on=on), stream.select("*", *columns), tuple(added))
+    return KeyedStream(replace(call, on=on, added=tuple(added)), stream.select("*", *columns))
 
 
 def _pair(one: object) -> tuple[str | Column, str]:

@@ -123,7 +123,8 @@ def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Except
         return ColumnError(
             f"where={text!r}: neither side has a column {name!r}. {suggest(name, names)} Columns "
             "are called as in the result of the inner join with all columns of the table: its keys "
-            "by the stream's names, and with the suffix what the stream has, too"
+            "by the stream's names, or their own where the stream has an expression, and with the "
+            "suffix what the stream has, too"
         )
     if condition.startswith(_NAMES):
         return ColumnError(

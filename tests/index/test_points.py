@@ -24,6 +24,7 @@ from bsjoin.index import (
     codes,
     floats,
     later_float,
+    later_int,
     levels,
     nearest,
     nearest_rows,
@@ -254,6 +255,68 @@ def test_floats_find_the_row_that_the_contract_names(data: st.DataObject) -> Non
         st.integers(-18, 18).map(lambda n: n / 2), st.sampled_from(SPECIAL_FLOATS[:7])
     )
     check_nearest(data, halves, np.float64, tolerances)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_points_between_codes_have_the_rows_of_a_loop(data: st.DataObject) -> None:
+    """Points are given in halves of the rows' units."""
+    stored = np.array(sorted(data.draw(st.lists(st.integers(-9, 9), max_size=40))), np.int64)
+    points = np.array(data.draw(st.lists(st.integers(-21, 21), max_size=9)), np.int64)
+    direction, exact = data.draw(st.sampled_from(DIRECTIONS)), data.draw(st.booleans())
+    width = data.draw(st.sampled_from([None, 0, 1, 6]))
+    n, most = data.draw(st.sampled_from([1, 2, 3, 60])), data.draw(st.sampled_from([1, 7, 1000]))
+
+    def later(positions: Int64s, before: Int64s, behind: Int64s) -> NDArray[np.bool_]:
+        point = points.take(positions)
+        back, ahead = point - 2 * stored.take(before), 2 * stored.take(behind) - point
+        return np.asarray(ahead < back)
+
+    pieces = nearest_rows(
+        SortedRows.build(stored),
+        points >> 1,
+        np.zeros(len(points), np.int64),
+        np.full(len(points), len(stored)),
+        n=n,
+        direction=direction,
+        exact=exact,
+        reach=None if width is None else (-((width - points) >> 1), (points + width) >> 1),
+        later=later,
+        shifts=points & 1,
+        max_pairs=most,
+    )
+    found = [pair for at, rows in pieces for pair in zip(at.tolist(), rows.tolist(), strict=True)]
+    wanted = []
+    for number, point in enumerate(points.tolist()):
+        gaps = [(2 * value - point, row) for row, value in enumerate(stored.tolist())]
+        near = [
+            (abs(gap), gap, row)
+            for gap, row in gaps
+            if (gap or exact)
+            and (width is None or abs(gap) <= width)
+            and (direction == "nearest" or (gap <= 0 if direction == "backward" else gap >= 0))
+        ]
+        wanted += [(number, row) for _, _, row in sorted(near)[:n]]
+    assert found == wanted
+
+
+def test_a_tall_key_does_not_part_the_others() -> None:
+    """All probes are answered in pieces of many pairs, and none steps alone."""
+    rows = SortedRows.build(np.arange(5000), np.array([0, 2, 4]))
+    calls: list[int] = []
+
+    def later(positions: Int64s, before: Int64s, behind: Int64s) -> NDArray[np.bool_]:
+        calls.append(len(positions))
+        return later_int(rows.values, probes)(positions, before, behind)
+
+    probes = np.array([0, 2] * 500 + [3000], np.int64)
+    low = np.array([0, 2] * 500 + [4])
+    high = np.array([2, 4] * 500 + [5000])
+    every: dict[str, Any] = {"n": (1 << 31) - 1, "direction": DIRECTIONS[2], "later": later}
+    pieces = [*nearest_rows(rows, probes, low, high, **every, max_pairs=1000)]
+    assert sum(len(at) for at, _ in pieces) == 2000 + 4996
+    assert len(pieces) <= 8
+    assert len(calls) <= 20
 
 
 def find(stored: list[float], probe: float, **options: Any) -> float | None:

@@ -93,7 +93,7 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
             df = bsjoin.join(stream, table, "k", when=when, how="left")
             wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
         call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()}"
-        call += f", {n})" if n > 1 else ")"
+        call += f", {n}{'LSY'[number % 3]})" if n > 1 else ")"
         parts.append(
             f"SELECT {number}, s.id, t.id FROM s{number} s "
             f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
@@ -143,6 +143,7 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
         "s.a, t.p, 'forward', s.a": "the tolerance is .* Give a constant",
         "s.a, t.p, 'forward', NULL, 'no'": "its fifth argument is no. Give true or false",
         "s.a, t.p, 'forward', NULL, true, 0": "its sixth argument is 0. Give how many rows match",
+        "s.a, t.p, 'forward', NULL, true, 2147483648": "its sixth argument is 2147483648. Give",
         "s.a, t.p, 'forward', NULL, true, 2.5": "its sixth argument is 2.5. Give how many",
         "s.a, t.p, 'forward', NULL, true, s.k": "the sixth argument is .* Give a constant",
         "s.a, t.v": "the table is sorted by p. Give that column",

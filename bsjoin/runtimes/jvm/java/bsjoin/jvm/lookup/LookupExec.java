@@ -228,7 +228,8 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
   private long made() {
     if (made == 0) {
-      made = Math.min(lookup.finder().most(), MOST + 1) * kept(child);
+      long most = Math.min(lookup.finder().most(), lookup.limit());
+      made = Math.min(most, MOST + 1) * kept(child);
     }
     return made;
   }

@@ -102,8 +102,12 @@ public final class AsOfCondition {
       throw unfit("its fifth argument is " + exact + ". Give true or false");
     }
     Object most = call.size() > 5 ? literal(5, "the sixth argument", "how many rows match") : 1;
-    if (!(most instanceof Integer) || (Integer) most < 1) {
-      throw unfit("its sixth argument is " + most + ". Give how many rows match, 1 or more");
+    boolean isWhole = call.size() <= 5 || call.get(5).dataType() instanceof IntegralType;
+    long n = isWhole && most != null ? ((Number) most).longValue() : 0;
+    if (n < 1 || n > Integer.MAX_VALUE) {
+      throw unfit(
+          "its sixth argument is " + most + ". Give how many rows match, 1 to "
+              + Integer.MAX_VALUE);
     }
     Object tolerance =
         call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
@@ -118,7 +122,7 @@ public final class AsOfCondition {
       width = width.doubleValue();
     }
     return RangeLookup.nearest(
-        join, stream, direction, (Boolean) exact, width, (Integer) most, residual,
+        join, stream, direction, (Boolean) exact, width, (int) n, residual,
         Collections.singletonList(whole));
   }
 
