@@ -86,9 +86,10 @@ def where_over(
         condition = F.expr(where) if isinstance(where, str) else where
         passing = pairs.where(condition)
         names = passing.columns  # under Connect the server is asked now
+        varies = _varies(pairs, condition)
     except PySparkException as error:
         raise _refused(text, error, pairs.columns) from None
-    if _varies(pairs, condition):
+    if varies:
         raise ArgumentError(
             f"where={text!r} is not deterministic: a pair of rows must match or not whenever it is "
             "checked. Compute the value before the join, with withColumn, and compare that"
@@ -143,11 +144,17 @@ def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Except
 
 
 def _varies(pairs: DataFrame, condition: Column) -> bool:
-    """Whether a condition is not deterministic: Spark refuses to aggregate such a value."""
+    """Whether a condition is not deterministic: Spark refuses to aggregate such a value.
+
+    Nor does it aggregate a column that the rows do not have any more, which a filter finds.
+    """
     try:
         _ = pairs.agg(F.max(condition)).columns
     except PySparkException as error:
-        return "NONDETERMINISTIC" in (error.getCondition() or "")
+        found = error.getCondition() or ""
+        if found.startswith("UNRESOLVED_COLUMN"):
+            raise
+        return "NONDETERMINISTIC" in found
     return False
 
 
