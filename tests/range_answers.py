@@ -6,6 +6,8 @@ Rows of the stream have a key k and the columns p and x, those of the table k, q
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import chain, islice
 from typing import Any
@@ -17,7 +19,7 @@ from range_kinds import Kind, When
 from bsjoin import AsOf, Band, Within
 from tests.fuzz.exact import matcher, nearest_groups, order_or_none, take_order
 
-__all__ = ["Row", "by_duckdb", "by_loop", "order"]
+__all__ = ["Row", "by_duckdb", "by_loop", "of_join_type", "order"]
 
 Row = dict[str, Any]
 Place = tuple[int, Any]
@@ -26,6 +28,27 @@ Place = tuple[int, Any]
 def order(value: Any) -> Place:
     """Spark's order: NaN above all."""
     return (1, 0.0) if value != value else (0, value)
+
+
+def of_join_type(
+    how: str, inner: Counter[tuple[Any, Any]], stream: Iterable[Any]
+) -> Counter[tuple[Any, ...]]:
+    """The rows of a join, of the pairs that match.
+
+    Args:
+        how: the join type.
+        inner: the pairs; the first of each is a row of the stream.
+        stream: its rows.
+    """
+    matched = {s for s, _ in inner}
+    rest = [s for s in stream if s not in matched]
+    wanted: dict[str, Counter[tuple[Any, ...]]] = {
+        "inner": inner,
+        "left": inner + Counter((s, None) for s in rest),
+        "semi": Counter((s,) for s in matched),
+        "anti": Counter((s,) for s in rest),
+    }
+    return wanted[how]
 
 
 def by_loop(

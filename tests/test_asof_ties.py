@@ -324,7 +324,7 @@ def test_a_join_that_brings_no_column_needs_no_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, rows = streamed(spark), table_rows(1, with_maps=True)
-    monkeypatch.setattr("bsjoin.storage.segment_writer.break_ties", None)
+    monkeypatch.setattr("bsjoin.storage.ties.break_ties", None)
     when = AsOf("p", "q", order_by="a desc")
     model, table = Model(tmp_path / "model", rows), spark.createDataFrame(rows)
     table.write.parquet(str(tmp_path / "files"))

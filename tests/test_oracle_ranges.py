@@ -19,7 +19,7 @@ import pytest
 from oracle import HOWS, one_part, right_rows, rows_of_all, settings
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
-from range_answers import order
+from range_answers import of_join_type, order
 from range_kinds import CLOSED, KINDS, When
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
@@ -409,15 +409,8 @@ def held_against_spark(
         # Of rows with the same value as-of may take any.
         told = {n: points[n] if as_of else n for n in range(len(points))} | {None: None}
         inner = Counter((s, told[n]) for s, n in given)
-        matched = {s for s, _ in inner}
-        rest = [s for s in range(stream_rows.num_rows) if s not in matched]
-        found[condition] += len(matched)
-        wanted = {
-            "inner": inner,
-            "left": inner + Counter((s, None) for s in rest),
-            "semi": Counter((s,) for s in matched),
-            "anti": Counter((s,) for s in rest),
-        }[how]
+        found[condition] += len({s for s, _ in inner})
+        wanted = of_join_type(how, inner, range(stream_rows.num_rows))
         got = Counter((s, *(told[n] for n in brought)) for s, *brought in cells(rows))
         assert got == wanted, f"{label}: too many {got - wanted}, lacking {wanted - got}"
     assert all(found.values()), f"conditions that no row of the stream meets: {found}"

@@ -18,6 +18,7 @@ import pytest
 from cache_samples import Model
 from oracle import HOWS, one_part, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
+from range_answers import of_join_type
 from range_kinds import CLOSED
 from test_oracle_ranges import PAIRS, Pair, cells, conditions, sample, side
 
@@ -150,16 +151,8 @@ def _held(
         for when in whens[label]:
             one = _matching(when, stream, table, on)
             inner = one if inner is None else inner & one
-        matched = {s for s, _ in inner}
-        rest = [s for s in all_rows if s not in matched]
-        wanted = {
-            "inner": inner,
-            "left": inner + Counter((s, None) for s in rest),
-            "semi": Counter((s,) for s in matched),
-            "anti": Counter((s,) for s in rest),
-        }[how]
-        got = Counter(cells(rows))
-        assert matched, f"{label}: nothing matches"
+        wanted, got = of_join_type(how, inner, all_rows), Counter(cells(rows))
+        assert inner, f"{label}: nothing matches"
         assert got == wanted, f"{label}, {how}: too many {got - wanted}, lacking {wanted - got}"
 
 

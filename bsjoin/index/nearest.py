@@ -134,30 +134,6 @@ def nearest(
     high = np.full(len(probes), rows.rows) if highs is None else highs
     if not rows.rows:
         return np.full(len(probes), -1)
-    before, behind = _sides(rows, probes, low, high, direction, exact, reach, shifts)
-    if before is None or behind is None:
-        found = before if behind is None else behind
-        assert found is not None
-        return found
-    decide = later or later_int(rows.values, probes)
-    ahead = _is_behind(np.arange(len(probes)), before, behind, decide)
-    return np.where(ahead, behind, before)
-
-
-def _sides(
-    rows: SortedRows,
-    probes: Int64s,
-    low: Int64s,
-    high: Int64s,
-    direction: Direction,
-    exact: bool,
-    reach: tuple[Int64s, Int64s] | None,
-    shifts: Int64s | None,
-) -> tuple[Int64s | None, Int64s | None]:
-    """The nearest row on either side of each probe, or -1; None for a side that does not count.
-
-    A row at the probe's own value is before it, unless only those behind it count.
-    """
     before = behind = None
     if direction != "forward":
         before = rows.search(probes, "right" if exact else "left", low, high, shifts) - 1
@@ -166,21 +142,21 @@ def _sides(
             before[_is_far(rows, before, reach)] = -1
         first_of_equals(rows, before, low, high)
     if direction != "backward":
-        is_first = exact and direction == "forward"
-        behind = rows.search(probes, "left" if is_first else "right", low, high, shifts)
+        behind = rows.search(probes, "left" if exact else "right", low, high, shifts)
         behind[behind >= high] = -1
         if reach is not None:
             behind[_is_far(rows, behind, reach)] = -1
-    return before, behind
-
-
-def _is_behind(positions: Int64s, before: Int64s, behind: Int64s, later: Later) -> Bools:
-    """Whether the row behind each probe is the nearer one; -1 is for none."""
-    ahead = before < 0
-    two = np.flatnonzero(~ahead & (behind >= 0))
+    if before is None or behind is None:
+        found = before if behind is None else behind
+        assert found is not None
+        return found
+    best = np.where(before < 0, behind, before)
+    two = np.flatnonzero((before >= 0) & (behind >= 0))
     if two.size:
-        ahead[two] = later(positions[two], before[two], behind[two])
-    return ahead
+        decide = later or later_int(rows.values, probes)
+        ahead = two[decide(two, before[two], behind[two])]
+        best[ahead] = behind[ahead]
+    return best
 
 
 def _is_far(rows: SortedRows, found: Int64s, reach: tuple[Int64s, Int64s]) -> Bools:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from bsjoin.storage import fields
 from bsjoin.storage.segment_entries import MOST_ROWS
-from bsjoin.storage.segment_writer import Rows, break_all_ties, pieces, taken
-from bsjoin.storage.ties import Tie
+from bsjoin.storage.segment_writer import Rows, one_column, pieces, taken
+from bsjoin.storage.ties import Tie, break_all_ties
 from bsjoin.values.sort_order import SortOrder, respelled, sort_orders
 
 __all__ = ["Latest", "LatestBy", "PickedRows"]
@@ -103,9 +104,10 @@ class Latest:
         same[1:] = in_order[1:] == in_order[:-1]
         del in_order
         some = pieces(np.flatnonzero(~same), len(order))
-        break_all_ties(order, same, some, rows, [Tie(number) for number in range(self.identity)])
+        column = partial(one_column, rows)
+        break_all_ties(order, same, column, [*map(Tie, range(self.identity))], some)
         starts = np.flatnonzero(~same)
-        break_all_ties(order, same, some, rows, self.ties)
+        break_all_ties(order, same, column, self.ties, some)
         if self.keep == 1:
             return order.take(starts)
         lengths = np.diff(starts, append=len(order))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
@@ -26,9 +27,9 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.range_index import RangeCodes, index_ranges, run_starts
 from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import SegmentInfo, column_file, index_file
-from bsjoin.storage.ties import Tie, break_ties, places_in_runs
+from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
 
-__all__ = ["Rows", "break_all_ties", "pieces", "taken", "write_batch", "write_segment"]
+__all__ = ["Rows", "one_column", "pieces", "taken", "write_batch", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -124,7 +125,7 @@ def write_segment(
         del hashes, same_key
     del in_order
     if ranged:
-        columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
+        columns = [one_column(rows, keys + number) for number in range(ranged)]
         codes = RangeCodes.of(columns)
         del columns
         starts = run_starts(index)
@@ -133,11 +134,8 @@ def write_segment(
         if ordered:
             first = np.zeros(len(order), np.bool_)
             first[starts] = True
-            read = rows.column
             some = pieces(starts, len(order))
-            places = places_in_runs(
-                order, first, lambda number: _one_array(read(number)), ties, some
-            )
+            places = places_in_runs(order, first, partial(one_column, rows), ties, some)
         ranges = index_ranges(codes.take(order), starts, closed, places)
         del codes, starts, places
     count = index.rows
@@ -172,10 +170,16 @@ def taken(rows: Rows, number: int, order: Int32s | Int64s) -> pa.Array:
     Raises:
         OverflowError: it has more than 2 GiB of text.
     """
-    return _one_array(rows.column(number)).take(pa.array(order))
+    return one_column(rows, number).take(pa.array(order))
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
+def one_column(rows: Rows, number: int) -> pa.Array:
+    """A column by its number, in one piece.
+
+    Raises:
+        OverflowError: it has more than 2 GiB of text.
+    """
+    column = rows.column(number)
     try:
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     except pa.ArrowInvalid as error:
@@ -237,7 +241,7 @@ def _sort_runs(
         if ties:
             sorted_ = points.take(order[begin:end])
             same[begin + 1 : end] = (sorted_[1:] == sorted_[:-1]) & (runs[1:] == 0)
-    break_all_ties(order, same, some_keys, rows, ties)
+    break_all_ties(order, same, partial(one_column, rows), ties, some_keys)
 
 
 def pieces(starts: Int64s, n: int) -> list[tuple[int, int]]:
@@ -250,30 +254,6 @@ def pieces(starts: Int64s, n: int) -> list[tuple[int, int]]:
     after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
     bounds = np.unique([0, *starts[after[after < len(starts)]], n])
     return list(pairwise(bounds.tolist()))
-
-
-def break_all_ties(
-    order: Int32s,
-    same: Bools,
-    some_rows: Sequence[tuple[int, int]],
-    rows: Rows,
-    ties: Sequence[Tie],
-) -> None:
-    """Order tied rows by their columns, in place, one column at a time.
-
-    Args:
-        order: int32[n], rows in their order so far.
-        same: bool[n], whether each row is tied with the one before it.
-        some_rows: of :func:`pieces`; rows of different ones are not tied.
-        rows: the columns.
-        ties: those that decide, first to last.
-    """
-    for tie in ties:
-        if not same.any():
-            break
-        column = _one_array(rows.column(tie.number))
-        for begin, end in some_rows:
-            break_ties(order[begin:end], same[begin:end], column, tie)
 
 
 def write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:

@@ -22,7 +22,7 @@ from bsjoin.index import GREATEST, codes, row_order
 from bsjoin.storage.range_index import codes_of, is_ranked
 from bsjoin.values.sort_order import SortOrder
 
-__all__ = ["Tie", "break_ties", "places_in_runs", "ties_of"]
+__all__ = ["Tie", "break_all_ties", "break_ties", "places_in_runs", "ties_of"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -110,6 +110,33 @@ def break_ties(order: Order, same: Bools, values: pa.Array, tie: Tie) -> None:
     same[places] = again
 
 
+def break_all_ties(
+    order: Order,
+    same: Bools,
+    column: Callable[[int], pa.Array],
+    ties: Sequence[Tie],
+    some_rows: Sequence[tuple[int, int]] | None = None,
+) -> None:
+    """Order tied rows by their columns, in place, one column at a time.
+
+    Args:
+        order: int[n], rows in their order so far.
+        same: bool[n], whether each row is tied with the one before it.
+        column: returns a column by its number, by row.
+        ties: the columns that decide, first to last.
+        some_rows: from where to where rows are ordered at a time, which bounds the memory; those of
+            different pieces are not tied. None (default): all together.
+
+    Complexity: O(n log n) for each column that decides.
+    """
+    for tie in ties:
+        if not same.any():
+            break
+        values = column(tie.number)
+        for begin, end in some_rows or [(0, len(order))]:
+            break_ties(order[begin:end], same[begin:end], values, tie)
+
+
 def places_in_runs(
     order: Order,
     first: Bools,
@@ -124,8 +151,7 @@ def places_in_runs(
         first: bool[n], whether a run begins at each of them.
         column: returns a column by its number, by row.
         ties: how rows are ordered; those that are still equal stay as they are.
-        some_rows: from where to where runs are ordered at a time, which bounds the memory; None
-            (default): all together.
+        some_rows: as for :func:`break_all_ties`; None (default): all together.
 
     Returns:
         int32[n]: for each row of ``order`` its place, from 0.
@@ -137,13 +163,8 @@ def places_in_runs(
     >>> places_in_runs(np.array([0, 1, 2]), first, lambda _: values, [Tie(0)]).tolist()
     [2, 0, 1]
     """
-    chosen, same = order.copy(), ~first
-    for tie in ties:
-        if not same.any():
-            break
-        values = column(tie.number)
-        for begin, end in some_rows or [(0, len(order))]:
-            break_ties(chosen[begin:end], same[begin:end], values, tie)
+    chosen = order.copy()
+    break_all_ties(chosen, ~first, column, ties, some_rows)
     begins = np.flatnonzero(first)
     sizes = np.diff(begins, append=len(order))
     places = np.empty(len(order), np.int32)

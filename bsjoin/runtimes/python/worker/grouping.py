@@ -29,7 +29,7 @@ from bsjoin.storage.range_index import (
     is_ranked,
     texts_of,
 )
-from bsjoin.storage.ties import Tie, break_ties, places_in_runs
+from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
 
 __all__ = [
     "CacheRows",
@@ -176,8 +176,7 @@ def grouped(
         same = np.zeros(len(order), np.bool_)
         keys, found = whose.take(order), codes.take(order)
         same[1:] = (keys[1:] == keys[:-1]) & (found[1:] == found[:-1]) & (keys[1:] >= 0)
-        for tie in ties:
-            break_ties(order, same, rows[tie.number], tie)
+        break_all_ties(order, same, rows.__getitem__, ties)
     return whose, order
 
 
