@@ -23,9 +23,9 @@ from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.errors import DamagedTableError
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.runtimes.python.worker.chain import joined
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.checksums import checksum
+from bsjoin.storage.open_table import OpenTable
 
 __all__ = [
     "TABLES",

@@ -31,8 +31,8 @@ from benchmarks.harness.spark import (
     time_batches,
 )
 from benchmarks.harness.timing import alternate, check_joins, ratio, seconds_of
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.open_table import OpenTable
 
 NO_JOIN, IDENTITY, OURS = "no join", "identity arrow_udf", "bsjoin"
 JVM, PYTHON = "bsjoin, JVM", "bsjoin, Python"

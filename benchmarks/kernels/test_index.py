@@ -15,8 +15,8 @@ from sortedcontainers import SortedList
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
 from benchmarks.papers.joins.linked import LinkedSkipList
 from bsjoin.index import HashIndex, IntervalIndex, SkipList, SortedRows, nearest, pairs, reach
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import KeyColumn, Manifest, StorageLocation, write_segment
+from bsjoin.storage.open_table import OpenTable
 
 _SPAN = 1 << 48
 _GROUPS = 100

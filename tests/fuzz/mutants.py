@@ -192,7 +192,7 @@ MUTANTS = (
     Mutant("a replay uses the newest version", "storage/versions.py",
            "chosen = active_at(time_us, entries)", "chosen = entries[-1] if entries else None",
            "streaming replay-after-refresh stored"),
-    Mutant("a missing key has rows", "runtimes/python/worker/open_table.py",
+    Mutant("a missing key has rows", "storage/open_table.py",
            "        counts[rows < 0] = 0\n", "",
            "several brings"),
     Mutant("-0.0 of a source is another key", "runtimes/python/worker/matching.py",

@@ -22,10 +22,10 @@ from stored_tables import numbered, put
 from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import full_cache
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import Manifest, StorageLocation, versions
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.copies import HostCopies
+from bsjoin.storage.open_table import OpenTable
 
 
 class Unreliable(MemoryFileSystem):

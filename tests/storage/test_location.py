@@ -20,9 +20,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from stored_tables import numbered, store
 
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreFullError
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.checksums import checksum
+from bsjoin.storage.open_table import OpenTable
 
 
 @pytest.fixture(params=["local", "memory", "local URL"])

@@ -25,9 +25,10 @@ from bsjoin.runtimes.python.worker.full_cache import open_table
 from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
 from bsjoin.runtimes.python.worker.incremental_cache import Answer
 from bsjoin.runtimes.python.worker.keys import hashed_key
-from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
 from bsjoin.runtimes.python.worker.range_search import any_match, matches
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
+from bsjoin.runtimes.python.worker.table_rows import TableRows
+from bsjoin.storage.open_table import OpenTable
 
 __all__ = ["NOTE", "NO_ROW", "joined"]
 

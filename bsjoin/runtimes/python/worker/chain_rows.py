@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bsjoin.plan import StageColumn
 from bsjoin.runtimes.python.worker.keys import converted
-from bsjoin.runtimes.python.worker.open_table import TableRows
 from bsjoin.runtimes.python.worker.row_refs import RowSource, gathered
+from bsjoin.runtimes.python.worker.table_rows import TableRows
 
 __all__ = ["Payload", "Rows", "placeholder"]
 

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from bsjoin.errors import DuplicateKeyError, StoreError, TableMismatchError
 from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import notes
-from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
 from bsjoin.runtimes.python.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
+from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage import KeyColumn, Manifest, StorageLocation, freshness, versions
+from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import same_values
 
 __all__ = ["answer", "gather", "open_table"]

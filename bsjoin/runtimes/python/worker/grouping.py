@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
 from bsjoin.plan import JoinPlan, RangeOrder, SourceTable
-from bsjoin.runtimes.python.worker.open_table import OpenTable, TableRows
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
+from bsjoin.runtimes.python.worker.table_rows import TableRows
+from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.range_index import (
     RangeCodes,
     RangeIndex,

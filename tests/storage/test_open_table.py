@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_tables import store
 
-from bsjoin.runtimes.python.worker.open_table import OpenTable
 from bsjoin.storage import StorageLocation
+from bsjoin.storage.open_table import OpenTable
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 HASHES = st.sampled_from([LOW, LOW + 1, -7, -1, 0, 1, 2, 3, 1 << 40, HIGH - 1, HIGH])

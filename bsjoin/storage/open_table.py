@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.plan import JoinPlan
-from bsjoin.storage import Manifest, Segment, StorageLocation
+from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.opening import open_segments
 from bsjoin.storage.range_index import RangeIndex
-from bsjoin.values.retype import retyped
+from bsjoin.storage.segment import Segment
 
-__all__ = ["OpenTable", "TableRows"]
+__all__ = ["OpenTable"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -138,34 +135,6 @@ class OpenTable:
             (part, self._segments[i], int(self._first_rows[i]))
             for i, part in enumerate(np.split(order, ends[:-1]))
             if len(part)
-        ]
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """The rows of a table, with some of its columns; row -1 has nulls.
-
-    A column that the version lacks, since it was added later, is null.
-
-    Args:
-        table: the table.
-        plan: the join, which says which columns, and their types in the result.
-    """
-
-    table: OpenTable
-    plan: JoinPlan
-
-    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
-        """The values of the columns (or of those numbered) at some rows."""
-        columns, types = self.plan.columns, self.plan.types
-        chosen = range(len(columns)) if numbers is None else numbers
-        there = tuple(columns[i] for i in chosen if self.table.has(columns[i]))
-        found = dict(zip(there, self.table.gather(there, rows), strict=True))
-        return [
-            retyped(found[columns[i]], types[i])
-            if columns[i] in found
-            else pa.nulls(len(rows), types[i])
-            for i in chosen
         ]
 
 
