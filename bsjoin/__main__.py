@@ -1,0 +1,5 @@
+"""``python -m bsjoin``: stored tables from the command line."""
+
+from bsjoin.commands import main
+
+raise SystemExit(main())

@@ -1,0 +1,77 @@
+"""``python -m bsjoin``: what a shell, a cron job or an operator does with stored tables.
+
+``versions``, ``stats``, ``verify``, ``vacuum`` and ``sample`` read a table's folder or URL and
+start no Spark. ``build`` and ``estimate`` start a session, and so does ``doctor``, which
+checks one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from bsjoin.commands import doctor, tables
+from bsjoin.commands.answer import Answer
+from bsjoin.errors import BSJoinError
+
+__all__ = ["main"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command and print its answer.
+
+    Args:
+        args: the words after ``python -m bsjoin``; None (default): those of the process.
+
+    Returns:
+        0; 1 when ``verify`` or ``doctor`` finds a fault, or the command fails; 2 (by ``argparse``)
+        when the words cannot be understood.
+    """
+    options = _parser().parse_args(args)
+    try:
+        answer: Answer = options.run(options)
+    except (BSJoinError, ImportError) as error:
+        _print_error(error, as_json=options.json)
+        return 1
+    print(_as_json(answer.data) if options.json else answer.text)
+    return 0 if answer.sound else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bsjoin", description="Stored tables of bsjoin: look, check, clean, build."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="print one JSON document")
+    tables.add_to(commands, shared)
+    doctor.add_to(commands, shared)
+    return parser
+
+
+def _print_error(error: Exception, *, as_json: bool) -> None:
+    if as_json:
+        print(_as_json({"error": type(error).__name__, "message": str(error)}))
+    else:
+        print(f"python -m bsjoin: {error}", file=sys.stderr)
+
+
+def _as_json(data: object) -> str:
+    return json.dumps(data, indent=1, default=_plain, ensure_ascii=False)
+
+
+def _plain(thing: object) -> object:
+    """What JSON has no form for: records as objects, times in ISO 8601, anything else as text."""
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return dataclasses.asdict(thing)
+    if isinstance(thing, datetime):
+        return thing.isoformat()
+    if isinstance(thing, bytes):
+        return thing.hex()
+    if isinstance(thing, Mapping):
+        return dict(thing)
+    return str(thing)

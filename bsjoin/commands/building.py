@@ -1,0 +1,209 @@
+"""``build`` and ``estimate``: a table made, or measured on samples, by a Spark session."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bsjoin.commands.answer import Answer, in_bytes
+from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
+from bsjoin.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bsjoin.storage import Stats
+
+__all__ = ["add_to", "session"]
+
+_SAMPLES = (50_000, 200_000)
+"""Rows of the samples that are built; the first also warms Spark up."""
+
+
+def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Add the commands to a parser of ``argparse``.
+
+    Args:
+        commands: the subparsers.
+        shared: options that all commands have.
+    """
+    source = argparse.ArgumentParser(add_help=False, parents=[shared])
+    source.add_argument("source", help="a path, or the name of a table with --format table")
+    told = "the format of the path as Spark's reader names it, or 'table'; parquet"
+    source.add_argument("--format", default="parquet", help=told)
+    told = "an option of Spark's reader; may be repeated"
+    source.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=told)
+    told = "the key columns, separated by commas; '' for a pure range join"
+    source.add_argument("--on", required=True, metavar="COLUMNS", help=told)
+    kinds = source.add_mutually_exclusive_group()
+    kinds.add_argument("--band", metavar="COLUMN", help="index the rows of each key for bands")
+    kinds.add_argument("--as-of", metavar="COLUMN", help="... for as-of joins")
+    kinds.add_argument("--within", nargs=2, metavar=("START", "END"), help="... for intervals")
+    kinds.add_argument("--overlaps", nargs=2, metavar=("START", "END"), help="... for overlaps")
+    told = "which ends belong to intervals: left, right, both, neither; left"
+    source.add_argument("--closed", default="left", help=told)
+    told = "keep the latest row of each key by these columns, separated by commas"
+    source.add_argument("--latest-by", default="", metavar="COLUMNS", help=told)
+    told = "how many rows of a key --latest-by keeps; 1"
+    source.add_argument("--keep", type=int, default=1, help=told)
+    told = "a setting of the Spark session; may be repeated"
+    source.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=told)
+
+    told = "index a source, and store it as a table or its next version"
+    build = commands.add_parser("build", help=told, description=told, parents=[source])
+    build.set_defaults(run=_build)
+    build.add_argument("table", help="folder or URL of the table")
+    build.add_argument("--unique", action="store_true", help="fail if a key occurs twice")
+    told = "your own name for the state of the source; default: computed"
+    build.add_argument("--fingerprint", help=told)
+
+    told = "rows, bytes and build time of a table, measured on samples of its source"
+    estimate = commands.add_parser("estimate", help=told, description=told, parents=[source])
+    estimate.set_defaults(run=_estimate)
+
+
+def session(options: argparse.Namespace) -> SparkSession:
+    """The session of this process, with the settings of ``--conf``; quiet below errors."""
+    from pyspark.sql import SparkSession
+
+    import bsjoin.spark  # noqa: F401  # says what to do where there is no Spark
+
+    builder = SparkSession.builder.appName("python -m bsjoin")
+    for name, value in _pairs(options.conf, "--conf").items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _pairs(texts: list[str], option: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise ArgumentError(f"{option} {text!r} is not NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def _read(options: argparse.Namespace) -> DataFrame:
+    spark = session(options)
+    from bsjoin.spark import compat
+
+    reader = spark.read.options(**_pairs(options.option, "--option"))
+    try:
+        if options.format == "table":
+            return reader.table(options.source)
+        return reader.format(options.format).load(options.source)
+    except compat.failures() as error:
+        first = str(error).strip().splitlines()[0]
+        raise ArgumentError(
+            f"Spark cannot read {options.source!r} as {options.format}: {first}"
+        ) from None
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _condition(options: argparse.Namespace) -> Condition | None:
+    # The stream's columns are those of each join; the table's are stored.
+    if options.band is not None:
+        return Band(options.band, options.band, before=0, after=0)
+    if options.as_of is not None:
+        return AsOf(options.as_of, options.as_of)
+    if options.within is not None:
+        start, end = options.within
+        return Within(start, start, end, closed=options.closed)
+    if options.overlaps is not None:
+        pair = tuple(options.overlaps)
+        return Overlaps(pair, pair, closed=options.closed)
+    return None
+
+
+def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> Stats:
+    from bsjoin.table import BatchTable
+
+    table = BatchTable.build(
+        df,
+        on=_names(options.on),
+        when=_condition(options),
+        latest_by=_names(options.latest_by),
+        keep=options.keep,
+        **more,
+    )
+    return table.stats()
+
+
+def _build(options: argparse.Namespace) -> Answer:
+    began = time.perf_counter()
+    stats = _stored(
+        _read(options),
+        options,
+        path=options.table,
+        unique=options.unique,
+        fingerprint=options.fingerprint,
+    )
+    took_s = time.perf_counter() - began
+    text = (
+        f"version {stats.version} of {options.table}: {stats.rows:,} rows, {stats.keys:,} keys, "
+        f"{in_bytes(stats.bytes)}, in {took_s:.1f} s"
+    )
+    return Answer(text, stats)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a table will need.
+
+    Args:
+        rows: the rows of the source.
+        bytes: of the table's files; look-ups map them, so it is the most memory that they use.
+        build_s: how long a build takes in a session that has run one before, in seconds.
+        sampled: the rows of the largest sample.
+    """
+
+    rows: int
+    bytes: int
+    build_s: float
+    sampled: int
+
+
+def _estimate(options: argparse.Namespace) -> Answer:
+    """Build tables of two samples, and go on along the line through their sizes and times."""
+    df = _read(options)
+    rows = df.count()
+    built = []
+    for size in _SAMPLES:
+        sample = df.limit(size).repartition(df.sparkSession.sparkContext.defaultParallelism)
+        sample = sample.cache()
+        try:
+            count = sample.count()
+            began = time.perf_counter()
+            stats = _stored(sample, options)
+            built.append((count, stats.bytes, time.perf_counter() - began))
+        finally:
+            sample.unpersist()
+        if size >= rows:
+            break
+    found = Estimate(
+        rows=rows,
+        bytes=round(_along(rows, [(count, float(size)) for count, size, _ in built])),
+        build_s=round(_along(rows, [(count, took_s) for count, _, took_s in built]), 1),
+        sampled=built[-1][0],
+    )
+    text = (
+        f"{found.rows:,} rows: about {in_bytes(found.bytes)} on disk, and in memory as far as "
+        f"look-ups touch it (twice that while a build runs); about {found.build_s:.0f} s to build "
+        f"here, reading the source not included ({found.sampled:,} rows were built)"
+    )
+    return Answer(text, found)
+
+
+def _along(rows: int, points: list[tuple[int, float]]) -> float:
+    """The value at ``rows`` on the line through the last two points, never below the last."""
+    (last_rows, last), *before = points[::-1]
+    if not before or last_rows == before[0][0]:
+        return last * max(1.0, rows / max(1, last_rows))
+    slope = (last - before[0][1]) / (last_rows - before[0][0])
+    return last + max(0.0, slope) * max(0, rows - last_rows)

@@ -1,0 +1,141 @@
+"""``doctor``: whether this machine and a Spark session have what bsjoin needs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bsjoin.commands.answer import Answer, columns, in_bytes
+from bsjoin.commands.building import session
+from bsjoin.errors import BSJoinError, WorkerEnvironmentError
+
+__all__ = ["add_to"]
+
+_ROOM_BYTES = 1 << 30
+_PACKAGES = ("pyarrow", "numpy", "xxhash", "fsspec", "cachetools", "pyspark", "pandas")
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+
+
+class Finding(NamedTuple):
+    """One line of the report.
+
+    Args:
+        state: "ok"; "note": works, with less; "fault": bsjoin cannot run.
+        what: what was looked at.
+        found: what was found, and what to set.
+    """
+
+    state: str
+    what: str
+    found: str
+
+
+def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Add the command to a parser of ``argparse``.
+
+    Args:
+        commands: the subparsers.
+        shared: options that all commands have.
+    """
+    told = "check Python, packages, memory, and a Spark session with its jar and workers"
+    command = commands.add_parser("doctor", help=told, description=told, parents=[shared])
+    command.set_defaults(run=_doctor)
+    told = "a setting of the Spark session; may be repeated"
+    command.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=told)
+    told = "look at this machine only, start no Spark"
+    command.add_argument("--no-session", action="store_true", help=told)
+
+
+def _doctor(options: argparse.Namespace) -> Answer:
+    findings = [*_machine()]
+    if not options.no_session:
+        findings.extend(_session(options))
+    faults = sum(finding.state == "fault" for finding in findings)
+    text = columns(findings) + f"\n\n{faults or 'no'} fault{'s' if faults != 1 else ''}"
+    return Answer(text, [finding._asdict() for finding in findings], sound=not faults)
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("ok", "Python", f"{sys.version.split()[0]}, {sys.executable}")
+    for package in _PACKAGES:
+        yield _package(package)
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        said = "not there: incremental caches are in the folder for temporary files"
+        yield Finding("note", str(memory), said)
+    else:
+        free = shutil.disk_usage(memory).free
+        if free < _ROOM_BYTES:
+            said = (
+                f"{in_bytes(free)} free: incremental caches are in the folder for temporary files "
+                "where it has less than 1 GiB; give the container more (--shm-size)"
+            )
+            yield Finding("note", str(memory), said)
+        else:
+            yield Finding("ok", str(memory), f"{in_bytes(free)} free, for incremental caches")
+    temporary = tempfile.gettempdir()
+    free, writable = shutil.disk_usage(temporary).free, os.access(temporary, os.W_OK)
+    said = f"{in_bytes(free)} free, for tables without a path"
+    if writable:
+        yield Finding("ok" if free >= _ROOM_BYTES else "note", temporary, said)
+    else:
+        yield Finding("fault", temporary, "cannot be written to: set TMPDIR")
+
+
+def _package(name: str) -> Finding:
+    if find_spec(name) is None:
+        extra = "'bsjoin[spark]'" if name in ("pyspark", "pandas") else "bsjoin"
+        return Finding("fault", name, f"not installed: pip install {extra}")
+    try:
+        return Finding("ok", name, version(name))
+    except PackageNotFoundError:  # a cluster's own, on the path
+        return Finding("ok", name, "there")
+
+
+def _session(options: argparse.Namespace) -> Iterator[Finding]:
+    if find_spec("pyspark") is None:
+        return
+    try:
+        spark = session(options)
+    except Exception as error:  # whatever Spark, Java or a setting says
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        yield Finding("fault", "session", f"does not start: {line[:300]}. Is Java 17 or 21 there?")
+        return
+    from bsjoin.runtimes.jvm.attach import attached, lacks_planner
+    from bsjoin.spark.session import too_old
+    from bsjoin.spark.workers import check_workers
+
+    against = too_old(spark.version)
+    found = f"Spark {spark.version}, {spark.conf.get('spark.master', 'Connect')}"
+    yield Finding("fault" if against else "ok", "session", against or found)
+    if against:
+        return
+    refused = attached(spark)
+    if refused is None:
+        yield Finding("ok", "jar", "joins with a full cache run in Spark's JVM")
+        lacks = lacks_planner(spark)
+        said = "plain Spark joins and SQL use the index"
+        yield Finding("note" if lacks else "ok", "planner", lacks or said)
+    else:
+        said = f"joins run in Python workers: {refused}. Set spark.jars to bsjoin.jar()"
+        yield Finding("note", "jar", said)
+    yield _tried("workers", "run bsjoin", lambda: check_workers(spark))
+    if spark.conf.get(_SOCKETS, None) is None:
+        said = "not set: true saves some 40 ms in each micro-batch that needs Python workers"
+        yield Finding("note", _SOCKETS, said)
+
+
+def _tried(what: str, works: str, check: Callable[[], None]) -> Finding:
+    try:
+        check()
+    except (WorkerEnvironmentError, BSJoinError) as error:
+        return Finding("fault", what, str(error))
+    return Finding("ok", what, works)

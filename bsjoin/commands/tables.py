@@ -1,0 +1,181 @@
+"""Commands on a table's path or URL."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bsjoin._clock import now_us
+from bsjoin.commands import building
+from bsjoin.commands.answer import Answer, columns, in_bytes
+from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
+from bsjoin.storage import Manifest, StorageLocation, builds, versions
+from bsjoin.storage.opening import open_segments
+from bsjoin.values.durations import seconds
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Add the commands to a parser of ``argparse``.
+
+    Args:
+        commands: the subparsers.
+        shared: options that all commands have.
+    """
+
+    def command(name: str, run: object, told: str, *, version: bool = False) -> Any:
+        made = commands.add_parser(name, help=told, description=told, parents=[shared])
+        made.set_defaults(run=run)
+        made.add_argument("table", help="folder or URL of the table")
+        if version:
+            made.add_argument("--version", type=int, help="of which version; default: the newest")
+        return made
+
+    command("versions", _versions, "list the versions that are stored, oldest first")
+    command("stats", _stats, "rows, keys, columns and bytes of a version", version=True)
+    told = "compare every file of every version with its checksum"
+    command("verify", _verify, told)
+    told = "remove versions that no micro-batch can need any more"
+    vacuum = command("vacuum", _vacuum, told)
+    told = "how many of the newest versions stay in any case; 1"
+    vacuum.add_argument("--keep", type=int, default=1, help=told)
+    told = "how long a version stays after its successor became active; '7 days'"
+    vacuum.add_argument("--older-than", default="7 days", help=told)
+    told = "print some rows, evenly spread over the table"
+    sample = command("sample", _sample, told, version=True)
+    sample.add_argument("--rows", type=int, default=10, help="how many; 10")
+    told = "which columns, separated by commas; default: all"
+    sample.add_argument("--columns", help=told)
+    building.add_to(commands, shared)
+
+
+def _location(options: argparse.Namespace) -> StorageLocation:
+    location = StorageLocation.of(options.table)
+    location.check_shared()
+    return location
+
+
+def _manifest(options: argparse.Namespace, location: StorageLocation) -> Manifest:
+    if options.version is None:
+        return versions.latest(location)
+    versions.check_there(location)
+    return versions.load(location, options.version)
+
+
+def _versions(options: argparse.Namespace) -> Answer:
+    location = _location(options)
+    versions.check_there(location)
+    lines: list[tuple[object, ...]] = [("version", "created (UTC)", "rows", "size")]
+    data = []
+    for manifest in versions.there(location):
+        created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
+        stats = manifest.stats
+        size = in_bytes(stats.bytes)
+        lines.append((manifest.version, f"{created:%Y-%m-%d %H:%M:%S}", stats.rows, size))
+        data.append(
+            {
+                "version": manifest.version,
+                "created_at": created,
+                "rows": stats.rows,
+                "bytes": stats.bytes,
+            }
+        )
+    return Answer(columns(lines), data)
+
+
+def _stats(options: argparse.Namespace) -> Answer:
+    manifest = _manifest(options, _location(options))
+    stats = manifest.stats
+    said: list[tuple[str, object]] = [
+        ("version", str(stats.version)),
+        ("keys", ", ".join(f"{key.name} {key.type}" for key in manifest.keys) or "none"),
+        ("unique", "yes" if manifest.unique else "not declared"),
+        ("condition", "none" if manifest.condition is None else repr(manifest.condition)),
+        ("rows", f"{stats.rows:,}"),
+        ("rows that match nothing", "not stored" if stats.unindexed is None else stats.unindexed),
+        ("distinct keys", f"{stats.keys:,}"),
+        ("rows of one key, at most", f"{stats.longest_run:,}"),
+        ("latest rows by", ", ".join(stats.latest_by) or "all rows"),
+        ("size", in_bytes(stats.bytes)),
+        ("segments", str(stats.segments)),
+        ("built in", f"{stats.build_s:.1f} s"),
+        ("columns", ", ".join(manifest.columns)),
+    ]
+    data = asdict(stats) | {
+        "key_columns": [asdict(key) for key in manifest.keys],
+        "unique": manifest.unique,
+        "condition": None if manifest.condition is None else repr(manifest.condition),
+        "columns": manifest.columns,
+    }
+    return Answer(columns((name, str(value)) for name, value in said), data)
+
+
+def _verify(options: argparse.Namespace) -> Answer:
+    location = _location(options)
+    versions.check_there(location)
+    lines, data = [], []
+    for manifest in versions.there(location):
+        fault = None
+        try:
+            versions.verify(location, manifest)
+        except DamagedTableError as error:
+            fault = str(error)
+        files, size = len(manifest.files), in_bytes(manifest.stats.bytes)
+        lines.append(f"version {manifest.version}: {fault or f'{files} files, {size}, sound'}")
+        data.append({"version": manifest.version, "sound": fault is None, "fault": fault})
+    return Answer("\n".join(lines), data, sound=all(one["sound"] for one in data))
+
+
+def _vacuum(options: argparse.Namespace) -> Answer:
+    if options.keep < 1:
+        raise ArgumentError(
+            f"--keep={options.keep}: the newest version always stays; give 1 or more"
+        )
+    location = _location(options)
+    versions.check_there(location)
+    from_us = now_us() - round(seconds(options.older_than, "--older-than") * 1e6)
+    builds.sweep(location)
+    gone = versions.vacuum(location, from_us, options.keep)
+    text = f"removed: {', '.join(map(str, gone)) or 'none'}; left: "
+    left = versions.numbers(location)
+    return Answer(text + ", ".join(map(str, left)), {"removed": gone, "left": left})
+
+
+def _sample(options: argparse.Namespace) -> Answer:
+    location = _location(options)
+    manifest = _manifest(options, location)
+    if options.rows < 1:
+        raise ArgumentError(f"--rows={options.rows}: give 1 or more")
+    names = manifest.columns if options.columns is None else options.columns.split(",")
+    for name in names:
+        if name not in manifest.columns:
+            raise ColumnError(
+                f"--columns={options.columns}: the table in {str(location)!r} has no column "
+                f"{name!r}; it has {', '.join(manifest.columns)}"
+            )
+    total = manifest.stats.rows
+    places = np.unique(np.linspace(0, max(0, total - 1), min(options.rows, total)).astype(np.int64))
+    parts, begin = [], 0
+    for segment in open_segments(location, manifest):
+        end = begin + segment.info.rows
+        rows = pa.array(places[(places >= begin) & (places < end)] - begin)
+        taken = [
+            segment.column(manifest.compared + manifest.columns.index(name)).take(rows)
+            for name in names
+        ]
+        parts.append(pa.table(taken, names=names))
+        begin = end
+    found = pa.concat_tables(parts).to_pylist() if parts else []
+    lines = [names, *([_shown(row[name]) for name in names] for row in found)]
+    return Answer(columns(lines), found)
+
+
+def _shown(value: object) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

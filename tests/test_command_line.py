@@ -1,0 +1,164 @@
+"""``python -m bsjoin``: what is printed, in both forms, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from stored_tables import store
+
+from bsjoin.commands import doctor, main
+from bsjoin.storage import StorageLocation, versions
+
+ROWS = pa.table({"name": ["a", "b", None, "d", "e"], "x": [1, 2, 3, 4, 5]})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table of two versions; the second has two segments."""
+    location = StorageLocation.of(tmp_path / "table")
+    versions.publish(location, store(location, [1, 2, 3], ROWS.slice(0, 3)))
+    versions.publish(location, store(location, [1, 2, 3, 4, 5], ROWS, cuts=[2]))
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command: its status, and what it prints, read as JSON if asked for."""
+
+    def run(*words: object) -> tuple[int, Any]:
+        status = main([str(word) for word in words])
+        printed = capsys.readouterr()
+        text = printed.out or printed.err
+        return status, json.loads(text) if "--json" in words else text
+
+    return run
+
+
+def test_versions(run: Any, path: Path) -> None:
+    status, text = run("versions", path)
+    assert status == 0
+    assert re.fullmatch(r"version +created.*\n +1 .* 3 .*\n +2 .* 5 .*\n", text)
+    _, data = run("versions", path, "--json")
+    assert [(one["version"], one["rows"]) for one in data] == [(1, 3), (2, 5)]
+
+
+def test_stats_of_the_newest_and_of_an_older_version(run: Any, path: Path) -> None:
+    assert re.search(r"^rows +5$", run("stats", path)[1], re.MULTILINE)
+    _, data = run("stats", path, "--version", 1, "--json")
+    assert (data["rows"], data["columns"], data["segments"]) == (3, ["name", "x"], 1)
+
+
+def test_rows_are_spread_over_segments(run: Any, path: Path) -> None:
+    _, data = run("sample", path, "--rows", 3, "--json")
+    assert data == [{"name": "a", "x": 1}, {"name": None, "x": 3}, {"name": "e", "x": 5}]
+    _, data = run("sample", path, "--columns", "x", "--rows", 100, "--json")
+    assert [one["x"] for one in data] == [1, 2, 3, 4, 5]
+    assert run("sample", path, "--version", 1)[1] == "name  x\na     1\nb     2\nnull  3\n"
+
+
+def test_a_damaged_version_is_named_and_the_others_are_still_checked(run: Any, path: Path) -> None:
+    assert run("verify", path)[0] == 0
+    newest = versions.latest(StorageLocation.of(path))
+    file = path / newest.files[-1][0]
+    file.write_bytes(file.read_bytes()[:-8] + b"damaged!")
+    status, data = run("verify", path, "--json")
+    assert status == 1
+    assert [one["sound"] for one in data] == [True, False]
+    assert file.name in data[1]["fault"]
+
+
+def test_vacuum(run: Any, path: Path) -> None:
+    assert run("vacuum", path)[1] == "removed: none; left: 1, 2\n"
+    assert run("vacuum", path, "--older-than", "0 s")[1] == "removed: 1; left: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stats", "{}/none"], "holds no table of bsjoin"),
+        (["versions", "{}/none"], "holds no table of bsjoin"),
+        (["verify", "{}/none"], "holds no table of bsjoin"),
+        (["vacuum", "{}/none"], "holds no table of bsjoin"),
+        (["stats", "{}", "--version", "7"], "version 7"),
+        (["sample", "{}", "--columns", "x,nome"], "no column 'nome'; it has name, x"),
+        (["sample", "{}", "--rows", "0"], "--rows=0"),
+        (["vacuum", "{}", "--keep", "0"], "--keep=0"),
+        (["vacuum", "{}", "--older-than", "a month"], "--older-than='a month' is not a duration"),
+        (["build", "x", "{}", "--on", "k", "--conf", "a"], "--conf 'a' is not NAME=VALUE"),
+        (["estimate", "x", "--on", "k", "--option", "=a"], "--option '=a' is not NAME=VALUE"),
+    ],
+)
+def test_errors(run: Any, path: Path, words: list[str], said: str) -> None:
+    filled = [word.replace("{}", str(path)) for word in words]
+    status, text = run(*filled)
+    assert status == 1
+    assert said in text
+    status, data = run(*filled, "--json")
+    assert status == 1
+    assert said in data["message"]
+
+
+def test_tables_are_read_without_spark(path: Path) -> None:
+    code = (
+        "import sys; from bsjoin.commands import main; "
+        f"status = main(['sample', {str(path)!r}]); "
+        "sys.exit(status or 10 * ('pyspark' in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    words = [sys.executable, "-m", "bsjoin", "stats", str(path), "--json"]
+    found = subprocess.run(words, capture_output=True, check=True).stdout
+    assert json.loads(found)["rows"] == 5
+
+
+def test_build_and_estimate(run: Any, spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "source.parquet", tmp_path / "built"
+    pq.write_table(pa.table({"k": [1, 1, 2], "at": [5, 3, 4]}), source)
+    status, data = run("build", source, target, "--on", "k", "--latest-by", "at", "--json")
+    assert status == 0
+    assert (data["rows"], data["version"]) == (2, 1)
+    assert run("sample", target, "--json")[1] == [{"k": 1, "at": 5}, {"k": 2, "at": 4}]
+    status, data = run("estimate", source, "--on", "k", "--as-of", "at", "--json")
+    assert status == 0
+    assert (data["rows"], data["sampled"]) == (3, 3)
+    assert data["bytes"] > 0
+    status, text = run("build", tmp_path / "nothing", target, "--on", "k")
+    assert status == 1
+    assert "Spark cannot read" in text
+
+
+def test_doctor(
+    run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    status, text = run("doctor")
+    assert status == 0
+    assert "joins with a full cache run in Spark's JVM" in text
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "numpy" else name)
+    status, data = run("doctor", "--no-session", "--json")
+    assert status == 1
+    assert [one["found"] for one in data if one["state"] == "fault"] == [
+        "not installed: pip install bsjoin"
+    ]
+
+
+def test_a_table_for_each_condition(run: Any, spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "source.parquet"
+    pq.write_table(pa.table({"k": [1, 2], "a": [1, 2], "b": [3, 4]}), source)
+    for words, said in (
+        (["--band", "a"], "Band("),
+        (["--within", "a", "b", "--closed", "both"], "Within("),
+        (["--overlaps", "a", "b"], "Overlaps("),
+    ):
+        target = tmp_path / words[0]
+        assert run("build", source, target, "--on", "", *words)[0] == 0
+        _, data = run("stats", target, "--json")
+        assert data["condition"].startswith(said)
+        assert data["key_columns"] == []
