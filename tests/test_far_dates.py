@@ -14,7 +14,6 @@ from oracle import assert_same, expected, settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, write_stream_file
-from test_incremental_oracle import frame
 
 import bsjoin
 from bsjoin import HotSpot, Incremental
@@ -22,6 +21,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.sources import parquet
 from bsjoin.sources.invalidation import key_table
 from bsjoin.values.python_values import in_calendar, reprs, shown
+from tests.fuzz.engine import frame
 
 YEAR = 31_556_952_000_000
 FAR = [0, 10**15, 20_000 * YEAR, -5_000 * YEAR, 2**62, -(2**63), 2**63 - 1]
@@ -103,10 +103,9 @@ def test_an_incremental_cache_holds_them(spark: SparkSession, kind: str) -> None
     assert_same(found, right)
 
 
-@pytest.mark.parametrize("kind", ["timestamp"])
-def test_files_have_them(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    pq.write_table(tables(kind)[1], tmp_path / "rows.parquet", row_group_size=1)
-    found, right = joined(spark, kind, parquet(tmp_path), cache=Incremental(max_rows=100))
+def test_files_have_them(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(tables("timestamp")[1], tmp_path / "rows.parquet", row_group_size=1)
+    found, right = joined(spark, "timestamp", parquet(tmp_path), cache=Incremental(max_rows=100))
     assert_same(found, right)
 
 

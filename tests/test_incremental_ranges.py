@@ -14,7 +14,7 @@ from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
 from range_kinds import When
 from spark_samples import write_parquet
-from test_oracle_ranges import PAIRS, Joins, held_against_spark
+from test_oracle_ranges import PAIRS, Joins, held_against_a_loop
 
 import bsjoin
 from bsjoin import AsOf, Band, Incremental
@@ -44,10 +44,10 @@ def of_sources(folder: Path, cache: Incremental = ROOMY) -> Callable[[DataFrame,
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_condition_answers_as_spark_does(
+def test_every_condition_answers_as_a_nested_loop_does(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    held_against_spark(spark, name, of_sources(tmp_path), keyed=True)
+    held_against_a_loop(spark, name, of_sources(tmp_path), keyed=True)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_every_condition_answers_as_spark_does(
 def test_a_cache_that_holds_less_than_it_should(
     spark: SparkSession, tmp_path: Path, cache: Incremental
 ) -> None:
-    held_against_spark(spark, "tinyint in int", of_sources(tmp_path, cache), keyed=True)
+    held_against_a_loop(spark, "tinyint in int", of_sources(tmp_path, cache), keyed=True)
 
 
 def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -> None:

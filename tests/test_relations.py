@@ -7,26 +7,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, one_part, rows_of_all
+from oracle import HOWS, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from range_answers import of_join_type
-from range_kinds import CLOSED
-from test_oracle_ranges import PAIRS, Pair, cells, conditions, sample, side
+from test_oracle_ranges import (
+    CLOSED,
+    PAIRS,
+    WIDTHS,
+    answer,
+    conditions,
+    framed,
+    rows_of,
+    sides,
+)
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
 from bsjoin.errors import ArgumentError, KeyTypeError, TableMismatchError
 from bsjoin.planner.range_sql import condition_sql
-from tests.fuzz.exact import matcher, order_or_none
+from tests.fuzz.case import Rows
+from tests.fuzz.values import KINDS as FUZZED
 
 ROOMY = Incremental(max_rows=100_000)
 RELATIONS: tuple[Any, ...] = ("overlaps", "contains", "within", "equals", "meets")
@@ -44,78 +52,28 @@ def _related(closed: Any, widths: Sequence[Any] = ()) -> dict[str, Overlaps]:
     return found
 
 
-def _number(value: Any, arrow: pa.DataType) -> Any:
-    """A value in ones, days or microseconds, as the exact oracle has it."""
-    if value is None or pa.types.is_floating(arrow):
-        return value
-    if isinstance(value, int | Decimal):
-        return Fraction(value)
-    if isinstance(value, datetime):
-        epoch = datetime(1970, 1, 1, tzinfo=value.tzinfo)
-        return Fraction((value - epoch) // datetime.resolution)
-    return Fraction((value - date(1970, 1, 1)).days) if isinstance(value, date) else value
-
-
-def _kind(arrow: pa.DataType) -> str:
-    if pa.types.is_timestamp(arrow):
-        return "timestamp" if arrow.tz else "timestamp_ntz"
-    if pa.types.is_date(arrow):
-        return "date"
-    if pa.types.is_floating(arrow):
-        return "double"
-    return str(arrow) if arrow in (pa.string(), pa.binary()) else "long"
-
-
-def _matching(
-    when: Any, stream: pa.Table, table: pa.Table, on: bool = False
-) -> Counter[tuple[Any, Any]]:
-    """The pairs of rows that match, by a nested loop."""
-    kind = _kind(table["q"].type)
-    found: Counter[tuple[Any, Any]] = Counter()
-    there = [
-        (n, k, *(order_or_none(_number(value, kind_)) for value, kind_ in ((q, arrow), (y, last))))
-        for n, k, q, y in cells(table.select("nkqy"))
-        for arrow, last in [(table["q"].type, table["y"].type)]
-    ]
-    for s, k, p, x in cells(stream.select("skpx")):
-        probe = [_number(p, stream["p"].type), _number(x, stream["x"].type)]
-        if p is None or (on and k is None):
-            continue
-        holds = matcher(when, probe[: len(when.stream_columns)], kind)
-        for n, key, *ends in there:
-            same = not on or key == k
-            if same and ends[0] is not None and holds(ends[: len(when.table_columns)]):
-                found[s, n] += 1
-    return found
-
-
-def _sides(spark: SparkSession, name: str, pair: Pair) -> tuple[DataFrame, DataFrame]:
-    (p, q), (x, y) = pair.spark, pair.ends or pair.spark
-    stream = sample(pair.stream, pair.values, "skpx", 24, f"relations {name}")
-    table = sample(pair.table, pair.values, "nkqy", 40, f"relations table {name}")
-    return side(spark, stream, p=p, x=x), side(spark, table, q=q, y=y)
-
-
 def test_every_condition_in_sql_means_what_the_index_means(spark: SparkSession) -> None:
-    results, sides, whens = {}, {}, {}
-    for number, (name, pair) in enumerate(PAIRS.items()):
-        stream, table = sides[name] = _sides(spark, name, pair)
+    results, whens = {}, {}
+    for number, name in enumerate(PAIRS):
+        stream, table = sides(name)
+        frames = framed(spark, stream), framed(spark, table)
         ours, theirs = (
-            {field.name: (field.name, field.dataType) for field in df.schema}
-            for df in (stream, table)
+            {field.name: (field.name, field.dataType) for field in df.schema} for df in frames
         )
-        drawn = {n: c for n, c in conditions(pair, number).items() if not isinstance(c, AsOf)}
-        drawn |= _related(pair.closed or CLOSED[number % 4], pair.widths)
-        whens[name] = list(drawn.values())
+        kind, closed = PAIRS[name][0], "left" if name == "decimal in bigint" else None
+        drawn = conditions(kind, number, closed)
+        whens[name] = [when for when in drawn.values() if not isinstance(when, AsOf)]
+        widths = WIDTHS.get(FUZZED[kind].family, ())
+        whens[name] += _related(closed or CLOSED[number % 4], widths).values()
         texts = [condition_sql(when, ours, theirs) for when in whens[name]]
-        pairs = stream.crossJoin(table.withColumnRenamed("k", "l"))
+        pairs = frames[0].crossJoin(frames[1].withColumnRenamed("k", "l"))
         results[name] = pairs.selectExpr("s", "n", f"array({', '.join(texts)})")
     for name, rows in rows_of_all(results).items():
-        stream, table = (df.toArrow() for df in sides[name])
-        found = cells(rows)
+        found = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         for place, when in enumerate(whens[name]):
+            every = replace(when, take="all") if isinstance(when, Within) else when
             got = Counter((s, n) for s, n, holds in found if holds[place])
-            wanted = _matching(when, stream, table)
+            wanted = answer(*sides(name), [], "inner", every)
             told = f"{name}, {when}"
             assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
 
@@ -125,33 +83,28 @@ NEAR = Band("p", "q", before=2, after=1)
 LONG = Overlaps(("p", "x"), ("q", "y"), "both", "contains", at_least=1)
 
 
-def _hostile(names: str, seed: str, many: int) -> pa.Table:
-    return sample(pa.int32(), (*range(7), -(2**31), 2**31 - 1), names, many, seed)
+STREAM, _OTHERS = sides("byte")
+_SAME = tuple((100 + s, k, p, x) for s, k, p, x in STREAM.rows[:12])
+TABLE = Rows(_OTHERS.columns, (*_OTHERS.rows, *_SAME))
+"""Some intervals are those of the stream."""
 
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """Hostile rows of a stream and of a table."""
-    return (
-        one_part(spark, _hostile("skpx", "joined", 24)),
-        one_part(spark, _hostile("nkqy", "joined table", 80)),
-    )
+    return framed(spark, STREAM), framed(spark, TABLE)
 
 
-def _held(
-    results: dict[tuple[str, str], DataFrame],
-    whens: dict[str, Sequence[Any]],
-    both: tuple[DataFrame, DataFrame],
-    on: bool,
-) -> None:
-    stream, table = (df.toArrow() for df in both)
-    all_rows = stream["s"].to_pylist()
+def _matching(whens: Sequence[Any], on: Sequence[str] = ("k",)) -> Counter[Any]:
+    """The pairs of rows for which all conditions hold."""
+    return reduce(and_, (answer(STREAM, TABLE, [*on], "inner", when) for when in whens))
+
+
+def _held(results: dict[tuple[str, str], DataFrame], on: Sequence[str] = ("k",)) -> None:
     for (label, how), rows in rows_of_all(results).items():
-        inner: Any = None
-        for when in whens[label]:
-            one = _matching(when, stream, table, on)
-            inner = one if inner is None else inner & one
-        wanted, got = of_join_type(how, inner, all_rows), Counter(cells(rows))
+        inner = _matching(CHECKED[label], on)
+        wanted = of_join_type(how, inner, [row[0] for row in STREAM.rows])
+        got = rows_of(rows)
         assert inner, f"{label}: nothing matches"
         assert got == wanted, f"{label}, {how}: too many {got - wanted}, lacking {wanted - got}"
 
@@ -179,7 +132,7 @@ def test_joins_answer_as_exact_arithmetic_does(both: tuple[DataFrame, DataFrame]
             turned = list(whens[::-1]) if place % 2 else list(whens)
             joined = built[kind].join(stream, "k", how, when=turned)  # type: ignore[arg-type]
             results[label, how] = joined.select(*names)
-    _held(results, CHECKED, both, on=True)
+    _held(results)
 
 
 def test_other_tables_answer_the_same(both: tuple[DataFrame, DataFrame], tmp_path: Path) -> None:
@@ -195,13 +148,11 @@ def test_other_tables_answer_the_same(both: tuple[DataFrame, DataFrame], tmp_pat
         for how in HOWS
     }
     frames = {
-        (f"{label} alone", "left"): bsjoin.join(stream, batch, [], "left", when=whens).select(
-            "s", "n"
-        )
+        (label, "left"): bsjoin.join(stream, batch, [], "left", when=whens).select("s", "n")
         for label, whens in few.items()
     }
-    _held(results, few, both, on=True)
-    _held(frames, {f"{label} alone": whens for label, whens in few.items()}, both, on=False)
+    _held(results)
+    _held(frames, on=())
 
 
 def test_a_condition_and_where_and_an_indicator(both: tuple[DataFrame, DataFrame]) -> None:
@@ -217,10 +168,7 @@ def test_a_condition_and_where_and_an_indicator(both: tuple[DataFrame, DataFrame
         select=[],
     )
     assert joined.columns == ["s", "k", "p", "x", "found"]
-    table = batch.toArrow()
-    pairs = _matching(WIDE, stream.toArrow(), table, True) & _matching(
-        NEAR, stream.toArrow(), table, True
-    )
+    pairs = _matching([WIDE, NEAR])
     matched = {s for s, n in pairs if n % 2 == 0}
     assert {row.s for row in joined.where("found").collect()} == matched != set()
 
@@ -241,11 +189,7 @@ def test_a_table_keeps_the_relation_it_was_built_with(
     whole = Overlaps(("p", "x"), ("q", "y"), "both", "contains", 1)
     built = BatchTable.build(batch, on="k", when=whole, path=str(tmp_path / "t"))
     for again in (built, BatchTable.open(str(tmp_path / "t"))):
-        assert (
-            again.join(stream).count()
-            == _matching(whole, stream.toArrow(), batch.toArrow(), True).total()
-            > 0
-        )
+        assert again.join(stream).count() == _matching([whole]).total() > 0
     touching = Overlaps(("p", "x"), ("q", "y"), "left", "meets")
     assert built.join(stream, when=touching).count() > 0
     halfopen = BatchTable.build(batch, on="k", when=Overlaps(("p", "x"), ("q", "y")))
@@ -307,6 +251,6 @@ def test_the_nearest_of_the_rows_that_pass_the_others(both: tuple[DataFrame, Dat
             where="q BETWEEN p - 2L AND p + 1L AND p >= q AND (y IS NULL OR p < y AND q < y)",
         ).select("s", "n"),
     }
-    found = {name: Counter(cells(rows)) for name, rows in rows_of_all(results).items()}
+    found = {name: rows_of(rows) for name, rows in rows_of_all(results).items()}
     assert found["conditions"] == found["where"]
     assert any(n is not None for _, n in found["where"])

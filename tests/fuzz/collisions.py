@@ -6,7 +6,15 @@ from typing import Any
 
 import xxhash
 
-__all__ = ["TEXTS", "bytes_of_hash", "hash_of", "partner", "second_of_pair"]
+__all__ = [
+    "EXTREMES",
+    "TEXTS",
+    "bytes_of_hash",
+    "hash_of",
+    "long_of_hash",
+    "partner",
+    "second_of_pair",
+]
 
 TEXTS = ("key 545918789", "9UqՆCT\x02", "key 1701610", "2('e\x14\x0c\x14P")
 """The first two have one hash, and so have the others."""
@@ -45,7 +53,15 @@ def partner(value: bytes) -> bytes:
     return bytes_of_hash(hash_of(value))
 
 
+def long_of_hash(target: int, seed: int = _SEED) -> int:
+    """The long whose ``xxhash64`` is ``target``."""
+    return int.from_bytes(bytes_of_hash(target, seed), "little", signed=True)
+
+
 def second_of_pair(first: Any, long: int, other: Any) -> int:
     """The long that makes a pair with ``other`` of the same hash as that of the given two."""
-    pair = hash_of(long, hash_of(first))
-    return int.from_bytes(bytes_of_hash(pair, hash_of(other)), "little", signed=True)
+    return long_of_hash(hash_of(long, hash_of(first)), hash_of(other))
+
+
+EXTREMES = [long_of_hash((1 << 63) + step & _BITS) for step in (-3, -2, -1, 0, 1, 2)]
+"""Longs with the greatest hashes, as signed numbers, and with the least."""

@@ -47,12 +47,20 @@ class Engine:
         spark: the session; its settings change while cases run.
         folder: for tables and checkpoints.
         first: whether to stop at the first failure.
+        segment_bytes: of stored tables; by default bsjoin's own.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, first: bool = False):
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        first: bool = False,
+        segment_bytes: int | None = None,
+    ):
         self.spark = spark
         self.folder = folder
         self.first = first
+        self.built_with = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
 
     def failures(self, cases: Mapping[int, Case]) -> dict[int, str]:
         """The cases whose rows are wrong, and what is wrong.
@@ -72,7 +80,7 @@ class Engine:
         folder.mkdir(parents=True)
         used = {join.table for case in cases.values() for join in case.joins}
         try:
-            tables = _Tables(self.spark, folder, shared.tables, used)
+            tables = _Tables(self.spark, folder, shared.tables, used, self.built_with)
         except Exception as error:
             return {next(iter(cases)): f"the tables: {_told(error)}"}
         try:
@@ -175,10 +183,16 @@ class _Tables:
     """The tables of a round."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, tables: tuple[Table, ...], used: set[int]
+        self,
+        spark: SparkSession,
+        folder: Path,
+        tables: tuple[Table, ...],
+        used: set[int],
+        built_with: Mapping[str, Any],
     ):
         self.spark = spark
         self.tables = tables
+        self.built_with = built_with
         self.version = 0
         self.built: dict[int, Any] = {}
         for number in sorted(used):
@@ -195,6 +209,7 @@ class _Tables:
                 unique=table.unique,
                 latest_by=table.latest_by,
                 keep=table.keep,
+                **self.built_with,
             )
         if table.cache == "private":
             return self._frame(table, 0)

@@ -327,7 +327,7 @@ def _are_related(when: Overlaps, one: Sequence[Any], other: Sequence[Any], kind:
 def _is_long(start: Any, end: Any, width: Any, kind: str) -> bool:
     """Whether an end is so far behind a start; what orders them is given."""
     if KINDS[kind].family != "floating":
-        return bool(start + width_of(width, kind) <= end)
+        return bool(Fraction(start) + width_of(width, kind) <= Fraction(end))
     (above, number) = start  # NaN is above all
     return bool((above, number + (0 if above else float(width_of(width, kind)))) <= end)
 

@@ -13,27 +13,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pyspark
 
-__all__ = ["FaultySession", "HarnessError", "is_of_the_engine"]
+__all__ = ["FaultySession", "HarnessError", "Places", "is_of_the_engine"]
+
+Places = Mapping[int, Sequence[int]]
+"""Numbers of rounds, and of each the keys of cases (:func:`tests.fuzz.chosen.chosen`)."""
+
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _PACKAGES = ("bsjoin", "scheduling", "tests")
 _AGENT = Path(__file__).with_name("Faults.java")
 _JAVAC = ["--release", "17", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
-_MOST_CASES = 15
-_LEAST_CASES = 4
-"""Rounds with fewer cases that can show a fault are left out while there are others."""
-_OTHERS = 40
 _STARTED = "BSJOIN_FUZZ_FAULT"
 _HARNESS = re.compile(
     r"""^(the\ tables:\ |only\ together:\ )?
@@ -56,9 +54,13 @@ class HarnessError(Exception):
 
 
 class FaultySession:
-    """A session that runs the fuzz with one fault at a time."""
+    """A session that runs chosen cases with one fault at a time.
 
-    def __init__(self) -> None:
+    Args:
+        places: some that hold without a fault, by round.
+    """
+
+    def __init__(self, places: Places) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         self._place = tempfile.TemporaryDirectory(prefix="bsjoin-faults-")
         folder = Path(self._place.name)
@@ -77,57 +79,38 @@ class FaultySession:
         name = "spark.driver.extraJavaOptions"
         settings = {**sessions.SETTINGS, name: sessions.SETTINGS[name] + agent}
         self._spark: Any = sessions.session("local[2]", settings)
-        found = self._fuzz("", rounds=1)
-        if found[0]:
-            raise AssertionError(f"without a fault: {found[1]}")
+        if wrong := self._first_wrong(places):
+            raise AssertionError(f"without a fault: {wrong}")
 
-    def run(self, file: str, text: str, minutes: float, needs: str = "") -> tuple[bool, str]:
-        """Whether the fuzz finds a fault, and after how many cases.
+    def run(self, file: str, text: str, places: Places) -> str:
+        """What is wrong with the first of some cases that finds a fault; empty if none does.
 
         Args:
             file: that has it, below ``bsjoin/``.
             text: of the file, with the fault.
-            minutes: how long to look for it.
-            needs: what a join has to have to show it: words of :func:`tests.fuzz.words.words`.
+            places: the cases, by round.
 
         Raises:
             HarnessError: a case has failed for another reason than a wrong answer.
         """
-        if file.endswith(".java"):
-            with self._defined(self._tree / "bsjoin" / file, text):
-                return self._fuzz(file, minutes, needs=needs)
-        with self._written(self._tree / "bsjoin" / file, text):
-            return self._fuzz(file, minutes, needs=needs)
+        put = self._defined if file.endswith(".java") else self._written
+        with put(self._tree / "bsjoin" / file, text):
+            return self._first_wrong(places)
 
-    def _fuzz(
-        self, file: str, minutes: float = 60, rounds: int | None = None, needs: str = ""
-    ) -> tuple[bool, str]:
-        from tests.fuzz.draw import draw_round
+    def _first_wrong(self, places: Places) -> str:
+        from tests.fuzz.chosen import with_each_runtime
         from tests.fuzz.engine import Engine
-        from tests.fuzz.words import shows
 
         with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
             engine = Engine(self._spark, Path(folder), first=True)
-            begun, cases, number, few = time.monotonic(), 0, 0, 0
-            while time.monotonic() - begun < 60 * minutes and number != rounds:
-                drawn = {n: _with_runtime(c, file) for n, c in draw_round(number).cases.items()}
-                drawn = {n: c for n, c in drawn.items() if shows(c, file, needs)}
-                drawn = dict([*drawn.items()][:_MOST_CASES])  # and then other tables
-                number += 1
-                if len(drawn) < _LEAST_CASES and few < _OTHERS:
-                    few += 1
-                    continue
-                wrong = engine.failures(drawn) if drawn else {}
-                if wrong:
-                    seed = min(wrong)
-                    cases += sum(other <= seed for other in drawn)
-                    spent = f"{cases} cases, {time.monotonic() - begun:.0f} s"
-                    told = " ".join(wrong[seed].split())
-                    if not is_of_the_engine(told):
-                        raise HarnessError(f"seed {seed}: {told[:1000]}")
-                    return True, f"{spent}; seed {seed}: {told[:240]}"
-                cases += len(drawn)
-        return False, f"{cases} cases of {number} rounds"
+            for number, keys in places.items():
+                drawn = with_each_runtime(number)
+                for key, wrong in engine.failures({key: drawn[key] for key in keys}).items():
+                    told = f"case {key} of round {number}: {' '.join(wrong.split())}"
+                    if not is_of_the_engine(wrong):
+                        raise HarnessError(told[:1000])
+                    return told[:240]
+        return ""
 
     @contextmanager
     def _written(self, file: Path, text: str) -> Iterator[None]:
@@ -200,19 +183,6 @@ class FaultySession:
             given.put(name, content)
         if not jvm.Faults.define(given):
             raise AssertionError(f"no class is loaded of {sorted(classes)}")
-
-
-def _with_runtime(case: Any, file: str) -> Any:
-    """The case with all its joins in the runtime that a file is of."""
-    runtime = None
-    if file.startswith("runtimes/jvm/"):
-        runtime = "jvm"
-    if file.startswith(("runtimes/python/", "index/", "cache/", "storage/")):
-        runtime = "python"
-    if runtime is None:
-        return case
-    joins = tuple(replace(join, runtime=runtime) for join in case.joins)
-    return replace(case, joins=joins, generated=False)
 
 
 def is_of_the_engine(wrong: str) -> bool:

@@ -1,24 +1,13 @@
-"""Deliberate faults in the engine, one at a time: each has to be found by the fuzz.
+"""Deliberate faults in the engine: each has to be found by the cases that `test_fuzz.py` runs.
 
-``python -m tests.fuzz.mutants`` puts each into a running session (``faulty.py``), in which the
-fuzz begins anew.
+``python -m tests.fuzz.find_faults`` puts each into a running session (``faulty.py``).
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from tests.fuzz.faulty import FaultySession, HarnessError
 
 __all__ = ["MUTANTS", "Mutant"]
-
-_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True)
@@ -411,46 +400,3 @@ MUTANTS = (
           "nulls brings"),
 )  # fmt: skip
 """The faults. What changes no answer is none: the partition of a row, the order of evictions."""
-
-
-def main() -> int:
-    """Run the fuzz with each fault; 1 if one of them is not found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="numbers, or parts of names")
-    parser.add_argument("--minutes", type=float, default=2, help="for each; default 2")
-    parser.add_argument(
-        "--results", type=Path, help="a file of what was found; those it has are left out"
-    )
-    arguments = parser.parse_args()
-    results: dict[str, Any] = {}
-    path = None if arguments.results is None else arguments.results.resolve()
-    if path is not None and path.exists():
-        results = json.loads(path.read_text())
-    missed, session = 0, FaultySession()
-    for number, mutant in enumerate(MUTANTS):
-        names = arguments.only
-        if names and not any(int(n) == number if n.isdigit() else n in mutant.name for n in names):
-            continue
-        if not names and mutant.name in results:
-            continue
-        begun = time.monotonic()
-        text = mutant.applied((_ROOT / "bsjoin" / mutant.file).read_text())
-        try:
-            found, told = session.run(mutant.file, text, arguments.minutes, mutant.needs)
-        except HarnessError as error:  # not in the results: it is tried again
-            print(f"{number:3} BROKEN {mutant.name}: {error}", flush=True)
-            missed += 1
-            continue
-        spent = time.monotonic() - begun
-        verdict = "found" if found else "MISSED"
-        print(f"{number:3} {verdict} {spent:5.0f} s {mutant.name}: {told}", flush=True)
-        missed += not found
-        results[mutant.name] = {"found": found, "after": told.split(";")[0]}
-        if path is not None:
-            path.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{missed} missed")
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -30,9 +30,11 @@ __all__ = [
     "fits",
     "middle",
     "order",
+    "other",
     "place",
     "pool",
     "shown",
+    "special",
     "together",
 ]
 
@@ -147,6 +149,16 @@ _CARRIED: dict[str, Sequence[Any]] = {
     "struct": [{"a": 1, "b": "x"}, {"a": None, "b": None}, {"a": 4, "b": ""}],
     "map": [[], [("x", 1)], [("y", None), ("z", 3)]],
 }
+
+
+def special(kind: str) -> list[Any]:
+    """Values of a type that are known to be difficult."""
+    return [v for v in (fits(kind, v) for v in _SPECIAL[KINDS[kind].family]) if v is not None]
+
+
+def other(draw: random.Random, kind: str) -> Any:
+    """Any value of a family; None if the type has not got it."""
+    return fits(kind, _OTHERS[KINDS[kind].family](draw))
 
 
 def pool(draw: random.Random, family: str, size: int) -> list[Any]:

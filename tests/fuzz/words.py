@@ -13,7 +13,7 @@ from tests.fuzz.case import Case, Columns, Join, Row, Table, result_columns
 from tests.fuzz.collisions import hash_of
 from tests.fuzz.values import KINDS
 
-__all__ = ["has_all", "shows", "wanted", "words"]
+__all__ = ["has_all", "wanted", "words"]
 
 Points: TypeAlias = list[tuple[str, list[Any]]]
 """The kind and the values of some columns."""
@@ -25,18 +25,6 @@ _MANY = 9
 """More rows of one key than a node of the tree of intervals has."""
 _LONG = 65
 """More rows of one key than a list has in Python."""
-
-
-def shows(case: Case, file: str, needs: str) -> bool:
-    """Whether one of the joins of a case has all that is needed, in the runtime of a file.
-
-    Args:
-        case: the case.
-        file: below ``bsjoin/``.
-        needs: words, of which ``a|b`` is one or the other.
-    """
-    needed = wanted(file, needs)
-    return any(has_all(words(case, number), needed) for number in range(len(case.joins)))
 
 
 def has_all(found: set[str], needed: list[set[str]]) -> bool:
@@ -69,6 +57,7 @@ def words(case: Case, number: int) -> set[str]:
     found |= {"source"} if source else set()
     found |= {"filters" if join.how in ("semi", "anti") else "brings"}
     found |= {"streaming"} if case.cuts else set()
+    found |= set() if join.where is None else {"where", f"where-{join.where[0]}"}
     found |= {event for _, event in case.events}
     if any((at, "refresh") in case.events for at, event in case.events if event == "replay"):
         found.add("replay-after-refresh")

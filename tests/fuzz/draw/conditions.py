@@ -92,7 +92,7 @@ def _width(draw: random.Random, family: str, least: int = -3) -> Any:
     if family == "date":
         return draw.choice([timedelta(days=n), f"{n} days"] if n >= 0 else [timedelta(days=n)])
     if family in ("timestamp", "timestamp_ntz"):
-        texts = [f"{n} seconds", f"{n} hours"] if n >= 0 else []
+        texts = [f"{n} seconds", f"{n} hours", f"{n} days"] if n >= 0 else []
         return draw.choice([timedelta(microseconds=n), timedelta(minutes=30 * n), n, *texts])
     if draw.random() < 0.05:
         return float("inf")

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.fuzz.case import Columns, Row
-from tests.fuzz.collisions import TEXTS, partner, second_of_pair
+from tests.fuzz.collisions import EXTREMES, TEXTS, partner, second_of_pair
 from tests.fuzz.values import CARRIED, FAMILIES, KINDS, RANGED, carried, dense, fits, pool
 
 __all__ = ["INTEGERS", "NULLS", "POINTS", "Pools"]
@@ -67,6 +67,7 @@ class Pools:
         draw, pools = self.draw, self.pools
         pools["string"] += TEXTS[:2] if draw.random() < 0.5 else TEXTS[2:]
         pools["binary"] += map(partner, draw.sample(pools["binary"], 1))
+        pools["exact"] += map(Decimal, draw.sample(EXTREMES, draw.choice([0, 4])))
         # As the parts of a key, first and last: (first, number) and (second, the one here).
         family = draw.choice(["exact", "string", "binary"])
         first, second = draw.sample(
