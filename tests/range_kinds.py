@@ -76,11 +76,6 @@ class Kind:
         return bool(pa.types.is_floating(self.arrow))
 
     @property
-    def long(self) -> bool:
-        """Whether the values are numbers of more than 64 bits."""
-        return bool(pa.types.is_decimal(self.arrow)) and self.arrow.precision > 18
-
-    @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that suit the type."""
         return CONDITIONS if self.widths else CONDITIONS[1:]
