@@ -15,7 +15,7 @@ from bsjoin._version import __version__ as __version__
 from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
-    from bsjoin import functions, sources
+    from bsjoin import functions, kafka, sources
     from bsjoin._cycles import Cycles, cycles
     from bsjoin._join import join
     from bsjoin._reporting import reporting
@@ -60,6 +60,7 @@ __all__ = [
     "functions",
     "jar",
     "join",
+    "kafka",
     "progress",
     "reporting",
     "sources",
@@ -91,6 +92,7 @@ _HOMES = {
     "progress": "bsjoin.metrics.progress",
     "reporting": "bsjoin._reporting",
 }
+_MODULES = {"functions", "kafka"}
 _WITHOUT_SPARK = {
     "bsjoin.conditions",
     "bsjoin.metrics.records",
@@ -104,14 +106,14 @@ _WITHOUT_SPARK = {
 def __getattr__(name: str) -> Any:
     if name == "sources":
         return importlib.import_module("bsjoin.sources")
-    if name not in _HOMES and name != "functions":
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'bsjoin' has no attribute {name!r}")
     if _HOMES.get(name) not in _WITHOUT_SPARK:
         importlib.import_module("bsjoin.spark")  # which says what to do where there is none
-    if name == "functions":
-        return importlib.import_module("bsjoin.functions")
+    if name in _MODULES:
+        return importlib.import_module(f"bsjoin.{name}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, "functions", "sources"})
+    return sorted({*globals(), *_HOMES, *_MODULES, "sources"})

@@ -18,6 +18,7 @@ import checks_apart
 import sessions
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from scheduling.flow import flow, offsets
@@ -113,6 +114,108 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
     assert sorted(got, key=repr) == sorted(wanted, key=repr), got
 
 
+def late_rows_in_micro_batches(spark: SparkSession, folder: Path) -> None:
+    late_rows(spark, folder, {"availableNow": True})
+
+
+def late_rows_in_real_time(spark: SparkSession, folder: Path) -> None:
+    late_rows(spark, folder, {"realTime": "5 seconds"})
+
+
+def late_rows(spark: SparkSession, folder: Path, trigger: dict[str, Any]) -> None:
+    """Orders before their customer: each is in one place, and a replay sends the same again."""
+    broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    names = {
+        name: f"{name}-{folder.parent.name}-{folder.name}"
+        for name in ("orders", "enriched", "retry", "dead")
+    }
+
+    def records(topic: str) -> list[tuple[bytes, bytes, dict[str, bytes]]]:
+        reader = spark.read.format("kafka").options(**broker, subscribe=names[topic])
+        rows = reader.option("includeHeaders", "true").load().orderBy("offset").collect()
+        headers = [{one.key: bytes(one.value) for one in row.headers or []} for row in rows]
+        return [
+            (bytes(row.key), bytes(row.value), has) for row, has in zip(rows, headers, strict=True)
+        ]
+
+    def customers(*ids: int) -> Any:
+        return spark.createDataFrame([(i, f"name {i}") for i in ids], "id long, name string")
+
+    table = bsjoin.BatchTable.build(customers(1, 2), on="id", path=folder / "customers")
+
+    def run(topic: str, patience: str, trigger: dict[str, Any], mode: str = "append") -> Any:
+        stream = spark.readStream.format("kafka").options(**broker, subscribe=names[topic])
+        options = stream.option("startingOffsets", "earliest").option("includeHeaders", "true")
+        keyed = options.load().withColumn("id", F.expr("try_cast(CAST(key AS STRING) AS BIGINT)"))
+        joined = table.join(keyed, how="left", indicator="found")
+        routed = bsjoin.kafka.route(
+            joined,
+            value="to_json(struct(CAST(value AS STRING) AS order, name))",
+            topic=names["enriched"],
+            retry=names["retry"],
+            dead=names["dead"],
+            patience=patience,
+        )
+        sink = routed.writeStream.format("kafka").options(**broker, includeHeaders="true")
+        sink = sink.option("checkpointLocation", str(folder / topic)).outputMode(mode)
+        return sink.trigger(**trigger).start()
+
+    def run_to_its_end(topic: str, patience: str) -> bsjoin.kafka.RouteProgress:
+        query = run(topic, patience, {"availableNow": True})
+        query.awaitTermination()
+        (found,) = bsjoin.kafka.progress(query)
+        assert found.topic == names["enriched"], found
+        return found
+
+    # Old timestamps, as of a topic that is read again from its start, are no reason to give up.
+    sent = [(str(key).encode(), b"order %d" % key, [("trace", b"t")]) for key in (1, 7, 2, 9)]
+    schema = "key binary, value binary, headers array<struct<key string, value binary>>"
+    made = spark.createDataFrame(sent, schema).coalesce(1)  # type: ignore[arg-type]
+    for name in names.values():  # topics begin with their first record
+        made.limit(0).write.format("kafka").options(**broker, topic=name).save()
+    made.write.format("kafka").options(
+        **broker, topic=names["orders"], includeHeaders="true"
+    ).save()
+
+    first = run("orders", "1 hour", trigger, "update" if "realTime" in trigger else "append")
+    if "realTime" in trigger:
+        wait(lambda: first.exception() is not None or bsjoin.kafka.progress(first))
+        first.stop()
+    else:
+        first.awaitTermination()
+    done = bsjoin.kafka.progress(first)[0]
+    assert (done.found, done.recovered, done.waiting, done.expired) == (2, 0, 2, 0), done
+    once = [(b"7", b"order 7"), (b"9", b"order 9")]
+    waits = bsjoin.kafka.WAITING_SINCE
+    assert [(k, v) for k, v, _ in records("retry")] == once
+    assert [has for _, _, has in records("retry")] == [{"trace": b"t", waits: b""}] * 2
+
+    second = run_to_its_end("retry", "1 hour")
+    assert (second.found, second.waiting) == (0, 2), second
+    since = [int(has[waits]) for _, _, has in records("retry")[2:]]
+    assert abs(since[0] / 1000 - time.time()) < 600, since
+    table.refresh(customers(1, 2, 7))
+    third = run_to_its_end("retry", "1 hour")
+    assert (third.found, third.recovered, third.waiting) == (1, 1, 1), third
+    last = run_to_its_end("retry", "1 ms")
+    assert (last.found, last.expired) == (0, 1), last
+    enriched = [(k, json.loads(v)) for k, v, _ in records("enriched")]
+    found = {b"%d" % i: {"order": f"order {i}", "name": f"name {i}"} for i in (1, 2, 7)}
+    assert sorted(enriched, key=repr) == sorted(found.items()), enriched
+    assert records("enriched")[-1][2] == {"trace": b"t", waits: str(since[0]).encode()}
+    dead = [(b"9", b"order 9", {"trace": b"t", waits: str(since[1]).encode()})]
+    assert records("dead") == dead
+
+    # A crash after the rows were sent, before that was noted; and the table has changed since.
+    table.refresh(customers(1, 2, 7, 9))
+    commits = sorted((folder / "retry" / "commits").glob("[0-9]*"), key=lambda one: int(one.name))
+    commits[-1].unlink()
+    again = run_to_its_end("retry", "1 ms")
+    assert (again.found, again.expired) == (0, 1), again
+    assert records("dead") == dead * 2
+    assert len(records("enriched")) == 3
+
+
 def what_arrives_and_what_waits(spark: SparkSession, folder: Path) -> None:
     """Progress tells both, behind a limit, by the offsets of the partitions."""
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
@@ -158,7 +261,13 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.3)
 
 
-CHECKS = checks_apart.named(in_micro_batches, in_real_time, what_arrives_and_what_waits)
+CHECKS = checks_apart.named(
+    in_micro_batches,
+    in_real_time,
+    late_rows_in_micro_batches,
+    late_rows_in_real_time,
+    what_arrives_and_what_waits,
+)
 
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))

@@ -21,6 +21,7 @@ import bsjoin
 import bsjoin.errors
 import bsjoin.functions
 import bsjoin.index
+import bsjoin.kafka
 import bsjoin.sources
 import scheduling
 import scheduling.errors
@@ -37,7 +38,7 @@ def words(text: str) -> list[str]:
 PUBLIC = words("""
 AsOf BSJoinError Band BatchTable CacheProgress CycleProgress Cycles Full Hash HotSpot Incremental
 Overlaps PartitionProgress PlacementProgress RefreshProgress Stats Version Within cycles errors
-explain functions jar join progress reporting sources
+explain functions jar join kafka progress reporting sources
 """)
 ERRORS = words("""
 ArgumentError BSJoinError ColumnError DamagedTableError DataError DuplicateKeyError KeyTypeError
@@ -48,6 +49,7 @@ WorkerEnvironmentError
 PACKAGES = (
     bsjoin,
     bsjoin.functions,
+    bsjoin.kafka,
     bsjoin.sources,
     partitioning,
     bsjoin.index,
@@ -68,7 +70,8 @@ CONTRACTS = (
 WITH_EXAMPLE = words("""
 bsjoin.AsOf bsjoin.Band bsjoin.Full bsjoin.Hash bsjoin.HotSpot bsjoin.Incremental bsjoin.BatchTable
 bsjoin.BatchTable.build bsjoin.BatchTable.join bsjoin.BatchTable.open bsjoin.Overlaps bsjoin.cycles
-bsjoin.explain bsjoin.functions.network_end bsjoin.functions.network_start bsjoin.join bsjoin.Within
+bsjoin.explain bsjoin.functions.network_end bsjoin.functions.network_start bsjoin.join
+bsjoin.kafka.route bsjoin.Within
 bsjoin.progress bsjoin.sources.Source bsjoin.sources.Source.scan bsjoin.sources.function
 bsjoin.sources.parquet bsjoin.sources.redis bsjoin.sources.sql scheduling.CETSA
 scheduling.Controller scheduling.CostModel scheduling.DS2 scheduling.LBACE scheduling.OERA

@@ -1,0 +1,213 @@
+"""Rows of Kafka that come before their row of the table: tried again by a topic of their own.
+
+One query joins the stream, another one what has to wait. Both end with :func:`route`, whose result
+is for Spark's Kafka sink, which sends each row to the topic in its column ``topic``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.planner.columns import unused
+from bsjoin.spark.session import is_dataframe
+from bsjoin.spark.sql import quoted
+from bsjoin.values.durations import seconds
+
+__all__ = ["WAITING_SINCE", "RouteProgress", "progress", "route"]
+
+WAITING_SINCE = "bsjoin-waiting-since"
+"""The header of a record that had to wait: since when, in milliseconds since the epoch, as text;
+empty between its first miss and the second."""
+
+_OBSERVED = "bsjoin.kafka.route "
+_HEADERS = "array<struct<key: string, value: binary>>"
+
+
+@dataclass(frozen=True)
+class RouteProgress:
+    """What :func:`route` did with the rows of a micro-batch, or of a batch of real-time mode.
+
+    Args:
+        batch_id: its number, as Spark's.
+        topic: the topic of rows that were found.
+        found: rows that went there.
+        recovered: those of them that had to wait before.
+        waiting: rows that went to the retry topic.
+        expired: rows that went to the dead letters.
+    """
+
+    batch_id: int
+    topic: str
+    found: int
+    recovered: int
+    waiting: int
+    expired: int
+
+
+def route(
+    joined: DataFrame,
+    *,
+    value: Column | str,
+    topic: str,
+    retry: str,
+    dead: str,
+    patience: timedelta | str | float,
+    found: str = "found",
+) -> DataFrame:
+    """Rows for Spark's Kafka sink: those with a match to one topic, the others to try again.
+
+    A row that is found goes to ``topic``, with a new value; another one, as it came, to ``retry``,
+    which a second query reads; and one that has waited longer than ``patience`` to ``dead``. Its
+    key and headers stay, and the header ``bsjoin-waiting-since`` (:data:`WAITING_SINCE`) tells
+    since when it waits. Where a row goes depends on the record and the table's version alone, not
+    on the time of the query: a micro-batch that runs again sends the same rows to the same places.
+
+    Args:
+        joined: a left join with ``indicator=``, of a stream of Kafka (read with the option
+            ``includeHeaders``) that still has its columns ``key``, ``value``, ``headers`` and
+            ``timestamp``.
+        value: the value of rows that are found, a column of strings or binary, or SQL text over
+            the columns of ``joined``, such as ``"to_json(struct(order_id, name))"``.
+        topic: where they go.
+        retry: where rows without a match go.
+        dead: where they go after the patience.
+        patience: how long a row waits from its second miss on, by the timestamps of its records: a
+            timedelta, ``"10 minutes"``, or seconds. The old timestamps of records that are read
+            again from the start do not count.
+        found: the name that ``indicator=`` has; default ``"found"``.
+
+    Returns:
+        The columns ``key``, ``value``, ``headers`` and ``topic``, a row for each of ``joined``.
+
+    Raises:
+        ArgumentError: two topics are the same, or one is no text; the patience is no duration
+            above zero; the value is neither text nor binary.
+        ColumnError: ``joined`` lacks a column.
+
+    Complexity: O(1) a row; a row that waits is read once in each micro-batch of the second query,
+        so its trigger (``processingTime="30 seconds"``) is the pause between two tries.
+
+    Example:
+        >>> from pyspark.sql import functions as F
+        >>> records = orders.selectExpr(
+        ...     "CAST(order_id AS BINARY) AS key", "CAST(order_id AS BINARY) AS value",
+        ...     "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+        ...     "current_timestamp() AS timestamp", "customer_id")
+        >>> joined = bsjoin.join(records, customers, on="customer_id", how="left",
+        ...                      indicator="found")
+        >>> routed = bsjoin.kafka.route(joined, value="name", topic="enriched", retry="retry",
+        ...                             dead="dead", patience="10 minutes")
+        >>> routed.columns
+        ['key', 'value', 'headers', 'topic']
+    """
+    patience_ms = _checked(joined, {"topic": topic, "retry": retry, "dead": dead}, patience, found)
+    names = unused(joined.columns, "value", "place", "since")
+    rows = joined.withColumn(names[0], F.expr(value) if isinstance(value, str) else value)
+    kind = rows.schema[names[0]].dataType.simpleString()
+    if kind not in ("string", "binary"):
+        raise ArgumentError(
+            f"value={value!r} is of type {kind}, and values of Kafka are text or binary: give "
+            "to_json(struct(...)), or a cast"
+        )
+    new, place, since = map(quoted, names)
+    hit, old, headers, at = map(quoted, (found, "value", "headers", "timestamp"))
+
+    # Where the record's own header is, from 1 on, and since when it waits; null if it does not.
+    here = f"array_position({headers}.key, '{WAITING_SINCE}')"
+    rows = rows.withColumn(names[1], F.expr(f"CAST(nullif({here}, 0) AS INT)"))
+    written = f"try_cast(CAST(get({headers}, {place} - 1).value AS STRING) AS BIGINT)"
+    known = f"coalesce({written}, unix_millis({at}))"
+    rows = rows.withColumn(names[2], F.expr(f"CASE WHEN {place} IS NOT NULL THEN {known} END"))
+    late = f"coalesce(unix_millis({at}) - {since} > {patience_ms}, false)"
+    rows = rows.observe(
+        _OBSERVED + topic,
+        F.expr(f"count_if({hit}) AS found"),
+        F.expr(f"count_if({hit} AND {place} IS NOT NULL) AS recovered"),
+        F.expr(f"count_if(NOT {hit} AND NOT {late}) AS waiting"),
+        F.expr(f"count_if(NOT {hit} AND {late}) AS expired"),
+    )
+    given = f"coalesce({headers}, CAST(array() AS {_HEADERS}))"
+    text = f"CAST(coalesce(CAST({since} AS STRING), '') AS BINARY)"
+    mark = f"array(named_struct('key', '{WAITING_SINCE}', 'value', {text}))"
+    before, behind = (
+        f"slice({given}, {part})" for part in (f"1, {place} - 1", f"{place} + 1, size({given})")
+    )
+    return rows.select(
+        F.col("key"),
+        F.expr(f"CAST(CASE WHEN {hit} THEN {new} ELSE {old} END AS BINARY)").alias("value"),
+        F.expr(
+            f"CASE WHEN {place} IS NOT NULL THEN concat({before}, {mark}, {behind}) "
+            f"WHEN {hit} THEN {given} ELSE concat({given}, {mark}) END"
+        ).alias("headers"),
+        F.when(F.expr(hit), F.lit(topic))
+        .when(F.expr(late), F.lit(dead))
+        .otherwise(F.lit(retry))
+        .alias("topic"),
+    )
+
+
+def _checked(
+    joined: DataFrame, topics: dict[str, str], patience: timedelta | str | float, found: str
+) -> int:
+    """Check the arguments; the patience in milliseconds."""
+    if not is_dataframe(joined):
+        raise ArgumentError(f"joined={joined!r:.200} is no DataFrame: give the result of a join")
+    for name, given in topics.items():
+        if not isinstance(given, str) or not given:
+            raise ArgumentError(f"{name}={given!r} is not the name of a topic")
+    if len(set(topics.values())) < len(topics):
+        listed = ", ".join(f"{name}={given!r}" for name, given in topics.items())
+        raise ArgumentError(f"{listed}: give three topics, or rows of one are taken for another's")
+    patience_ms = round(seconds(patience, "patience") * 1000)
+    if patience_ms < 1:
+        raise ArgumentError(f"patience={patience!r}: give a duration of a millisecond or more")
+    todo = {
+        "headers": "read the stream with .option('includeHeaders', 'true')",
+        found: f"join with how='left', indicator={found!r}",
+    }
+    for name in ("key", "value", "headers", "timestamp", found):
+        if name not in joined.columns:
+            raise ColumnError(
+                f"the rows to route have no column {name!r}: "
+                f"{todo.get(name, 'keep what the source brings')}. {suggest(name, joined.columns)}"
+            )
+    return patience_ms
+
+
+def progress(query: Any) -> list[RouteProgress]:
+    """What :func:`route` did, one entry per micro-batch and topic.
+
+    Args:
+        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event).
+
+    Returns:
+        A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query.
+
+    Raises:
+        ArgumentError: it is something else.
+
+    Example:
+        >>> [one.waiting for one in bsjoin.kafka.progress(query)]
+        []
+    """
+    batches = getattr(query, "recentProgress", [query])
+    if not all(hasattr(batch, "observedMetrics") for batch in batches):
+        raise ArgumentError(
+            f"progress() of a {type(query).__name__}: give a StreamingQuery, or the progress of one"
+        )
+    return [
+        RouteProgress(
+            batch_id=batch.batchId,
+            topic=name.removeprefix(_OBSERVED),
+            **{count: row[count] for count in ("found", "recovered", "waiting", "expired")},
+        )
+        for batch in batches
+        for name, row in sorted(batch.observedMetrics.items())
+        if name.startswith(_OBSERVED)
+    ]

@@ -1,0 +1,118 @@
+"""``bsjoin.kafka.route``: which topic a record goes to, and with which headers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.kafka import WAITING_SINCE
+
+SCHEMA = """
+    key binary, value binary, headers array<struct<key string, value binary>>,
+    timestamp timestamp, found boolean not null, name string
+"""
+NOW = datetime(2026, 11, 28, 12)
+MS = 1_795_867_200_000  # of NOW
+TOPICS = {"topic": "out", "retry": "again", "dead": "never"}
+TRACE, LAST = ("trace", b"t"), ("last", b"")
+
+
+def since(ms: int | None) -> tuple[str, bytes]:
+    return WAITING_SINCE, b"" if ms is None else str(ms).encode()
+
+
+# The headers that come; found or not: the headers and the topic that go.
+CASES: list[tuple[Any, bool, Any, str]] = [
+    (None, True, [], "out"),
+    ([], True, [], "out"),
+    ([TRACE], True, [TRACE], "out"),
+    (None, False, [since(None)], "again"),
+    ([TRACE], False, [TRACE, since(None)], "again"),
+    # The second miss: since now.
+    ([TRACE, since(None), LAST], False, [TRACE, since(MS), LAST], "again"),
+    ([since(MS - 60_000)], False, [since(MS - 60_000)], "again"),
+    ([since(MS - 60_001), LAST], False, [since(MS - 60_001), LAST], "never"),
+    # Found after it waited, however long: the header tells it.
+    ([TRACE, since(MS - 99_000)], True, [TRACE, since(MS - 99_000)], "out"),
+    ([since(None)], True, [since(MS)], "out"),
+    # A header of somebody else's making is no number, or null.
+    ([(WAITING_SINCE, b"soon")], False, [since(MS)], "again"),
+    ([(WAITING_SINCE, None)], False, [since(MS)], "again"),
+    # Two of them: the first counts.
+    ([since(MS - 99_000), since(None)], False, [since(MS - 99_000), since(None)], "never"),
+]
+
+
+@pytest.fixture
+def joined(spark: SparkSession) -> DataFrame:
+    rows = [
+        (str(i).encode(), b"as it came", headers, NOW, found, "Ada" if found else None)
+        for i, (headers, found, _, _) in enumerate(CASES)
+    ]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def test_where_records_go(joined: DataFrame) -> None:
+    routed = bsjoin.kafka.route(joined, value="upper(name)", patience="1 minute", **TOPICS)
+    got = {
+        int(row.key): (
+            [(h.key, h.value and bytes(h.value)) for h in row.headers],
+            row.topic,
+            row.value,
+        )
+        for row in routed.collect()
+    }
+    assert got == {
+        i: (headers, topic, b"ADA" if found else b"as it came")
+        for i, (_, found, headers, topic) in enumerate(CASES)
+    }
+
+
+def test_values_and_keys_may_be_null(joined: DataFrame) -> None:
+    nulls = joined.withColumn("key", F.lit(None).cast("binary")).withColumn("value", F.col("key"))
+    routed = bsjoin.kafka.route(nulls, value=F.col("name"), patience=timedelta(days=1), **TOPICS)
+    row = routed.where("topic = 'again'").first()
+    assert row is not None
+    assert (row.key, row.value) == (None, None)
+
+
+def test_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
+    named = joined.withColumnRenamed("found", "is `there`").withColumn("since_", F.lit(1))
+    marked = bsjoin.kafka.route(named, value="name", patience="1 min", found="is `there`", **TOPICS)
+    assert marked.where("topic = 'out'").count() == sum(found for _, found, _, _ in CASES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        ({"dead": "again"}, ArgumentError, "give three topics"),
+        ({"topic": ""}, ArgumentError, "topic='' is not the name of a topic"),
+        ({"retry": None}, ArgumentError, "retry=None"),
+        ({"patience": 0}, ArgumentError, "patience=0: give a duration"),
+        ({"patience": "a while"}, ArgumentError, "patience='a while' is not a duration"),
+        ({"value": "struct(name)"}, ArgumentError, "is of type struct<name:string>"),
+        ({"found": "fuond"}, ColumnError, "indicator='fuond'. Did you mean 'found'"),
+        ({"joined": 7}, ArgumentError, "joined=7 is no DataFrame"),
+    ],
+)
+def test_errors(joined: DataFrame, changed: dict[str, Any], error: type, said: str) -> None:
+    arguments = {"joined": joined, "value": "name", "patience": 1, **TOPICS, **changed}
+    with pytest.raises(error, match=said.replace("(", r"\(")):
+        bsjoin.kafka.route(arguments.pop("joined"), **arguments)
+
+
+def test_columns_of_the_source_are_needed(joined: DataFrame) -> None:
+    for name, said in {"headers": "includeHeaders", "timestamp": "keep what the source"}.items():
+        with pytest.raises(ColumnError, match=said):
+            bsjoin.kafka.route(joined.drop(name), value="name", patience=1, **TOPICS)
+
+
+def test_progress_of_something_else() -> None:
+    with pytest.raises(ArgumentError, match="of a int: give a StreamingQuery"):
+        bsjoin.kafka.progress(3)
