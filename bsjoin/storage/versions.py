@@ -22,7 +22,7 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest
 from bsjoin.storage.names import DATA, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
-from bsjoin.storage.versioned_folder import Activation, VersionedFolder, active_at
+from bsjoin.storage.versioned_folder import Activation, VersionedFolder
 
 __all__ = [
     "check_there",
@@ -35,10 +35,10 @@ __all__ = [
     "publish",
     "read",
     "remove_copies",
+    "since",
     "there",
     "vacuum",
     "verify",
-    "version_at",
 ]
 
 _log = logging.getLogger("bsjoin")
@@ -113,17 +113,12 @@ def _no_table(location: StorageLocation) -> TableNotFoundError:
     )
 
 
-def there(location: StorageLocation, known: Mapping[int, Manifest] | None = None) -> list[Manifest]:
-    """The versions that are there, ascending; without those that are removed at this moment.
-
-    Args:
-        location: the table's location.
-        known: versions that were read before, by number; they are not read again.
-    """
+def there(location: StorageLocation) -> list[Manifest]:
+    """The versions that are there, ascending; without those that are removed at this moment."""
     found = []
     for number in numbers(location):
         with contextlib.suppress(FileNotFoundError):
-            found.append((known or {}).get(number) or _read(location, number))
+            found.append(_read(location, number))
     return found
 
 
@@ -183,34 +178,44 @@ def _mark(manifest: Manifest, fingerprint: str) -> str:
     return f"{MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
 
 
-def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest]) -> Manifest:
-    """The version that a micro-batch of this time uses.
+def since(
+    location: StorageLocation, time_us: int, known: Mapping[int, Manifest] | None = None
+) -> list[Manifest]:
+    """The version that a micro-batch of this time uses, and all after it, ascending.
+
+    They are read from the newest one backwards, so that it is no matter how many older ones there
+    are.
 
     Args:
-        location: the table's location, to name it in an error.
+        location: the table's location.
         time_us: the micro-batch's timestamp, microseconds since the epoch.
-        known: the manifests that are there, ascending.
+        known: versions that were read before, by number; they are not read again.
 
     Raises:
         VersionNotFoundError: the version was vacuumed, or the table removed.
     """
-    entries = list(known)
-    if not entries:
+    later: list[Manifest] = []
+    for number in reversed(numbers(location)):
+        try:
+            manifest = (known or {}).get(number) or _read(location, number)
+        except FileNotFoundError:
+            continue  # removed at this moment
+        later.insert(0, manifest)
+        if manifest.activates_at_us <= time_us:
+            return later
+    if not later:
         raise VersionNotFoundError(
             f"the table in {str(location)!r} has no version any more: it was removed after the "
             "query was analysed. Build it again, and make the DataFrame or view anew"
         )
-    chosen = active_at(time_us, entries)
-    if chosen is None and entries[0].version == 1:
-        return entries[0]
-    if chosen is None:
+    if later[0].version != 1:  # which is active for all earlier times
         raise VersionNotFoundError(
             f"a micro-batch of time {time_us} µs needs a version of the table in "
             f"{str(location)!r} older than those that are left; it was vacuumed. "
             "Another version could give another answer, so none is taken: restart the "
             "query from a new checkpoint, and keep versions longer when you vacuum"
         )
-    return chosen
+    return later
 
 
 def verify(location: StorageLocation, manifest: Manifest) -> None:

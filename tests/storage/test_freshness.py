@@ -13,6 +13,7 @@ from stored_tables import numbered, put
 from bsjoin.errors import StaleTableError
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.freshness import Mark
+from bsjoin.storage.versioned_folder import active_at
 
 
 def version(number: int, read: int, created: int) -> Manifest:
@@ -37,7 +38,7 @@ def chosen(
 ) -> int | None:
     """The number of the version for a micro-batch; None for an error."""
     seen = [Mark(number, read * _S, noted * _S) for number, read, noted in marks]
-    active = versions.version_at(_LOCATION, time * _S, entries)
+    active = active_at(time * _S, entries) or entries[0]
     try:
         found = freshness.fresh_version(_LOCATION, active, entries, seen, time * _S, limit * _S)
     except StaleTableError:

@@ -109,23 +109,43 @@ def three(location: StorageLocation) -> list[Manifest]:
 
 
 def test_a_time_has_the_newest_version_that_is_active(location: StorageLocation) -> None:
-    known = three(location)
+    three(location)
+
+    def check() -> None:
+        for time_us, expected in (
+            (0, 1), (99, 1), (100, 1), (199, 1), (200, 2), (201, 2), (299, 2), (300, 3), (9_999, 3)
+        ):  # fmt: skip
+            found = versions.since(location, time_us)
+            assert [one.version for one in found] == [*range(expected, 1 + last)]
+
+    last = 3
+    check()
     # A replay asks for the same time when later versions are there, and gets the same answer.
-    later = [*known, put(location, numbered(location, 4), 4, 10_000)]
-    for time_us, expected in (
-        (0, 1), (99, 1), (100, 1), (199, 1), (200, 2), (201, 2), (299, 2), (300, 3), (9_999, 3)
-    ):  # fmt: skip
-        for entries in (known, later):
-            assert versions.version_at(location, time_us, entries).version == expected
+    put(location, numbered(location, 4), 4, 10_000)
+    last = 4
+    check()
     versions.vacuum(location, keep_from_us=FOREVER, keep=2)
-    known = [versions.load(location, number) for number in versions.numbers(location)]
-    assert [manifest.version for manifest in known] == [3, 4]
+    assert versions.numbers(location) == [3, 4]
     for time_us in (0, 199, 200, 299):
         with pytest.raises(VersionNotFoundError, match=r"vacuumed.*new checkpoint"):
-            versions.version_at(location, time_us, known)
-    assert versions.version_at(location, 300, known).version == 3
-    with pytest.raises(VersionNotFoundError):
-        versions.version_at(location, 5, [])
+            versions.since(location, time_us)
+    assert versions.since(location, 300)[0].version == 3
+    location.remove("versions")
+    with pytest.raises(VersionNotFoundError, match="was removed after"):
+        versions.since(location, 300)
+
+
+def test_what_is_older_than_the_version_in_use_is_not_read(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {manifest.version: manifest for manifest in three(location)}
+    read = []
+    original = versions._read
+    monkeypatch.setattr(versions, "_read", lambda at, n: read.append(n) or original(at, n))
+    assert [one.version for one in versions.since(location, 250)] == [2, 3]
+    assert read == [3, 2]
+    assert versions.since(location, 350, known) == [known[3]]
+    assert read == [3, 2]
 
 
 def test_what_is_not_there_is_an_error_that_says_so(location: StorageLocation) -> None:

@@ -213,12 +213,12 @@ def _version(stored: StoredTable, table: _Table, time_us: int) -> int:
         marks = (
             freshness.marks_in(freshness.mark_names(location)) if stored.max_staleness_us else []
         )
-        there = versions.there(location, table.known)
-        table.known = {manifest.version: manifest for manifest in there}
-        found = versions.version_at(location, time_us, there)
+        later = versions.since(location, time_us, table.known)
+        table.known = {manifest.version: manifest for manifest in later}
+        found = later[0]
         if stored.max_staleness_us:
             found = freshness.fresh_version(
-                location, found, there, marks, time_us, stored.max_staleness_us
+                location, found, later, marks, time_us, stored.max_staleness_us
             )
         version = table.chosen[time_us] = found.version
     return version

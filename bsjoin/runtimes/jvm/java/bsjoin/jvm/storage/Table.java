@@ -7,7 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * A table as this process knows it: the manifests that it has read, and the versions that are open.
@@ -27,8 +27,7 @@ public final class Table {
   private final Storage storage;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
-  private final AtomicReferenceArray<WeakReference<Version>> open =
-      new AtomicReferenceArray<>(Version.SLOTS);
+  private final Map<Integer, WeakReference<Version>> open = new ConcurrentHashMap<>(); // by slot
   private final Map<Long, Manifest> times = new Recent<>(TIMES);
   private WeakReference<VersionPoller> follower = new WeakReference<>(null);
 
@@ -107,12 +106,7 @@ public final class Table {
     // First: a version that is published in between takes nothing from them.
     long maxStalenessUs = identity.maxStalenessUs();
     List<String> marks = maxStalenessUs == 0 ? List.of() : storage.freshMarks();
-    read(); // whatever the time: clocks are set back, too
-    for (Manifest manifest : known.values()) {
-      if (manifest.activatesAtUs <= timeUs) {
-        chosen = manifest;
-      }
-    }
+    chosen = read(timeUs); // whatever the time: clocks are set back, too
     if (chosen == null) {
       // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
@@ -201,7 +195,8 @@ public final class Table {
     boolean isNew = version == null || version.manifest.version != manifest.version;
     if (isNew) {
       version = new Version(storage, manifest);
-      open.set(slot, new WeakReference<>(version));
+      open.values().removeIf(weak -> weak.get() == null);
+      open.put(slot, new WeakReference<>(version));
     }
     kept.remove(version);
     kept.addLast(version);
@@ -214,16 +209,27 @@ public final class Table {
     return version;
   }
 
-  private void read() {
+  /**
+   * Read the versions from the newest one backwards, up to the first that is active at a time; older
+   * ones are forgotten.
+   *
+   * @return that version; null if none is, and then all are read
+   */
+  private Manifest read(long timeUs) {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
-    for (int number : storage.numbers()) {
-      Manifest manifest = known.get(number);
-      manifest = manifest == null ? Manifest.read(storage, number) : manifest.again(storage);
+    Manifest active = null;
+    int[] numbers = storage.numbers();
+    for (int i = numbers.length - 1; i >= 0 && active == null; i--) {
+      Manifest manifest = known.get(numbers[i]);
+      manifest =
+          manifest == null ? Manifest.read(storage, numbers[i]) : manifest.again(storage);
       if (manifest != null) {
-        found.put(number, manifest);
+        found.put(numbers[i], manifest);
+        active = manifest.activatesAtUs <= timeUs ? manifest : null;
       }
     }
     known.clear();
     known.putAll(found);
+    return active;
   }
 }

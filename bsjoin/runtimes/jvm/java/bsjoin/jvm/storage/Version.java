@@ -11,10 +11,10 @@ import org.apache.spark.unsafe.Platform;
  */
 public final class Version {
   public static final long MISSING = -1;
-  static final int SLOTS = 1 << 11;
+  static final int SLOTS = 1 << 16; // a version a second: those of 18 hours
 
   private static final int ROW_BITS = 31;
-  private static final int SEGMENT_BITS = 20;
+  private static final int SEGMENT_BITS = 16;
   private static final int SLOT_SHIFT = ROW_BITS + SEGMENT_BITS;
   private static final long ROW_MASK = (1L << ROW_BITS) - 1;
   private static final int SEGMENT_MASK = (1 << SEGMENT_BITS) - 1;
