@@ -253,9 +253,14 @@ class PageReader:
     def __init__(self, folder: Path):
         newest = max(folder.glob("versions/[0-9]*.json"), key=lambda path: int(path.stem))
         self.manifest: dict[str, Any] = json.loads(newest.read_text("utf-8"))
-        assert self.manifest["format"] == 1
+        layers = self.manifest.get("layers") or []
+        assert self.manifest["format"] == (2 if layers else 1)
         self.columns = [f["name"] for f in json.loads(self.manifest["spark_schema"])["fields"]]
         self._segments = [_Segment(folder, info) for info in self.manifest["segments"]]
+        self._layers = [
+            {part: _Segment(folder, info) for part, info in layer.items() if info is not None}
+            for layer in reversed(layers)
+        ]
         self._folder = folder
 
     def unindexed(self, column: str) -> list[int]:
@@ -279,16 +284,27 @@ class PageReader:
         types = [dtype for _, dtype in self.manifest["keys"]]
         typed = [*zip(types, key, strict=True)]
         hash_ = hash_of(typed) if typed else 0
-        segments = [s for s in self._segments if s.info["first_hash"] <= hash_]
-        if not segments:
-            return []
-        segment, compared = segments[-1], []
+        compared = []
         for number, (name, value) in enumerate(typed):
             if self.manifest["compared"]:
                 own = _type(name)["hash"] == "bytes"
                 compared.append((number, value if own else hash_of([(name, value)]), 8 << own))
-        direct = segment.info.get("first_key") is not None
-        run = segment.run(key[0] if direct else hash_, compared)
+
+        def run_in(segment: _Segment) -> range:
+            direct = segment.info.get("first_key") is not None
+            return segment.run(key[0] if direct else hash_, compared)
+
+        there = [layer for layer in self._layers if any(map(run_in, layer.values()))]
+        segments = [s for s in self._segments if s.info["first_hash"] <= hash_]
+        segment = segments[-1] if segments else None
+        if there:
+            segment = there[0].get("rows")
+            if "gone" in there[0] and run_in(there[0]["gone"]):
+                assert segment is None or not run_in(segment)
+                return []
+        if segment is None:
+            return []
+        run = run_in(segment)
         rows = self._in_range(segment, run, probe) if len(run) and probe else run
         number = self.manifest["compared"] + self.columns.index(column)
         values = np.frombuffer(segment.column(number)[1][0], np.int64)

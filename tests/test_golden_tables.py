@@ -186,10 +186,13 @@ def test_a_newer_format_is_refused_by_its_number_everywhere(
     def newer(data: dict[str, Any]) -> None:
         for name in [*data]:
             del data[name]
-        data |= {"format": 2, "written_by": "bsjoin 9.0.0", "another": "layout"}
+        data |= {"format": 3, "written_by": "bsjoin 9.0.0", "another": "layout"}
 
     to = changed(golden[0] / "direct", tmp_path / "newer", newer)
-    says = "has format 2, this bsjoin reads format 1: use bsjoin 9.0.0, which wrote it, or a later"
+    says = (
+        "has format 3, this bsjoin reads formats up to 2: use bsjoin 9.0.0, which wrote it, or a "
+        "later"
+    )
     with pytest.raises(TableNotFoundError, match=says.replace(".", r"\.")):
         BatchTable.open(to)
     with pytest.raises(Py4JJavaError) as of_java:
@@ -208,6 +211,6 @@ def test_a_query_ends_by_name_at_a_version_of_a_newer_format(
     path = folder / "versions" / "00000001.json"
     data = json.loads(path.read_text("utf-8"))
     path.unlink()
-    path.write_text(json.dumps({**data, "format": 2, "written_by": "bsjoin 9.0.0"}), "utf-8")
-    with pytest.raises((PySparkException, Py4JJavaError), match="has format 2"):
+    path.write_text(json.dumps({**data, "format": 3, "written_by": "bsjoin 9.0.0"}), "utf-8")
+    with pytest.raises((PySparkException, Py4JJavaError), match="has format 3"):
         rows.collect()

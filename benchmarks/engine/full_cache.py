@@ -139,7 +139,7 @@ def _bytes_of_a_worker(task: tuple[str, int, bool]) -> int:
     location = StorageLocation.of(path)
     opened = OpenTable(location, versions.latest(location))
     if use:
-        for segment in opened._segments:
+        for segment in opened.segments:
             hashes = segment.index.hashes[:-1]
             for start in range(0, len(hashes), BATCH):
                 found = opened.find(pa.array(hashes[start : start + BATCH]), [])

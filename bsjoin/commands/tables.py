@@ -15,7 +15,7 @@ from bsjoin.commands import building
 from bsjoin.commands.answer import Answer, columns, in_bytes
 from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
-from bsjoin.storage.opening import open_segments
+from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import seconds
 
 __all__ = ["add_to"]
@@ -162,9 +162,11 @@ def _sample(options: argparse.Namespace) -> Answer:
     total = manifest.stats.rows
     places = np.unique(np.linspace(0, max(0, total - 1), min(options.rows, total)).astype(np.int64))
     parts, begin = [], 0
-    for segment in open_segments(location, manifest):
-        end = begin + segment.info.rows
-        rows = pa.array(places[(places >= begin) & (places < end)] - begin)
+    table = OpenTable(location, manifest)
+    for number, segment in enumerate(table.segments):
+        shown = np.flatnonzero(table.visible(number))
+        end = begin + len(shown)
+        rows = pa.array(shown.take(places[(places >= begin) & (places < end)] - begin))
         taken = [
             segment.column(manifest.compared + manifest.columns.index(name)).take(rows)
             for name in names

@@ -76,7 +76,7 @@ def plan_stored(
         max_staleness_us=max_staleness_us,
     )
     shape = shape_of(join.how, join.columns, alone, manifest.longest_run)
-    table_bytes = sum(segment.bytes for segment in manifest.segments)
+    table_bytes = sum(segment.bytes for segment in manifest.indexed)
     return plan_join(stream, join, table, shape, fields, given, table_bytes)
 
 

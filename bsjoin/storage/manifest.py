@@ -21,6 +21,7 @@ from bsjoin.errors import StoreError, TableNotFoundError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.storage import fields
 from bsjoin.storage.latest import LatestBy
+from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.names import LARGEST_NUMBER
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
@@ -28,8 +29,8 @@ from bsjoin.values.sort_order import respelled, sort_orders
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
-FORMAT = 1
-"""The number of the format in format.md: the only one that is read."""
+FORMAT = 2
+"""The number of the format in format.md: with layers. Tables without them have format 1."""
 
 LARGEST = 32 << 20
 """The maximum size of a manifest in bytes: enough for about 600,000 files."""
@@ -137,6 +138,10 @@ class Manifest:
         unindexed: the segments of the rows that match nothing; None (default) if such rows were
             left out. Look-ups do without them.
         latest: which rows of a key are kept; None (default) for all.
+        layers: changes since the segments were written, oldest first; empty (default) without.
+        live: of a version with layers the numbers of rows and of keys that a look-up can find;
+            None (default): those of all segments.
+        changes: what was applied to the table; None (default) if nothing was.
     """
 
     version: int
@@ -154,6 +159,9 @@ class Manifest:
     row: tuple[str, ...] | None = None
     unindexed: tuple[UnindexedInfo, ...] | None = None
     latest: LatestBy | None = None
+    layers: tuple[Layer, ...] = ()
+    live: tuple[int, int] | None = None
+    changes: Applied | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -168,29 +176,36 @@ class Manifest:
     @property
     def files(self) -> list[tuple[str, int, str]]:
         """Name, size in bytes and checksum of every file."""
+        segments: list[SegmentInfo | UnindexedInfo] = [*self.indexed, *(self.unindexed or ())]
         return [
             file
-            for segment in self._all_segments
+            for segment in segments
             for file in zip(segment.files, segment.sizes, segment.checksums, strict=True)
         ]
 
     @property
-    def _all_segments(self) -> tuple[SegmentInfo | UnindexedInfo, ...]:
-        return (*self.segments, *(self.unindexed or ()))
+    def indexed(self) -> tuple[SegmentInfo, ...]:
+        """The segments with an index: the base, then the layers."""
+        return (*self.segments, *(one for layer in self.layers for one in layer.segments))
 
     @property
     def longest_run(self) -> int:
-        """The largest number of rows of one key; 0 for an empty table."""
-        return max((segment.longest_run for segment in self.segments), default=0)
+        """The largest number of rows of one key; 0 for an empty table.
+
+        With layers a bound: the key may have other rows now.
+        """
+        return max((segment.longest_run for segment in self.indexed), default=0)
 
     @property
     def stats(self) -> Stats:
         """The statistics of the version."""
+        there = [*self.segments, *(one.rows for one in self.layers if one.rows is not None)]
+        rows, keys = self.live or (sum(s.rows for s in there), sum(s.keys for s in there))
         return Stats(
-            rows=sum(s.rows for s in self.segments),
-            keys=sum(s.keys for s in self.segments),
+            rows=rows,
+            keys=keys,
             bytes=sum(size for _, size, _ in self.files),
-            segments=len(self.segments),
+            segments=len(self.indexed),
             version=self.version,
             longest_run=self.longest_run,
             build_s=self.build_s,
@@ -203,7 +218,7 @@ class Manifest:
         """Whether both versions have the same schema, guarantees and rows."""
 
         def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
-            return [(s.first_hash, s.checksums) for s in manifest.segments]
+            return [(s.first_hash, s.checksums) for s in manifest.indexed]
 
         def others(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]] | None:
             listed = manifest.unindexed
@@ -232,7 +247,7 @@ class Manifest:
             StoreError: the document exceeds the maximum size.
         """
         data: dict[str, Any] = {
-            "format": FORMAT,
+            "format": FORMAT if self.layers else 1,
             "written_by": f"bsjoin {__version__}",
             "version": self.version,
             "activates_at_us": self.activates_at_us,
@@ -256,10 +271,15 @@ class Manifest:
             data["unindexed"] = [segment.to_json() for segment in self.unindexed]
         if self.condition is not None:
             data["condition"] = condition_to_json(self.condition)
+        if self.layers:
+            data["layers"] = [layer.to_json() for layer in self.layers]
+            data["live"] = self.live
+        if self.changes is not None:
+            data["changes"] = self.changes.to_json()
         content = json.dumps(data, indent=1).encode()
         if len(content) > LARGEST:
             raise StoreError(
-                f"a table of {len(self.segments)} segments and {len(self.schema)} columns needs a "
+                f"a table of {len(self.indexed)} segments and {len(self.schema)} columns needs a "
                 f"manifest of {len(content)} bytes; the maximum is {LARGEST}: build it with a "
                 "larger segment_bytes, or with fewer columns"
             )
@@ -308,12 +328,13 @@ def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
 def _check_format(data: Any, where: str) -> None:
     """Refuse another format by its number, before anything else is looked at."""
     found = fields.value(data, "format")
-    if type(found) is int and found == FORMAT:
+    if type(found) is int and 1 <= found <= FORMAT:
         return
     writer = data.get("written_by")
     named = isinstance(writer, str) and _WRITER.fullmatch(writer)
     raise TableNotFoundError(
-        f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: use "
+        f"{where} has format {str(found)[:40]}, this bsjoin reads formats up to "
+        f"{FORMAT}: use "
         f"{f'{writer}, which wrote it,' if named else 'the version of bsjoin that wrote it'} or a "
         "later one wherever the table is read, or build the table again"
     )
@@ -362,14 +383,16 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     for before, after in pairwise(segments):
         if before.first_hash >= after.first_hash:
             raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
-    if len({segment.name for segment in segments}) < len(segments):
+    layers = _layers(data, len(schema), compared, integers=integers)
+    indexed = [*segments, *(one for layer in layers for one in layer.segments)]
+    if len({segment.name for segment in indexed}) < len(indexed):
         raise ValueError("segments names one twice")
     unindexed = None
     if data.get("unindexed") is not None:
         listed = fields.items(data, "unindexed")
         unindexed = tuple(UnindexedInfo.from_json(item, len(columns)) for item in listed)
-        names = {*(s.name for s in segments), *(s.name for s in unindexed)}
-        if len(names) < len(segments) + len(unindexed):
+        names = {*(s.name for s in indexed), *(s.name for s in unindexed)}
+        if len(names) < len(indexed) + len(unindexed):
             raise ValueError("unindexed names a segment twice, or one that has an index")
     return Manifest(
         version=number,
@@ -387,7 +410,36 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         row=fields.texts(data, "row") if data.get("row") is not None else None,
         unindexed=unindexed,
         latest=LatestBy.from_json(data["latest"]) if data.get("latest") is not None else None,
+        layers=layers,
+        live=_live(data, segments, layers),
+        changes=Applied.from_json(data["changes"]) if data.get("changes") is not None else None,
     )
+
+
+def _layers(data: Any, columns: int, compared: int, *, integers: bool) -> tuple[Layer, ...]:
+    listed = fields.items(data, "layers") if data.get("layers") is not None else []
+    if listed and data["format"] < FORMAT:
+        raise ValueError(f"the format is {data['format']}, and there are {len(listed)} layers")
+    return tuple(Layer.from_json(item, columns, compared, integers=integers) for item in listed)
+
+
+def _live(
+    data: Any, segments: Sequence[SegmentInfo], layers: Sequence[Layer]
+) -> tuple[int, int] | None:
+    """The numbers of rows and of keys, which are not above those of all segments."""
+    if not layers or data.get("live") is None:
+        return None
+    found = fields.items(data, "live")
+    there = [*segments, *(layer.rows for layer in layers if layer.rows is not None)]
+    most = sum(segment.rows for segment in there)
+    if not (
+        len(found) == 2
+        and all(type(number) is int for number in found)
+        and 0 <= found[1] <= found[0] <= most
+        and bool(found[0]) == bool(found[1])
+    ):
+        raise ValueError(f"live is {found!r:.80}, not the numbers of rows and of keys")
+    return found[0], found[1]
 
 
 def _key(item: Any) -> KeyColumn:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bsjoin.storage.layers.overlay import Overlay, row_hashes
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import Manifest
-from bsjoin.storage.opening import open_segments
-from bsjoin.storage.range_index import RangeIndex
+from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
+from bsjoin.storage.range_index import RangeIndex, run_starts
 from bsjoin.storage.segment import Segment
 
 __all__ = ["OpenTable"]
@@ -19,22 +23,54 @@ Bools = NDArray[np.bool_]
 
 
 class OpenTable:
-    """A memory-mapped version of a table. Rows are numbered across all segments.
+    """A memory-mapped version of a table. Rows are numbered across all segments, layers last.
 
     Args:
         location: the table's location.
         manifest: the version to open.
+        before: open versions of the table, whose segments are shared; default: none.
 
     Raises:
         DamagedTableError: a file is damaged; columns are checked when they are first gathered.
+
+    Attributes:
+        manifest: the version.
+        segments: those of the base, then the rows of layers, oldest first.
+        layers: oldest first.
+        overlay: finds the keys of layers; None without layers.
     """
 
-    def __init__(self, location: StorageLocation, manifest: Manifest):
+    def __init__(
+        self, location: StorageLocation, manifest: Manifest, before: Iterable[OpenTable] = ()
+    ):
         self.manifest = manifest
-        self._segments = open_segments(location, manifest)
+        opened = {
+            segment.info: segment
+            for other in before
+            if other._has_form_of(manifest)
+            for segment in (*other.segments, *(layer.gone for layer in other.layers))
+            if segment is not None
+        }
+        bases = open_segments(location, manifest, opened)
+        self.layers: list[OpenLayer] = open_layers(location, manifest, opened)
+        layered = [layer.rows for layer in self.layers if layer.rows is not None]
+        self.segments: list[Segment] = [*bases, *layered]
         self._numbers = {name: i for i, name in enumerate(manifest.schema.names)}
         self._first_hashes = np.array([s.first_hash for s in manifest.segments], np.int64)
-        self._first_rows = np.cumsum([0, *(s.rows for s in manifest.segments)])[:-1]
+        self._first_rows = np.cumsum([0, *(s.info.rows for s in self.segments)])[:-1]
+        self._base_rows = sum(segment.info.rows for segment in bases)
+        self._layered: dict[int, pa.Array] = {}
+        self.overlay: Overlay | None = None
+        if self.layers:
+            first_rows = self._first_rows[len(bases) :]
+            self.overlay = Overlay(self.layers, manifest.compared, first_rows)
+
+    def _has_form_of(self, manifest: Manifest) -> bool:
+        ours = self.manifest
+        return (ours.ranged, ours.compared) == (
+            manifest.ranged,
+            manifest.compared,
+        ) and ours.schema.equals(manifest.schema)
 
     def find(self, hashes: pa.Int64Array, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.
@@ -57,9 +93,29 @@ class OpenTable:
                 indices = pa.array(part)
                 local = segment.find(probes.take(part), [key.take(indices) for key in keys])
                 rows[part] = np.where(local < 0, -1, local + first_row)
+        if self.overlay is not None:
+            self.overlay.put(probes, keys, rows)
         if hashes.null_count:
             rows[~_valid(hashes)] = -1
         return rows
+
+    def visible(self, number: int) -> Bools:
+        """Which rows of a segment the version has, and no layer above it has replaced.
+
+        Args:
+            number: of the segment: those of the base first, then those of layers, oldest first.
+
+        Complexity: O(rows of the segment).
+        """
+        segment = self.segments[number]
+        if self.overlay is None:
+            return np.ones(segment.info.rows, np.bool_)
+        starts = run_starts(segment.index)
+        own = starts + self._first_rows[number]
+        keys = [segment.take(i, starts) for i in range(self.manifest.compared)]
+        found = own.copy()
+        self.overlay.put(row_hashes(segment).take(starts), keys, found)
+        return np.repeat(found == own, segment.index.run_lengths(starts))
 
     def run_lengths(self, rows: Int64s) -> Int64s:
         """The number of rows with the key of each first row; 0 for -1.
@@ -96,12 +152,17 @@ class OpenTable:
 
     def gather(self, columns: tuple[str, ...], rows: Int64s) -> list[pa.Array]:
         """The values of some columns at some rows, null for row -1."""
+        return self.take([self._numbers[name] for name in columns], rows)
+
+    def take(self, numbers: list[int], rows: Int64s) -> list[pa.Array]:
+        """The same of stored columns by their numbers, compared keys first."""
         missing = rows < 0
         mask = missing if missing.any() else None
-        numbers = [self._numbers[name] for name in columns]
-        if len(self._segments) == 1:
-            return [self._segments[0].take(number, rows, mask) for number in numbers]
-        pieces: list[list[pa.Array]] = [[] for _ in columns]
+        if len(self.segments) == 1:
+            return [self.segments[0].take(number, rows, mask) for number in numbers]
+        if self.overlay is not None and len(self._first_hashes) == 1:
+            return self._gather_layered(numbers, rows, mask)
+        pieces: list[list[pa.Array]] = [[] for _ in numbers]
         order = []
         for part, segment, first_row in self._parts(self._first_rows, rows):
             part = np.arange(len(rows)) if part is None else part
@@ -117,22 +178,78 @@ class OpenTable:
         indices = pa.array(back)
         return [pa.concat_arrays(piece).take(indices) for piece in pieces]
 
+    def _gather_layered(
+        self, numbers: list[int], rows: Int64s, mask: Bools | None
+    ) -> list[pa.Array]:
+        """The values of a base of one segment, and in their places those of the few in layers."""
+        base, above = self.segments[0], rows >= self._base_rows
+        places = np.flatnonzero(above)
+        if not len(places):
+            return [base.take(number, rows, mask) for number in numbers]
+        own, others = np.where(above, 0, rows), pa.array(rows.take(places) - self._base_rows)
+        flags, found = pa.array(above), []
+        for number in numbers:
+            column = base.take(number, own, mask)
+            values = self._layered_column(number).take(others)
+            if pa.types.is_primitive(column.type):
+                found.append(pc.replace_with_mask(column, flags, values))
+                continue
+            back = np.arange(len(rows))
+            back[places] = len(rows) + np.arange(len(places))
+            found.append(pa.concat_arrays([column, values]).take(pa.array(back)))
+        return found
+
+    def _layered_column(self, number: int) -> pa.Array:
+        """A column of all layers, in memory."""
+        found = self._layered.get(number)
+        if found is None:
+            parts = [segment.column(number) for segment in self.segments[1:]]
+            found = self._layered[number] = pa.concat_arrays(parts)
+        return found
+
     def _parts(
         self, boundaries: Int64s, values: Int64s
     ) -> list[tuple[NDArray[np.int64] | None, Segment, int]]:
         """Assign values to the segments: (positions or None for all, segment, first row).
 
-        Values below the first boundary go to the first segment, which contains none of them.
+        Args:
+            boundaries: the first hashes of the base, or the first rows of it and of all layers.
+            values: hashes or rows. Those below the first boundary go to the first segment, which
+                contains none of them.
         """
-        if len(self._segments) <= 1:
-            return [(None, segment, 0) for segment in self._segments]
+        bases = len(self._first_hashes)
+        if 0 < bases < len(boundaries):
+            above = values >= self._base_rows
+            if above.any():  # most rows are of the base: the others alone are sorted
+                parts = []
+                for places, first, some in (
+                    (np.flatnonzero(~above), 0, boundaries[:bases]),
+                    (np.flatnonzero(above), bases, boundaries[bases:]),
+                ):
+                    if len(places):
+                        parts += self._sorted(some, values.take(places), places, first)
+                return parts
+            boundaries = boundaries[:bases]
+        return self._sorted(boundaries, values, None, 0)
+
+    def _sorted(
+        self, boundaries: Int64s, values: Int64s, places: Int64s | None, first: int
+    ) -> list[tuple[NDArray[np.int64] | None, Segment, int]]:
+        """The same for segments from one on, of values at some places; None for all."""
+        segments = self.segments[first : first + len(boundaries)]
+        if len(segments) <= 1:
+            return [(places, segment, int(self._first_rows[first])) for segment in segments]
         numbers = np.searchsorted(boundaries[1:], values, side="right")
-        if len(self._segments) <= 256:
+        if len(segments) <= 256:
             numbers = numbers.astype(np.uint8)  # numpy sorts small integers by radix
         order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=len(self._segments)))
+        ends = np.cumsum(np.bincount(numbers, minlength=len(segments)))
         return [
-            (part, self._segments[i], int(self._first_rows[i]))
+            (
+                part if places is None else places.take(part),
+                segments[i],
+                int(self._first_rows[first + i]),
+            )
             for i, part in enumerate(np.split(order, ends[:-1]))
             if len(part)
         ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,29 +17,43 @@ from bsjoin.storage.manifest import Manifest, RangeColumns
 from bsjoin.storage.mapped import sound
 from bsjoin.storage.range_index import RangeIndex
 from bsjoin.storage.segment import Segment
+from bsjoin.storage.segment_entries import SegmentInfo
 from bsjoin.storage.spark_schema import LONG_DIGITS
 from bsjoin.storage.unindexed import unindexed_column
 
-__all__ = ["open_segments", "validate"]
+__all__ = ["OpenLayer", "open_layers", "open_segments", "validate"]
 
 _WIDE = 16  # bytes of a decimal of more than 18 digits
+_NONE: Mapping[SegmentInfo, Segment] = MappingProxyType({})
 
 
-def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment]:
+@dataclass(frozen=True)
+class OpenLayer:
+    """The open segments of a :class:`bsjoin.storage.layers.entries.Layer`."""
+
+    rows: Segment | None
+    gone: Segment | None
+
+
+def open_segments(
+    location: StorageLocation, manifest: Manifest, opened: Mapping[SegmentInfo, Segment] = _NONE
+) -> list[Segment]:
     """Open a version: indexes and compared keys immediately, columns when they are first used.
+
+    Args:
+        location: the table's location.
+        manifest: the version.
+        opened: segments that another version with the same columns has open. They are shared: not
+            mapped and not checked again. Default: none.
 
     Raises:
         DamagedTableError: a file is missing or invalid, or is inconsistent with the manifest or the
             other segments.
 
-    Complexity: O(rows): the indexes are checked (docs/decisions/0012-validation.md).
+    Complexity: O(rows) of segments that are not open: the indexes are checked
+        (docs/decisions/0012-validation.md).
     """
-    segments = []
-    for info in manifest.segments:
-        segment = Segment(location, info, manifest.compared, manifest.schema)
-        with sound(location, info.files[0]):
-            _check_ranges(segment.ranges, manifest.ranged)
-        segments.append(segment)
+    segments = [opened.get(info) or _opened(location, info, manifest) for info in manifest.segments]
     for before, behind in pairwise(segments):
         if before.last_hash >= behind.info.first_hash:
             raise DamagedTableError(
@@ -46,13 +63,39 @@ def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment
     return segments
 
 
+def open_layers(
+    location: StorageLocation, manifest: Manifest, opened: Mapping[SegmentInfo, Segment] = _NONE
+) -> list[OpenLayer]:
+    """Open the layers of a version, oldest first; see :func:`open_segments`."""
+    layers = []
+    for layer in manifest.layers:
+        rows = gone = None
+        if layer.rows is not None:
+            rows = opened.get(layer.rows) or _opened(location, layer.rows, manifest)
+        if layer.gone is not None:
+            gone = opened.get(layer.gone)
+            gone = gone or Segment(location, layer.gone, manifest.compared, manifest.schema)
+            with sound(location, layer.gone.files[0]):
+                _check_ranges(gone.ranges, None)
+        layers.append(OpenLayer(rows, gone))
+    return layers
+
+
+def _opened(location: StorageLocation, info: SegmentInfo, manifest: Manifest) -> Segment:
+    segment = Segment(location, info, manifest.compared, manifest.schema)
+    with sound(location, info.files[0]):
+        _check_ranges(segment.ranges, manifest.ranged)
+    return segment
+
+
 def validate(location: StorageLocation, manifest: Manifest) -> None:
     """Validate all files of a version.
 
     Raises:
         DamagedTableError: as :func:`open_segments`; also for columns.
     """
-    for segment in open_segments(location, manifest):
+    layered = [layer.rows for layer in open_layers(location, manifest) if layer.rows is not None]
+    for segment in (*open_segments(location, manifest), *layered):
         for number in range(len(manifest.schema)):
             segment.column(number)
     columns = list(manifest.schema)[manifest.compared :]

@@ -14,6 +14,8 @@ by their offsets (docs/decisions/0012-validation.md). All workers of a host shar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +31,7 @@ from bsjoin.storage.segment_entries import SegmentInfo
 __all__ = [
     "Segment",
     "bools",
+    "find_keys",
     "keys_and_longest_run",
     "take",
 ]
@@ -175,34 +178,61 @@ class Segment:
 
         Complexity: O(m) expected.
         """
-        rows, found = self.index.probe(integers_of_hashes(hashes) if self.index.dense else hashes)
-        if self._keys:
-            self._compare(rows, found, hashes, keys)
-        rows[~found] = -1
-        return rows
-
-    def _compare(self, rows: Int64s, found: Bools, hashes: Int64s, keys: list[pa.Array]) -> None:
-        """Skip, in place, the rows with the same hash and a different key."""
-        doubtful = np.flatnonzero(found)
-        while doubtful.size:
-            at = rows.take(doubtful)
-            equal = np.ones(doubtful.size, np.bool_)
-            probes = pa.array(doubtful)
-            all_of_them = doubtful.size == len(hashes)
-            for stored, wanted in zip(self._keys, keys, strict=True):
-                probe = wanted if all_of_them else wanted.take(probes)
-                equal &= bools(pc.equal(take(stored, at), probe))
-            doubtful = doubtful[~equal]
-            if doubtful.size:
-                ahead = self.index.next_run(rows.take(doubtful))
-                rows[doubtful] = ahead
-                again = self.index.has(ahead, hashes.take(doubtful))
-                found[doubtful[~again]] = False
-                doubtful = doubtful[again]
+        return find_keys(self.index, self._keys, hashes, keys)
 
     def take(self, number: int, rows: Int64s, missing: Bools | None = None) -> pa.Array:
         """The values of the column ``number`` at ``rows``; null where ``missing`` is True."""
         return take(self.column(number), rows, missing)
+
+
+def find_keys(
+    index: HashIndex, stored: Sequence[pa.Array], hashes: Int64s, keys: Sequence[pa.Array]
+) -> Int64s:
+    """The first row of each key in an index.
+
+    Args:
+        index: of the rows.
+        stored: their keys, one array per column; empty where equal hashes mean equal keys.
+        hashes: int64[m].
+        keys: the m keys, in the same columns.
+
+    Returns:
+        int64[m]: the first row of the key's run, or -1.
+
+    Complexity: O(m) expected.
+    """
+    rows, found = index.probe(integers_of_hashes(hashes) if index.dense else hashes)
+    if stored:
+        _compare(index, stored, rows, found, hashes, keys)
+    rows[~found] = -1
+    return rows
+
+
+def _compare(
+    index: HashIndex,
+    stored: Sequence[pa.Array],
+    rows: Int64s,
+    found: Bools,
+    hashes: Int64s,
+    keys: Sequence[pa.Array],
+) -> None:
+    """Skip, in place, the rows with the same hash and a different key."""
+    doubtful = np.flatnonzero(found)
+    while doubtful.size:
+        at = rows.take(doubtful)
+        equal = np.ones(doubtful.size, np.bool_)
+        probes = pa.array(doubtful)
+        all_of_them = doubtful.size == len(hashes)
+        for there, wanted in zip(stored, keys, strict=True):
+            probe = wanted if all_of_them else wanted.take(probes)
+            equal &= bools(pc.equal(take(there, at), probe))
+        doubtful = doubtful[~equal]
+        if doubtful.size:
+            ahead = index.next_run(rows.take(doubtful))
+            rows[doubtful] = ahead
+            again = index.has(ahead, hashes.take(doubtful))
+            found[doubtful[~again]] = False
+            doubtful = doubtful[again]
 
 
 def take(column: pa.Array, rows: Int64s, missing: Bools | None = None) -> pa.Array:

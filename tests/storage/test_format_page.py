@@ -29,6 +29,7 @@ from bsjoin.storage import (
 )
 from bsjoin.storage.index_file import check_index_schema
 from bsjoin.storage.latest import LatestBy
+from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.manifest import FORMAT, compared_fields
 from bsjoin.storage.range_index import RANGE_LAYOUTS
 from bsjoin.storage.spark_schema import arrow_type
@@ -40,6 +41,8 @@ OBJECTS: dict[str, type[Any]] = {
     "unindexed": UnindexedInfo,
     "ranged": RangeColumns,
     "latest": LatestBy,
+    "layer": Layer,
+    "changes": Applied,
 }
 NOT_FIELDS = {"schema"}  # derived from the keys and the Spark schema
 NOT_ATTRIBUTES = {"format", "written_by"}  # nobody needs them once a manifest is read
@@ -93,6 +96,14 @@ def written() -> dict[str, Any]:
         unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
         condition=bsjoin.Overlaps(("a", "b"), ("p", "q"), closed="both"),
         latest=LatestBy(("p DESC NULLS LAST",), 2),
+        layers=(
+            Layer(
+                SegmentInfo("data/abd/rows", 2, 1, 2, 5, (9, 9, 9, 9), sums * 2),
+                SegmentInfo("data/abd/gone", 1, 1, 1, 6, (9, 9), sums),
+            ),
+        ),
+        live=(4, 3),
+        changes=Applied(3, ("p",), (("writer", 7),)),
     )
     found: dict[str, Any] = json.loads(manifest.to_bytes())
     return found
@@ -106,6 +117,8 @@ def parts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "unindexed": data["unindexed"][0],
         "ranged": data["ranged"],
         "latest": data["latest"],
+        "layer": data["layers"][0],
+        "changes": data["changes"],
     }
 
 
@@ -195,6 +208,6 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     (tmp_path / "versions").mkdir()
     (tmp_path / "versions" / "00000001.json").write_text(json.dumps(data))
     with pytest.raises(
-        TableNotFoundError, match=r"format 2.*reads format 1: use bsjoin 9\.0\.0, which"
+        TableNotFoundError, match=r"format 3.*reads formats up to 2: use bsjoin 9\.0\.0, which"
     ):
         BatchTable.open(tmp_path)

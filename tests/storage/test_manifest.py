@@ -25,6 +25,7 @@ from bsjoin.storage import (
     UnindexedInfo,
     versions,
 )
+from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.manifest import LARGEST, compared_fields
 
 KEYS = (KeyColumn("größe", "decimal(10,2)"), KeyColumn("a`b", "string"))
@@ -65,6 +66,64 @@ def full_manifest() -> Manifest:
     )
 
 
+def layered_manifest() -> Manifest:
+    """The same with two layers."""
+    sums = ("c" * 32,) * 5
+    rows = SegmentInfo("data/abd/rows", 4, 2, 3, 5, (9, 8, 7, 6, 5), sums)
+    gone = SegmentInfo("data/abd/gone", 2, 2, 1, 6, (9, 8, 7), sums[:3])
+    layers = (Layer(rows, gone), Layer(None, replace(gone, name="data/abe/gone")))
+    changes = Applied(5, ("größe",), (("writer", 7),))
+    return replace(full_manifest(), layers=layers, live=(20, 11), changes=changes)
+
+
+def test_a_manifest_with_layers_comes_back_from_json() -> None:
+    manifest = layered_manifest()
+    content = manifest.to_bytes()
+    assert json.loads(content)["format"] == 2
+    assert json.loads(full_manifest().to_bytes())["format"] == 1
+    assert Manifest.from_bytes(content, "there", 12) == manifest
+    stats = manifest.stats
+    assert (stats.rows, stats.keys, stats.segments, stats.longest_run) == (20, 11, 5, 3)
+    assert stats.bytes == 978 + 35 + 24 + 24
+    assert len({name for name, _, _ in manifest.files}) == len(manifest.files) == 10 + 2 + 5 + 6
+    assert manifest.same_as(replace(manifest, version=7))
+    assert not manifest.same_as(full_manifest())
+    # Without layers they count for nothing; numbers that are missing are at most these.
+    assert Manifest.from_bytes(replace(manifest, layers=()).to_bytes(), "it").live is None
+    assert replace(manifest, live=None).stats.rows == 25
+
+
+LAYERED: list[tuple[str, Any, str]] = [
+    ("format", 1, "the format is 1, and there are 2 layers"),
+    ("layers", 5, "layers is 5, not a list"),
+    ("layers.0", [], "a list is not a JSON object"),
+    ("layers.0", {"rows": None, "gone": None}, "neither rows nor keys that are gone"),
+    ("layers.0.rows.name", "data/abc/0000-000", "segments names one twice"),
+    ("layers.1.gone.name", "data/abd/gone", "segments names one twice"),
+    ("layers.0.gone.sizes", [1] * 5, "5 sizes and 3 checksums"),
+    ("layers.0.gone", {"rows": 3, "keys": 2, "longest_run": 2}, "it lacks 'name'"),
+    ("live", [26, 3], "live is [26, 3], not the numbers"),
+    ("live", [3, 4], "not the numbers of rows and of keys"),
+    ("live", [3, 0], "not the numbers of rows and of keys"),
+    ("live", [True, 1], "not the numbers of rows and of keys"),
+    ("live", 7, "live is 7, not a list"),
+    ("changes", [], "a list is not a JSON object"),
+    ("changes.count", 0, "count is 0, not a whole number from 1"),
+    ("changes.identity", [1], "identity has 1, which is not a text"),
+    ("changes.batches", [], "batches is a list, which is not an object"),
+    ("changes.batches.writer", "7", "writer is '7', not a whole number"),
+]  # fmt: skip
+
+
+def test_a_manifest_that_lies_about_layers_is_refused() -> None:
+    for place, value, says in LAYERED:
+        with pytest.raises(TableNotFoundError, match=re.escape(says)):
+            Manifest.from_bytes(altered({place: value}, layered_manifest()), "it")
+    twice = {"layers.0.gone.keys": 1, "layers.0.gone.longest_run": 2}
+    with pytest.raises(TableNotFoundError, match="has a key twice that is gone"):
+        Manifest.from_bytes(altered(twice, layered_manifest()), "it")
+
+
 def test_a_manifest_comes_back_from_json() -> None:
     manifest = full_manifest()
     again = Manifest.from_bytes(manifest.to_bytes(), "there", 12)
@@ -96,9 +155,9 @@ def test_garbage_is_not_a_manifest() -> None:
 
 
 def test_another_format_is_refused_and_named() -> None:
-    for format_ in (0, 2, "1", None):
+    for format_ in (0, 3, "1", None):
         data = {**json.loads(full_manifest().to_bytes()), "format": format_}
-        says = f"format {format_}.*reads format 1: use bsjoin 0"
+        says = f"format {format_}.*reads formats up to 2: use bsjoin 0"
         with pytest.raises(TableNotFoundError, match=says):
             Manifest.from_bytes(json.dumps(data).encode(), "it")
         data["written_by"] = "bsjoin 2; rm"
@@ -106,9 +165,9 @@ def test_another_format_is_refused_and_named() -> None:
             Manifest.from_bytes(json.dumps(data).encode(), "it")
 
 
-def altered(changes: dict[str, Any]) -> bytes:
+def altered(changes: dict[str, Any], manifest: Manifest | None = None) -> bytes:
     """The manifest's document with other values; ``a.0.b`` is a place inside of lists."""
-    data = json.loads(full_manifest().to_bytes())
+    data = json.loads((manifest or full_manifest()).to_bytes())
     for place, value in changes.items():
         *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
         inside = data
@@ -220,7 +279,7 @@ def test_a_manifest_has_a_size_limit_for_readers_and_writers(
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_cut_or_altered_document_is_refused_or_read_never_a_crash(data: st.DataObject) -> None:
-    content = full_manifest().to_bytes()
+    content = layered_manifest().to_bytes()
     end = data.draw(st.integers(0, len(content)))
     place = data.draw(st.integers(0, len(content) - 1))
     byte = data.draw(st.binary(min_size=1, max_size=1))

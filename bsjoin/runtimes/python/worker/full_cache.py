@@ -130,12 +130,19 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     opened = table.open.get(version)
     if opened is None:
         manifest = table.known.get(version) or versions.load(location, version)
-        opened = table.open[version] = OpenTable(location, manifest)
+        # Most of its segments may be those of a version that is open: a table that changes.
+        open_here = [one for known in _tables_at(location) for one in known.open.values()]
+        opened = table.open[version] = OpenTable(location, manifest, open_here)
         _close_unneeded(location, opened)
     if (plan.label, version) not in table.checked:
         _check(plan, stored, opened.manifest)
         table.checked.add((plan.label, version))
     return opened
+
+
+def _tables_at(location: StorageLocation) -> list[_Table]:
+    """The table, as plans made at different times know it."""
+    return [table for (url, _, _), table in _tables.items() if url == location.url]
 
 
 def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
@@ -144,7 +151,7 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
     Of this table all versions but the newest, of any plan, and this host's copies of their files;
     of other local tables the versions that were removed.
     """
-    here = [table for (url, _, _), table in _tables.items() if url == location.url]
+    here = _tables_at(location)
     newest = sorted({_published(one) for table in here for one in table.open.values()})
     kept = {*newest[-_OPEN_VERSIONS:], _published(opened)}
     for (url, _, _), table in list(_tables.items()):

@@ -3,8 +3,10 @@ package bsjoin.jvm.catalog;
 import bsjoin.jvm.storage.Column;
 import bsjoin.jvm.storage.Storage;
 import bsjoin.jvm.storage.StoredFile;
+import bsjoin.jvm.storage.StoredVersion;
 import bsjoin.jvm.storage.TableIdentity;
 import java.io.Serializable;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -21,13 +23,14 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * Reads the rows of a scan in the tasks: the files of the columns are mapped, and read in place.
  *
  * <p>A task gets the names, sizes and checksums of its files from the driver, so that all tasks read
- * the version that was planned, even if another table is built at its path meanwhile.
+ * the version that was planned, even if another table is built at its path meanwhile. Of a version
+ * with layers a task also opens the indexes, which say which rows layers have replaced.
  *
- * @param table what is read
- * @param version the number of its version
+ * @param version that is read
+ * @param hasLayers whether it has
  * @param types of the columns
  */
-public record StoredRows(TableIdentity table, int version, DataType[] types)
+public record StoredRows(StoredVersion version, boolean hasLayers, DataType[] types)
     implements PartitionReaderFactory {
   private static final int ROWS = 1 << 12; // of a batch
   private static final Map<String, Integer> KEPT = new ConcurrentHashMap<>(); // versions of URLs
@@ -42,8 +45,10 @@ public record StoredRows(TableIdentity table, int version, DataType[] types)
    * @param rows of the segment
    * @param from the first row, a multiple of 8
    * @param to one past the last row
+   * @param number of the segment; -1 for rows that match nothing, which no layer replaces
    */
-  record Part(ColumnFile[] files, int rows, int from, int to) implements InputPartition {}
+  record Part(ColumnFile[] files, int rows, int from, int to, int number)
+      implements InputPartition {}
 
   @Override
   public boolean supportColumnarReads(InputPartition partition) {
@@ -58,33 +63,40 @@ public record StoredRows(TableIdentity table, int version, DataType[] types)
   @Override
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
     Part part = (Part) partition;
+    TableIdentity table = version.identity;
     Storage storage = Storage.of(table.path(), table.python());
     if (storage.isRemote()) {
-      removeOldCopies(storage);
+      removeOldCopies(table.path(), storage);
     }
     ColumnVector[] columns = new ColumnVector[types.length];
     for (int i = 0; i < types.length; i++) {
       columns[i] = column(storage, part, i);
     }
+    BitSet hidden = hasLayers && part.number >= 0 ? version.open().hidden(part.number) : null;
     return new PartitionReader<>() {
       private int begin;
       private int end = part.from;
 
       @Override
       public boolean next() {
-        begin = end;
-        end = Math.min(begin + ROWS, part.to);
+        do {
+          begin = end;
+          end = Math.min(begin + ROWS, part.to);
+        } while (hidden != null && begin < end && hidden.nextClearBit(begin) >= end);
         return begin < end;
       }
 
       @Override
       public ColumnarBatch get() {
         ColumnVector[] shown = columns.clone();
+        int[] rows = hidden == null ? null : ShownColumn.rows(hidden, begin, end);
+        int count = rows == null ? end - begin : rows.length;
         for (int i = 0; i < shown.length; i++) {
-          shown[i] =
-              columns[i] instanceof Column column ? column.from(begin, end - begin) : columns[i];
+          if (columns[i] instanceof Column column) {
+            shown[i] = rows == null ? column.from(begin, count) : new ShownColumn(column, rows);
+          }
         }
-        return new ColumnarBatch(shown, end - begin);
+        return new ColumnarBatch(shown, count);
       }
 
       @Override
@@ -93,9 +105,9 @@ public record StoredRows(TableIdentity table, int version, DataType[] types)
   }
 
   /** Remove the copies of all but the two newest versions, when a newer one is first scanned. */
-  private void removeOldCopies(Storage storage) {
-    Integer before = KEPT.put(table.path(), version);
-    if (before != null && before < version) {
+  private void removeOldCopies(String path, Storage storage) {
+    Integer before = KEPT.put(path, version.number);
+    if (before != null && before < version.number) {
       storage.keep(List.of());
     }
   }

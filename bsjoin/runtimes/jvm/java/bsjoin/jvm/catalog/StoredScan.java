@@ -4,6 +4,7 @@ import bsjoin.jvm.spark.PlanTime;
 import bsjoin.jvm.storage.ColumnType;
 import bsjoin.jvm.storage.Expected;
 import bsjoin.jvm.storage.Manifest;
+import bsjoin.jvm.storage.StoredVersion;
 import bsjoin.jvm.storage.TableError;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -119,14 +120,18 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     }
   }
 
-  /** The segments that can have keys with these hashes; all for null. */
+  /** The segments that can have keys with these hashes; all for null. Layers may have any. */
   private List<Manifest.Rows> segments(Set<Long> hashes) {
+    List<Manifest.Rows> all = Arrays.asList(manifest.shown());
+    if (hashes == null) {
+      return new ArrayList<>(all);
+    }
+    int bases = manifest.segments.length;
     Stream<Manifest.Rows> found =
-        hashes == null
-            ? Arrays.stream(manifest.segments)
-            : hashes.stream().map(manifest::segmentOf).filter(number -> number >= 0).distinct()
-                .sorted().map(number -> manifest.segments[number]);
-    return found.collect(Collectors.toCollection(ArrayList::new));
+        hashes.stream().map(manifest::segmentOf).filter(number -> number >= 0).distinct().sorted()
+            .map(all::get);
+    return Stream.concat(found, all.subList(bases, all.size()).stream())
+        .collect(Collectors.toCollection(ArrayList::new));
   }
 
   /** Refuse columns that only Python reads; a plan may have them and be explained. */
@@ -151,9 +156,9 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   public String description() {
     return "bsjoin " + table.path + " version " + manifest.version + " "
         + Arrays.toString(columns.fieldNames())
-        + (segments == manifest.segments.length
+        + (segments == manifest.shown().length
             ? ""
-            : ", " + segments + " of " + manifest.segments.length + " segments");
+            : ", " + segments + " of " + manifest.shown().length + " segments");
   }
 
   @Override
@@ -167,7 +172,8 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
         bytes += place < 0 ? 0 : part.file(place).size();
       }
     }
-    return new Size(OptionalLong.of(Math.max(1, bytes)), OptionalLong.of(rows));
+    return new Size(
+        OptionalLong.of(Math.max(1, bytes)), OptionalLong.of(Math.min(rows, manifest.rows())));
   }
 
   private record Size(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
@@ -184,13 +190,15 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     int cores = SparkContext.getOrCreate().defaultParallelism();
     long most = Math.max(LEAST, Math.min(MOST, manifest.rows() / cores + 1));
     List<InputPartition> found = new ArrayList<>();
+    List<Manifest.Rows> shown = Arrays.asList(manifest.shown());
     for (Manifest.Rows segment : parts) {
       StoredRows.ColumnFile[] files = files(segment);
+      int number = shown.indexOf(segment);
       long count = (segment.rows + most - 1) / most;
       int from = 0;
       for (long i = 1; i <= count; i++) {
         int to = i == count ? segment.rows : (int) (segment.rows * i / count) & -8;
-        found.add(new StoredRows.Part(files, segment.rows, from, to));
+        found.add(new StoredRows.Part(files, segment.rows, from, to, number));
         from = to;
       }
     }
@@ -224,7 +232,8 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   public PartitionReaderFactory createReaderFactory() {
     DataType[] types =
         Arrays.stream(columns.fields()).map(StructField::dataType).toArray(DataType[]::new);
-    return new StoredRows(table.table().identity, manifest.version, types);
+    return new StoredRows(
+        new StoredVersion(table.table().identity, manifest), manifest.hasLayers(), types);
   }
 
   @Override

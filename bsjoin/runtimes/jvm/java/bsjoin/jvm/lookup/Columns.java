@@ -63,14 +63,16 @@ public final class Columns implements Serializable {
     if (columns[segment] == null) {
       columns[segment] = new Column[places.length];
     }
+    // A key that is gone has no columns: what is found ahead is not compared yet.
+    boolean isThere = places[number] >= 0 && version.ifPresent(reference) >= 0;
     Segment found = version.segment(reference);
-    return columns[segment][number] = places[number] < 0 ? null : found.column(places[number]);
+    return columns[segment][number] = isThere ? found.column(places[number]) : null;
   }
 
   private void use(Version next) {
     version = next;
     places = placesIn(next.manifest);
-    columns = new Column[next.manifest.segments.length][];
+    columns = new Column[next.size()][];
   }
 
   private int[] placesIn(Manifest manifest) {

@@ -163,6 +163,7 @@ public abstract class Finder implements Serializable, Cloneable {
       while (found >= 0 && !isEqual(found)) {
         found = version.next(found, search);
       }
+      return version.ifPresent(found);
     }
     return found;
   }

@@ -176,7 +176,7 @@ public final class IndexJoin {
   }
 
   private static long rows(Manifest manifest) {
-    return Arrays.stream(manifest.segments).mapToLong(segment -> segment.rows).sum();
+    return manifest.live();
   }
 
   private static boolean isReadable(StoredScan scan) {
@@ -293,7 +293,7 @@ public final class IndexJoin {
     kind = JoinKind.NULL_AWARE_ANTI;
     Expression key = keys.get(0);
     boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
-    boolean hasRows = residual.isEmpty() && manifest.segments.length > 0 && !follows;
+    boolean hasRows = residual.isEmpty() && manifest.live() > 0 && !follows;
     return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
   }
 
@@ -430,7 +430,7 @@ public final class IndexJoin {
     return new Lookup(
         kind(), tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
         search.arguments.size(), description,
-        Arrays.stream(manifest.segments).mapToLong(one -> one.file(-1).size()).sum(), label,
+        manifest.indexed().mapToLong(one -> one.file(-1).size()).sum(), label,
         scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
   }
 

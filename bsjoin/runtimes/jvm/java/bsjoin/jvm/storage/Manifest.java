@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.StringJoiner;
 import java.util.stream.IntStream;
@@ -31,7 +32,7 @@ public final class Manifest {
   /** The folder of the manifests in that of the table. */
   static final String FOLDER = "versions";
 
-  private static final int FORMAT = 1; // the only one that is read
+  private static final int FORMAT = 2; // with layers; 1 without
   private static final int LARGEST_NUMBER = 999_999_999; // of a version
   private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -57,7 +58,10 @@ public final class Manifest {
   public final String closed; // the last of these; empty for points
   public final boolean ordered; // whether the index has the places of a key's rows in their order
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
-  public final Rows[] segments;
+  public final Rows[] segments; // below the layers
+  private final Rows[] layers; // the rows of layers, oldest first; null for a layer without
+  private final Rows[] gone; // of the same layers the keys that have no rows any more; or null
+  private final long live; // rows that a look-up can find
 
   /**
    * The segments of the rows that match nothing, as a key is null, or in a table for range joins the
@@ -79,11 +83,13 @@ public final class Manifest {
     final Long firstKey; // if the rows are in the order of an integer key; else null
     public final int longestRun;
     private final boolean isIndexed; // a segment, whose first file is its index
+    private final boolean isGone; // which has keys only
     private final long[] sizes;
     private final String[] checksums;
 
-    private Rows(JsonNode node, boolean isIndexed) {
+    private Rows(JsonNode node, boolean isIndexed, boolean isGone) {
       this.isIndexed = isIndexed;
+      this.isGone = isGone;
       name = node.path("name").asText();
       sizes = new long[node.path("sizes").size()];
       checksums = new String[sizes.length];
@@ -97,16 +103,33 @@ public final class Manifest {
           name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}"),
           "the segment name '" + name + "' is not in a folder below 'data/'");
       check(
-          sizes.length == columns.length() + (isIndexed ? 1 + compared.length : 0)
+          sizes.length == (isGone ? 0 : columns.length()) + (isIndexed ? 1 + compared.length : 0)
               && node.path("checksums").size() == sizes.length
               && Arrays.stream(sizes).allMatch(size -> size > 0)
               && count >= 1 && count <= MOST_ROWS && longest >= 1 && longest <= count,
           "the segment '" + name + "' has other sizes or rows than bsjoin writes");
       check(
-          firstKey == null || isByInteger() && rangeColumns == 0,
+          firstKey == null || isByInteger() && rangeColumns == 0 && !isGone,
           "the segment '" + name + "' has a first_key of no integer");
       rows = (int) count;
       longestRun = (int) longest;
+    }
+
+    /** Whether they are keys that have no rows any more. */
+    boolean isGone() {
+      return isGone;
+    }
+
+    /** Whether they are the same files, as far as manifests say. */
+    boolean isSame(Rows other) {
+      return name.equals(other.name)
+          && rows == other.rows
+          && longestRun == other.longestRun
+          && firstHash == other.firstHash
+          && Objects.equals(firstKey, other.firstKey)
+          && isGone == other.isGone
+          && Arrays.equals(sizes, other.sizes)
+          && Arrays.equals(checksums, other.checksums);
     }
 
     /** The file of a stored column, see {@link Manifest#place}; -1: of the index. */
@@ -189,6 +212,23 @@ public final class Manifest {
     pointColumn = pointColumn();
     segments = rows(node, "segments", true);
     unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;
+    JsonNode changes = node.path("layers");
+    check(
+        changes.isEmpty() || whole(node, "format") > 1,
+        "it has layers, and its format is that of a table without");
+    layers = new Rows[changes.size()];
+    gone = new Rows[layers.length];
+    for (int i = 0; i < layers.length; i++) {
+      JsonNode layer = changes.get(i);
+      layers[i] = layer.hasNonNull("rows") ? new Rows(layer.get("rows"), true, false) : null;
+      gone[i] = layer.hasNonNull("gone") ? new Rows(layer.get("gone"), true, true) : null;
+      check(layers[i] != null || gone[i] != null, "it has an empty layer");
+      check(gone[i] == null || gone[i].longestRun == 1, "a key is gone twice");
+    }
+    long most = Arrays.stream(shown()).mapToLong(part -> part.rows).sum();
+    JsonNode counted = changes.isEmpty() ? changes : node.path("live");
+    live = counted.isArray() && !counted.isEmpty() ? counted.get(0).asLong(-1) : most;
+    check(live >= 0 && live <= most, "its field 'live' is not the numbers of rows and of keys");
     firstHashes = Arrays.stream(segments).mapToLong(segment -> segment.firstHash).toArray();
     for (int i = 1; i < segments.length; i++) {
       check(firstHashes[i - 1] < firstHashes[i], "its segments are not in order");
@@ -196,14 +236,14 @@ public final class Manifest {
     Set<String> names = new HashSet<>();
     parts().forEach(
         part -> check(names.add(part.name), "it lists the segment '" + part.name + "' twice"));
-    longestRun = Arrays.stream(segments).mapToInt(segment -> segment.longestRun).max().orElse(0);
+    longestRun = indexed().mapToInt(segment -> segment.longestRun).max().orElse(0);
   }
 
   private Rows[] rows(JsonNode node, String field, boolean isIndexed) {
     JsonNode listed = node.path(field);
     check(listed.isArray(), "its field '" + field + "' is not a list");
     Rows[] found = new Rows[listed.size()];
-    Arrays.setAll(found, i -> new Rows(listed.get(i), isIndexed));
+    Arrays.setAll(found, i -> new Rows(listed.get(i), isIndexed, false));
     return found;
   }
 
@@ -231,12 +271,12 @@ public final class Manifest {
   /** Refuse another format by its number, before anything else is looked at. */
   private static void checkFormat(JsonNode node, String where) {
     long found = whole(node, "format");
-    if (found != FORMAT) {
+    if (found < 1 || found > FORMAT) {
       String writer = node.path("written_by").asText();
       boolean isNamed = writer.matches("bsjoin [0-9A-Za-z.+-]{1,40}");
       throw TableError.of(
           "TableNotFoundError",
-          where + " has format " + found + ", this bsjoin reads format " + FORMAT + ": use "
+          where + " has format " + found + ", this bsjoin reads formats up to " + FORMAT + ": use "
               + (isNamed ? writer + ", which wrote it," : "the version of bsjoin that wrote it")
               + " or a later one wherever the table is read, or build the table again");
     }
@@ -307,14 +347,63 @@ public final class Manifest {
     return found < 0 ? -found - 2 : found;
   }
 
-  /** All that has rows. */
-  Stream<Rows> parts() {
-    return Stream.concat(Stream.of(segments), isWhole() ? Stream.of(unindexed) : Stream.empty());
+  /** The segments with an index: those of the base, of layers, of keys that are gone. */
+  public Stream<Rows> indexed() {
+    return Stream.concat(
+        Arrays.stream(shown()), Arrays.stream(gone).filter(Objects::nonNull));
   }
 
-  /** The number of all rows that are stored. */
+  /** The segments with an index and with rows: those of the base, then those of layers. */
+  public Rows[] shown() {
+    return Stream.concat(
+            Arrays.stream(segments), Arrays.stream(layers).filter(Objects::nonNull))
+        .toArray(Rows[]::new);
+  }
+
+  /** The numbers, among {@link #indexed}, of those that are not of the base, the newest first. */
+  int[] above() {
+    int row = shown().length;
+    int key = row + (int) Arrays.stream(gone).filter(Objects::nonNull).count();
+    int[] found = new int[key - segments.length];
+    int count = 0;
+    for (int i = layers.length - 1; i >= 0; i--) {
+      if (layers[i] != null) {
+        found[count++] = --row;
+      }
+      if (gone[i] != null) {
+        found[count++] = --key;
+      }
+    }
+    return found;
+  }
+
+  /** Whether there are changes above its base. */
+  public boolean hasLayers() {
+    return layers.length > 0;
+  }
+
+  private Stream<Rows> parts() {
+    return Stream.concat(indexed(), isWhole() ? Stream.of(unindexed) : Stream.empty());
+  }
+
+  /** The names of all files. */
+  Stream<String> files() {
+    return parts().flatMap(Rows::files);
+  }
+
+  /** The number of rows that a look-up can find. */
+  public long live() {
+    return live;
+  }
+
+  /** The number of all rows. */
   public long rows() {
-    return parts().mapToLong(part -> part.rows).sum();
+    return live + (isWhole() ? Arrays.stream(unindexed).mapToLong(part -> part.rows).sum() : 0);
+  }
+
+  /** Whether segments of another version are read in the same way. */
+  boolean hasFormOf(Manifest other) {
+    return columns.equals(other.columns) && keys.equals(other.keys) && ranged.equals(other.ranged);
   }
 
   /** Whether the range columns are stored by their ranks, and not by codes of 64 bits. */
@@ -322,10 +411,6 @@ public final class Manifest {
     return rangeColumns > 0 && Types.isRanked(rangeTypes.get(0));
   }
 
-  /** The names of all files. */
-  Stream<String> files() {
-    return parts().flatMap(Rows::files);
-  }
 
   /**
    * Whether all rows of the source are stored. If not, those that match nothing were left out, as

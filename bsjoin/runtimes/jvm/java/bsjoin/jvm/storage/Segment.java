@@ -1,7 +1,12 @@
 package bsjoin.jvm.storage;
 
 import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -23,7 +28,7 @@ public final class Segment {
 
   private final Storage storage;
   private final Manifest manifest;
-  private final Manifest.Rows info;
+  final Manifest.Rows info;
   private final Mapping file;
   private final long hashes;
   private final long directory;
@@ -67,17 +72,18 @@ public final class Segment {
         "it does not agree with the manifest");
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
+    int rangeColumns = info.isGone() ? 0 : manifest.rangeColumns;
     int lists = // where those of ranks begin
-        HASH_BUFFERS + 8 * manifest.rangeColumns + (manifest.ordered ? 4 : 0);
-    if (manifest.rangeColumns > 0) {
+        HASH_BUFFERS + 8 * rangeColumns + (manifest.ordered ? 4 : 0);
+    if (rangeColumns > 0) {
       checkRanges(arrow, lists + (manifest.isRanked() ? 12 : 0));
     }
-    points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
+    points = rangeColumns > 0 ? new Points(this, arrow) : null;
     intervals =
-        manifest.rangeColumns > 1
+        rangeColumns > 1
             ? new Intervals(this, points, arrow, manifest.closed, manifest.ordered)
             : null;
-    ranks = manifest.isRanked() ? new Ranks(arrow, lists) : null;
+    ranks = rangeColumns > 0 && manifest.isRanked() ? new Ranks(arrow, lists) : null;
     if (ranks != null) {
       ranks.validate(points, intervals, rows);
     }
@@ -233,6 +239,39 @@ public final class Segment {
   public Ranks ranks() {
     file.check(ranks != null, "it has no ranks");
     return ranks;
+  }
+
+  /** The hash of a row's key. */
+  long hash(int row) {
+    return isByKey ? hash(hashOrKey(row)) : hashOrKey(row);
+  }
+
+  /** The same, or if {@link #isByKey} the key. */
+  long hashOrKey(int row) {
+    return file.getLong(hashes + 8L * row);
+  }
+
+  /** Whether a row has the key of a row of another segment, whose hash is the same. */
+  boolean hasKeyOf(int row, Segment other, int at) {
+    for (int i = 0; i < manifest.compared.length; i++) {
+      Column ours = column(i);
+      Column theirs = other.column(i);
+      DataType type = manifest.compared[i];
+      boolean same =
+          type instanceof LongType ? ours.getLong(row) == theirs.getLong(at)
+              : type instanceof StringType ? ours.equalsText(row, theirs.getUTF8String(at))
+              : type instanceof BinaryType ? ours.equalsBinary(row, theirs.getBinary(at))
+              : decimal(ours, row, type).equals(decimal(theirs, at, type));
+      if (!same) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static Decimal decimal(Column column, int row, DataType type) {
+    DecimalType decimal = (DecimalType) type;
+    return column.getDecimal(row, decimal.precision(), decimal.scale());
   }
 
   /** One past the last row that has the key of a row. */

@@ -4,7 +4,7 @@ import java.io.Serializable;
 
 /** One version of a stored table, as tasks are told which to open. */
 public class StoredVersion implements Serializable {
-  final TableIdentity identity;
+  public final TableIdentity identity;
   public final int number;
   private final long createdAtUs;
 

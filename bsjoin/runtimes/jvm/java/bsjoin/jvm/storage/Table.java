@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -184,6 +185,17 @@ public final class Table {
     return numbered(number);
   }
 
+  /** The versions of the table at a path that are open, whatever plans they are of. */
+  private static List<Version> openAt(String path) {
+    synchronized (TABLES) {
+      return TABLES.getOrDefault(path, new Recent<>(KEPT_TABLES)).values().stream()
+          .flatMap(table -> table.open.values().stream())
+          .map(WeakReference::get)
+          .filter(Objects::nonNull)
+          .toList();
+    }
+  }
+
   private Version openIn(int slot) {
     WeakReference<Version> weak = open.get(slot);
     return weak == null ? null : weak.get();
@@ -194,7 +206,9 @@ public final class Table {
     Version version = openIn(slot);
     boolean isNew = version == null || version.manifest.version != manifest.version;
     if (isNew) {
-      version = new Version(storage, manifest);
+      // Most of its segments may be those of another version: a table that changes.
+      List<Version> others = openAt(identity.path());
+      version = new Version(storage, manifest, others);
       open.values().removeIf(weak -> weak.get() == null);
       open.put(slot, new WeakReference<>(version));
     }

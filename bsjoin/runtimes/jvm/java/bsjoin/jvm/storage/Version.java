@@ -1,9 +1,17 @@
 package bsjoin.jvm.storage;
 
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * An open version of a table.
+ * An open version of a table: the segments of its base, then those of layers, which have all rows
+ * that their keys have now, then those of keys that have no rows any more. A key is searched in the
+ * layers first, the newest before the others, and what the base has of it counts only if none of
+ * them has the key. Keys that no layer can have are told by {@link KeyBits}.
  *
  * <p>A row has one number across versions and segments, a <em>reference</em>: the version's number
  * modulo {@link #SLOTS}, the segment, and the row in it. It is a long, so that it passes through
@@ -22,34 +30,86 @@ public final class Version {
   public final Manifest manifest;
   private final long slot;
   private final Segment[] segments;
+  private final int bases; // segments below all layers
+  private final int present; // segments with rows
+  private final int[] above; // the numbers of those that are not of the base, the newest first
+  private final KeyBits changed; // the keys of layers; null without layers
+  private final Map<Integer, BitSet> hidden = new ConcurrentHashMap<>(); // rows, by segment
 
-  /** Map the indexes of all segments. */
-  Version(Storage storage, Manifest manifest) {
+  /**
+   * Map the indexes of all segments.
+   *
+   * @param opened versions of the table; what they have open is shared: neither mapped nor checked
+   *     again
+   */
+  Version(Storage storage, Manifest manifest, Iterable<Version> opened) {
     this.manifest = manifest;
     slot = manifest.version % SLOTS;
-    segments = new Segment[manifest.segments.length];
-    manifest.check(segments.length <= SEGMENT_MASK, "it has too many segments");
+    bases = manifest.segments.length;
+    present = manifest.shown().length;
+    List<Manifest.Rows> listed = manifest.indexed().toList();
+    manifest.check(listed.size() <= SEGMENT_MASK, "it has too many segments");
+    segments = new Segment[listed.size()];
     for (int i = 0; i < segments.length; i++) {
-      Manifest.Rows next = manifest.segments[i];
-      segments[i] = new Segment(storage, manifest, next);
-      boolean isInOrder = i == 0 || segments[i - 1].lastHash < next.firstHash;
-      manifest.check(isInOrder, "it lists '" + next.name + "' out of order");
+      Segment shared = ofAnother(listed.get(i), opened);
+      segments[i] = shared == null ? new Segment(storage, manifest, listed.get(i)) : shared;
+      boolean isInOrder =
+          i == 0 || i >= bases || segments[i - 1].lastHash < listed.get(i).firstHash;
+      manifest.check(isInOrder, "it lists '" + listed.get(i).name + "' out of order");
     }
+    above = manifest.above();
+    List<Segment> layers = new ArrayList<>();
+    for (int number : above) {
+      layers.add(segments[number]);
+    }
+    changed = layers.isEmpty() ? null : new KeyBits(layers);
+  }
+
+  private Segment ofAnother(Manifest.Rows rows, Iterable<Version> opened) {
+    for (Version other : opened) {
+      if (other.manifest.hasFormOf(manifest)) {
+        for (Segment segment : other.segments) {
+          if (segment.info.isSame(rows)) {
+            return segment;
+          }
+        }
+      }
+    }
+    return null;
+  }
+
+  /** How many segments there are, those of keys that are gone included. */
+  public int size() {
+    return segments.length;
   }
 
   /** Open the columns that another version has open, so that no row waits for them. */
   void openColumnsOf(Version other) {
     boolean same = manifest.columns.equals(other.manifest.columns);
     if (other.segments.length > 0 && same && manifest.keys.equals(other.manifest.keys)) {
-      for (Segment segment : segments) {
-        segment.openColumnsOf(other.segments[0]);
+      for (int i = 0; i < present; i++) {
+        segments[i].openColumnsOf(other.segments[0]);
       }
     }
   }
 
-  /** The reference of the first row with a hash; {@link #MISSING} if there is none. */
+  /**
+   * The reference of the first row with a hash; {@link #MISSING} if there is none.
+   *
+   * <p>Where keys are compared, it may be that of a key that is gone: see {@link #ifPresent}.
+   */
   public long find(long hash) {
-    int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
+    if (changed != null && changed.mayHave(hash)) {
+      long found = inLayers(0, hash, hash);
+      if (found != MISSING) {
+        return manifest.compared.length == 0 ? ifPresent(found) : found;
+      }
+    }
+    return inBase(hash);
+  }
+
+  private long inBase(long hash) {
+    int number = bases == 1 ? 0 : manifest.segmentOf(hash);
     if (number < 0) {
       return MISSING;
     }
@@ -58,16 +118,74 @@ public final class Version {
 
   /** The reference of the first row with an integer as its key; {@link #MISSING} if none. */
   public long findInteger(long key) {
-    if (segments.length == 1 && segments[0].isByKey) {
+    if (changed != null) {
+      long hash = Segment.hash(key);
+      long found = changed.mayHave(hash) ? inLayers(0, hash, key) : MISSING;
+      if (found != MISSING) {
+        return ifPresent(found);
+      }
+    }
+    if (bases == 1 && segments[0].isByKey) {
       return reference(0, segments[0].find(key));
     }
     long hash = Segment.hash(key);
-    int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
+    int number = bases == 1 ? 0 : manifest.segmentOf(hash);
     if (number < 0) {
       return MISSING;
     }
     Segment segment = segments[number];
     return reference(number, segment.find(segment.isByKey ? key : hash));
+  }
+
+  /**
+   * The first row with a hash in layers.
+   *
+   * @param place where to begin among {@link #above}
+   * @param key what segments in the order of their keys are searched for
+   */
+  private long inLayers(int place, long hash, long key) {
+    for (int i = place; i < above.length; i++) {
+      Segment segment = segments[above[i]];
+      int row = segment.find(segment.isByKey ? key : hash);
+      if (row >= 0) {
+        return reference(above[i], row);
+      }
+    }
+    return MISSING;
+  }
+
+  /** A reference that was found; {@link #MISSING} if it is that of a key that is gone. */
+  public long ifPresent(long reference) {
+    return reference >= 0 && segmentNumber(reference) >= present ? MISSING : reference;
+  }
+
+  /**
+   * The rows of a segment whose keys have other rows in a layer above it, or none; null without any.
+   *
+   * @param number of the segment, among {@link Manifest#shown}
+   */
+  public BitSet hidden(int number) {
+    BitSet found =
+        changed == null ? null : hidden.computeIfAbsent(number, this::hiddenIn);
+    return found == null || found.isEmpty() ? null : found;
+  }
+
+  private BitSet hiddenIn(int number) {
+    Segment segment = segments[number];
+    BitSet found = new BitSet();
+    for (int row = 0; row < segment.rows; row = segment.end(row)) {
+      long hash = segment.hash(row);
+      if (changed.mayHave(hash)) {
+        long newest = inLayers(0, hash, segment.hashOrKey(row));
+        while (newest != MISSING && !segment.hasKeyOf(row, segment(newest), row(newest))) {
+          newest = next(newest, hash);
+        }
+        if (newest != MISSING && segmentNumber(newest) != number) {
+          found.set(row, segment.end(row));
+        }
+      }
+    }
+    return found;
   }
 
   /** Where keys were found so far: see {@link #find(long[], boolean, int, Steps, long[])}. */
@@ -102,7 +220,7 @@ public final class Version {
     long[] addresses = steps.addresses;
     for (int i = 0; i < count; i++) {
       long hash = areIntegers ? Segment.hash(keys[i]) : keys[i];
-      int number = segments.length == 1 ? 0 : manifest.segmentOf(hash);
+      int number = bases == 1 ? 0 : manifest.segmentOf(hash);
       steps.numbers[i] = number;
       steps.searched[i] = number >= 0 && segments[number].isByKey ? keys[i] : hash;
       long bucket = number < 0 ? -1 : segments[number].bucket(steps.searched[i]);
@@ -127,16 +245,41 @@ public final class Version {
       row = row < 0 ? -1 : segments[number].find(steps.searched[i], steps.buckets[i], row);
       found[i] = reference(number, row);
     }
+    if (changed != null) {
+      findChanged(keys, areIntegers, count, found);
+    }
+  }
+
+  private void findChanged(long[] keys, boolean areIntegers, int count, long[] found) {
+    for (int i = 0; i < count; i++) {
+      long hash = areIntegers ? Segment.hash(keys[i]) : keys[i];
+      long newest = changed.mayHave(hash) ? inLayers(0, hash, keys[i]) : MISSING;
+      if (newest != MISSING) {
+        found[i] = manifest.compared.length == 0 ? ifPresent(newest) : newest;
+      }
+    }
   }
 
   private long reference(int segment, int row) {
     return row < 0 ? MISSING : slot << SLOT_SHIFT | (long) segment << ROW_BITS | row;
   }
 
-  /** The reference of the next run's first row with the same hash; {@link #MISSING} if none. */
+  /**
+   * The reference of the next run's first row with the same hash, also in what is below its layer;
+   * {@link #MISSING} if none.
+   */
   public long next(long reference, long hash) {
     int row = segment(reference).next(row(reference), hash);
-    return row < 0 ? MISSING : reference & ~ROW_MASK | row;
+    int number = segmentNumber(reference);
+    if (row >= 0 || number < bases) {
+      return row < 0 ? MISSING : reference & ~ROW_MASK | row;
+    }
+    int place = 0;
+    while (above[place] != number) {
+      place++;
+    }
+    long below = inLayers(place + 1, hash, hash);
+    return below == MISSING ? inBase(hash) : below;
   }
 
   /** Whether a reference is to a row of this version. */
