@@ -203,6 +203,25 @@ class StorageLocation:
                 hidden.unlink(missing_ok=True)
             return True
 
+    def sync(self, folder: str, *, files: bool = True) -> None:
+        """Flush a local folder to the device, if it is there: what it contains, and its files.
+
+        Args:
+            folder: its name.
+            files: whether the files, and the folder above, are flushed, too. Default True.
+        """
+        if not self.is_local:
+            return
+        path = self._path(folder)
+        with self._errors(f"write {folder!r}", writes=True), contextlib.suppress(FileNotFoundError):
+            beside = [*(path / name for name in os.listdir(path)), path.parent] if files else []
+            for name in (*beside, path):
+                handle = os.open(name, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
         """A local path to write a large file to; stored at the location when the block ends."""

@@ -22,7 +22,14 @@ from bsjoin.index import GREATEST, codes, row_order
 from bsjoin.storage.range_index import codes_of, is_ranked
 from bsjoin.values.sort_order import SortOrder
 
-__all__ = ["Tie", "break_all_ties", "break_ties", "places_in_runs", "ties_of"]
+__all__ = [
+    "Tie",
+    "break_all_ties",
+    "break_ties",
+    "order_codes",
+    "places_in_runs",
+    "ties_of",
+]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -93,7 +100,7 @@ def break_ties(order: Order, same: Bools, values: pa.Array, tie: Tie) -> None:
         return
     rows, again = order.take(places), same.take(places)
     taken = values.take(pa.array(rows))
-    found = _codes(taken, tie.exact)
+    found = order_codes(taken, tie.exact)
     if not (again[1:] & (found[1:] != found[:-1])).any():
         return
     if tie.descending:
@@ -179,7 +186,7 @@ def _is_inexact(dtype: pa.DataType) -> bool:
     return any(_is_inexact(dtype.field(i).type) for i in range(dtype.num_fields))
 
 
-def _codes(array: pa.Array, exact: bool) -> Int64s:
+def order_codes(array: pa.Array, exact: bool) -> Int64s:
     """Numbers in the order of the values, null first, and the same for the same value.
 
     Args:
@@ -207,13 +214,13 @@ def _of_values(array: pa.Array, exact: bool) -> Int64s:
     if pa.types.is_struct(dtype):
         together = np.zeros(len(array), np.int64)
         for child in array.flatten():
-            together = _pairs(together, _codes(child, exact))
+            together = _pairs(together, order_codes(child, exact))
         return together
     if pa.types.is_map(dtype):
         return _of_map(array, exact)
     if any(is_list(dtype) for is_list in _LISTS):
         lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-        return _of_lists(lengths, _codes(array.flatten(), exact))
+        return _of_lists(lengths, order_codes(array.flatten(), exact))
     if pa.types.is_primitive(dtype) or (pa.types.is_decimal128(dtype) and not is_ranked(dtype)):
         return codes_of(array)
     return _of_texts(array)
@@ -237,8 +244,8 @@ def _of_texts(array: pa.Array) -> Int64s:
 def _of_map(array: pa.Array, exact: bool) -> Int64s:
     offsets = array.offsets.to_numpy()
     lengths, first, many = np.diff(offsets), int(offsets[0]), int(offsets[-1] - offsets[0])
-    keys = _ranks(_codes(pa.concat_arrays([array.keys.slice(first, many)]), exact))
-    items = _codes(pa.concat_arrays([array.items.slice(first, many)]), exact)
+    keys = _ranks(order_codes(pa.concat_arrays([array.keys.slice(first, many)]), exact))
+    items = order_codes(pa.concat_arrays([array.items.slice(first, many)]), exact)
     entries = _pairs(keys, items)
     if not exact:
         entries = entries.take(row_order(np.repeat(np.arange(len(lengths)), lengths), keys))

@@ -21,7 +21,7 @@ from bsjoin._clock import now_us
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
-__all__ = ["Activation", "Publication", "VersionedFolder", "active_at"]
+__all__ = ["Activation", "Publication", "Superseded", "VersionedFolder", "active_at"]
 
 
 class _Active(Protocol):
@@ -30,6 +30,10 @@ class _Active(Protocol):
 
 
 Entry = TypeVar("Entry", bound=_Active)
+
+
+class Superseded(Exception):  # noqa: N818
+    """Another entry was published after the one that a new one is made from."""
 
 
 class Publication(NamedTuple):
@@ -114,6 +118,7 @@ class VersionedFolder:
         least: int = 1,
         after: Callable[[int], int] | None = None,
         clock: Callable[[], int] = now_us,
+        parent: int | None = None,
     ) -> Publication | None:
         """Publish an entry that activates a moment later.
 
@@ -125,13 +130,20 @@ class VersionedFolder:
                 after the one before. The first one is then active for all earlier times, too: it
                 activates at once. Without it, times are independent of each other.
             clock: microseconds since the epoch.
+            parent: the entry that it is made from, which has to be the one before it; None
+                (default) for any.
 
         Returns:
             The entry's number and times; None where every try was too late.
+
+        Raises:
+            Superseded: there is another entry after the parent.
         """
         delay = activation.local_us if self.location.is_local else activation.remote_us
         for _ in range(activation.tries):
             last = self.last()
+            if parent is not None and last != parent:
+                raise Superseded
             number = max(last + 1, least)
             first = after is not None and not last
             try:
@@ -149,6 +161,9 @@ class VersionedFolder:
                 # Another process has taken this number, or the file was written too slowly.
                 delay *= 1 if in_time() else 4
                 continue
+            if parent is not None and self._has_others(parent, number):
+                self.sweep([number])
+                raise Superseded
             if first:
                 return published
             in_order = after is None or self._is_in_order(published, last, after)
@@ -159,6 +174,14 @@ class VersionedFolder:
             least = number + 1
             delay *= 4
         return None
+
+    def _has_others(self, parent: int, number: int) -> bool:
+        """Whether there are entries after a parent beside a new one.
+
+        A number that was withdrawn is free again, so two processes may have got different ones
+        after one parent. Both look after they have created theirs: at least one sees the other's.
+        """
+        return any(other > parent and other != number for other in self.numbers())
 
     def _is_in_order(
         self, published: Publication, last: int, activation_of: Callable[[int], int]

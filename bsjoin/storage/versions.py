@@ -13,6 +13,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from bsjoin._clock import now_us
 from bsjoin.errors import DamagedTableError, StoreError, TableNotFoundError, VersionNotFoundError
@@ -27,6 +30,7 @@ from bsjoin.storage.versioned_folder import Activation, VersionedFolder
 __all__ = [
     "check_there",
     "data_folders",
+    "has_older",
     "is_marked",
     "latest",
     "load",
@@ -45,6 +49,7 @@ _log = logging.getLogger("bsjoin")
 
 _ORPHAN_AGE_S = 24 * 3600.0
 _LONGEST_WAIT_S = 10.0
+_SETTLED_US = 60_000_000
 _ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10)
 
 
@@ -123,7 +128,10 @@ def there(location: StorageLocation) -> list[Manifest]:
 
 
 def publish(
-    location: StorageLocation, draft: Manifest, clock: Callable[[], int] = now_us
+    location: StorageLocation,
+    draft: Manifest,
+    clock: Callable[[], int] = now_us,
+    parent: int | None = None,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -131,15 +139,21 @@ def publish(
         location: the table's location.
         draft: the manifest, its version and times still open.
         clock: microseconds since the epoch.
+        parent: the version that it is made from, if nothing may be published between; None
+            (default) for any.
 
     Returns:
         The manifest as published.
+
+    Raises:
+        Superseded: another version was published after the parent.
     """
     published = _versions(location).publish(
         lambda slot: draft.published_as(*slot).to_bytes(),
         _ACTIVATION,
         after=lambda version: _read(location, version).activates_at_us,
         clock=clock,
+        parent=parent,
     )
     if published is None:
         raise StoreError(
@@ -154,7 +168,7 @@ def publish(
 
 def data_folders(location: StorageLocation) -> set[str]:
     """The folders of the files of all versions, relative to the location."""
-    return {_folder(name) for manifest in there(location) for name, _, _ in manifest.files}
+    return {folder for version in _all_held(location) for folder in version.folders}
 
 
 def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:
@@ -246,6 +260,57 @@ def verify(location: StorageLocation, manifest: Manifest) -> None:
         validate(location, manifest)
 
 
+class _Held(NamedTuple):
+    """What is remembered of a version that may be removed: its times and its folders."""
+
+    version: int
+    created_at_us: int
+    activates_at_us: int
+    folders: frozenset[str]
+
+
+# By location, by number: a table that changes may have thousands of versions.
+_held: LRUCache[str, dict[int, _Held]] = LRUCache(maxsize=16)
+
+
+def _all_held(location: StorageLocation) -> list[_Held]:
+    """All versions, ascending; those that this process has read before are not read again."""
+    listed = numbers(location)
+    known = _held.get(location.url, {})
+    oldest = _held_of(location, listed[0]) if listed else None
+    if (
+        oldest is None
+        or known.get(oldest.version, oldest) != oldest
+        or min(known, default=0) > (oldest.version)
+    ):
+        known = {}  # the table was built again: numbers only grow, and the oldest go first
+    found = [known.get(number) or _held_of(location, number) for number in listed]
+    there = [one for one in found if one is not None]
+    # A number that was withdrawn may be another version's a moment later.
+    settled_us = now_us() - _SETTLED_US
+    _held[location.url] = {one.version: one for one in there if one.activates_at_us < settled_us}
+    return there
+
+
+def _held_of(location: StorageLocation, number: int) -> _Held | None:
+    try:
+        manifest = _read(location, number)
+    except FileNotFoundError:
+        return None
+    folders = frozenset(_folder(name) for name, _, _ in manifest.files)
+    return _Held(number, manifest.created_at_us, manifest.activates_at_us, folders)
+
+
+def has_older(location: StorageLocation, keep_from_us: int) -> bool:
+    """Whether there is a version that no micro-batch of ``keep_from_us`` or later can need.
+
+    Complexity: O(1) beside the listing of the versions.
+    """
+    second = numbers(location)[1:2]
+    found = _held_of(location, second[0]) if second else None
+    return found is not None and found.activates_at_us <= keep_from_us
+
+
 def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]:
     """Remove versions that no micro-batch of ``keep_from_us`` or later can need.
 
@@ -255,28 +320,31 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         keep: so many of the newest versions stay in any case, at least 1.
 
     Returns:
-        The numbers of the versions that were removed.
+        The numbers of the versions that were removed. Files that a version which stays shares
+        with them stay.
     """
-    manifests = there(location)
-    gone: list[Manifest] = []
-    for manifest, successor in pairwise(manifests):
-        if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
+    there = _all_held(location)
+    gone: list[_Held] = []
+    for one, successor in pairwise(there):
+        if len(there) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
             break
-        gone.append(manifest)
-    _versions(location).sweep(manifest.version for manifest in gone)
-    kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
+        gone.append(one)
+    left = there[len(gone) :]
+    _versions(location).sweep(one.version for one in gone)
+    kept_marks = tuple(f"{one.version:08d}-" for one in left)
     for name in location.names(MARKS):
         if not name.startswith(kept_marks):
             location.remove(f"{MARKS}/{name}")
-    freshness.remove_marks(location, [manifest.version for manifest in manifests[len(gone) :]])
-    kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
-    expendable = {_folder(name) for m in gone for name, _, _ in m.files}
+    freshness.remove_marks(location, [one.version for one in left])
+    kept = frozenset().union(*(one.folders for one in left))
+    expendable = frozenset().union(*(one.folders for one in gone))
     for folder in (f"{DATA}/{name}" for name in location.names(DATA)):
+        if folder in kept:
+            continue
         age = location.age_s(folder)
-        orphan = age is not None and age > _ORPHAN_AGE_S
-        if folder not in kept and (folder in expendable or orphan):
+        if folder in expendable or (age is not None and age > _ORPHAN_AGE_S):
             location.remove(folder)
-    return [manifest.version for manifest in gone]
+    return [one.version for one in gone]
 
 
 def remove_copies(location: StorageLocation, in_use: Iterable[str]) -> None:

@@ -1,0 +1,172 @@
+"""Changes of rows that are told apart by some columns: of each row the last change counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.errors import ArgumentError
+from bsjoin.storage.segment import bools
+from bsjoin.storage.ties import order_codes
+
+__all__ = ["DELETE", "PRE_IMAGE", "UPSERT", "ChangeSet", "group_ids", "values_of"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+PRE_IMAGE, DELETE, UPSERT = 0, 1, 2
+"""What a change is: a row as it was before an update, one that is removed, one as it is now."""
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """Some changes of a table.
+
+    Args:
+        hashes: int64[n], of the join key of each row; null where a part of it is null.
+        rows: the n rows: the compared keys, then the columns of the table. Of a row that is
+            removed only the columns that tell it apart count.
+        kinds: int8[n], one of :data:`PRE_IMAGE`, :data:`DELETE`, :data:`UPSERT`.
+        order: n values, of which the greatest is the last change of a row; None if there is none.
+        ranked: whether of changes with the same order a row that is there now counts more than one
+            that is removed, as in the change feeds of table formats. Default False.
+    """
+
+    hashes: pa.Int64Array
+    rows: pa.Table
+    kinds: NDArray[np.int8]
+    order: pa.Array | None = None
+    ranked: bool = False
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def take(self, places: Int64s) -> ChangeSet:
+        """Some of the changes, or all in another order."""
+        indices = pa.array(places)
+        return replace(
+            self,
+            hashes=self.hashes.take(indices),
+            rows=self.rows.take(indices),
+            kinds=self.kinds.take(places),
+            order=None if self.order is None else self.order.take(indices),
+        )
+
+    def check_identity(self, identity: Mapping[str, int]) -> None:
+        """Refuse a change whose row is not known.
+
+        Args:
+            identity: the columns that tell rows apart, and their numbers.
+
+        Raises:
+            ArgumentError: a column that tells rows apart, or the order, is null.
+        """
+        for name, place in identity.items():
+            column = self.rows.column(place)
+            if column.null_count:
+                number = int(np.argmax(bools(column.combine_chunks().is_null())))
+                raise ArgumentError(
+                    f"a change has null in {name!r}, which tells rows apart: "
+                    f"{self._shown(number)}. Leave such rows out, or give other columns as key="
+                )
+        if not identity and self.hashes.null_count:
+            number = int(np.argmax(bools(self.hashes.is_null())))
+            raise ArgumentError(
+                f"a change has a null join key, whose rows cannot be replaced: "
+                f"{self._shown(number)}. Leave such rows out, or give key="
+            )
+        if self.order is not None and self.order.null_count:
+            number = int(np.argmax(bools(self.order.is_null())))
+            raise ArgumentError(
+                f"a change has null as its sequence: {self._shown(number)}. Fill it, or leave "
+                "such rows out"
+            )
+
+    def last(self, groups: Int64s, *, several: bool) -> ChangeSet:
+        """The last change of each row.
+
+        Args:
+            groups: int64[n], which changes are of one row.
+            several: whether a row may have several last changes: the rows of one key, which are
+                replaced together.
+
+        Raises:
+            ArgumentError: two changes of a row are not in order.
+        """
+        order = (
+            np.zeros(len(self), np.int64)
+            if self.order is None
+            else order_codes(self.order, exact=False)
+        )
+        # A row as it was is no change if its row has another one.
+        ranks = self.kinds if self.ranked or several else np.minimum(self.kinds, 1)
+        sorting = np.lexsort((np.arange(len(self)), ranks, order, groups))
+        places = np.asarray(sorting, np.int64)
+        sorted_ = groups.take(places), order.take(places), ranks.take(places)
+        ends = np.ones(len(places), np.bool_)
+        ends[:-1] = sorted_[0][1:] != sorted_[0][:-1]
+        # The last change of each group, at the place of each of its changes.
+        last = np.flatnonzero(ends).take(np.cumsum(ends) - ends)
+        equal = np.ones(len(places), np.bool_)
+        for column in sorted_[1:]:
+            equal &= column == column.take(last)
+        kept = equal if several else ends
+        doubtful = equal & ~ends & (sorted_[2] > PRE_IMAGE)
+        if not several and doubtful.any():
+            self._check_same(places, doubtful, np.asarray(last, np.int64))
+        return self.take(np.sort(places[kept]))
+
+    def _check_same(self, places: Int64s, doubtful: Bools, last: Int64s) -> None:
+        """Let changes that are delivered twice pass, and refuse others that are not in order."""
+        for at in np.flatnonzero(doubtful):
+            one, other = int(places[at]), int(places[last[at]])
+            if self.order is not None and self._shown(one) == self._shown(other):
+                continue
+            why = "no order" if self.order is None else f"the sequence {self.order[one]} both"
+            raise ArgumentError(
+                f"two changes of one row have {why}: {self._shown(one)} and {self._shown(other)}. "
+                "Give sequence= a column that grows with each change"
+            )
+
+    def _shown(self, number: int) -> str:
+        row = self.rows.slice(number, 1).to_pylist()[0]
+        what = ("before an update", "delete", "upsert")[self.kinds[number]]
+        return f"{what} {row}"[:300]
+
+
+def values_of(column: pa.Array) -> pa.Array:
+    """Values that are equal where Spark takes those of a column for equal: of floats the bits.
+
+    Example:
+        >>> values_of(pa.array([0.0, 1.0])).equals(values_of(pa.array([-0.0, 1.0])))
+        True
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    found = np.asarray(column.to_numpy(zero_copy_only=False), np.float64) + 0.0
+    return pa.array(np.where(np.isnan(found), np.nan, found).view(np.int64))
+
+
+def group_ids(columns: Sequence[pa.Array]) -> Int64s:
+    """Numbers of rows: the same where all columns are equal, and only there.
+
+    Args:
+        columns: one or more, of one length; their types are those of keys.
+
+    Complexity: O(n log n).
+
+    Example:
+        >>> group_ids([pa.array(["a", "b", "a"]), pa.array([1, 1, 1])]).tolist()
+        [0, 1, 0]
+    """
+    found = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        encoded = values_of(column).dictionary_encode()
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        both = found * (len(encoded.dictionary) + 1) + (numbers + 1)
+        found = np.unique(both, return_inverse=True)[1].reshape(-1)
+    return found

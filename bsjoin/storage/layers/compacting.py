@@ -1,0 +1,143 @@
+"""Compaction: a base with the rows of the layers in it.
+
+Each segment of the base takes the rows that layers have in its range of hashes; one without any
+stays as it is, its files shared. Changes may be applied meanwhile: a later layer has all rows of
+its keys, so it stays right above the new base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.index.encoding import GREATEST, LEAST
+from bsjoin.storage.builds import Build
+from bsjoin.storage.layers.overlay import row_hashes
+from bsjoin.storage.layers.writing import write_rows
+from bsjoin.storage.manifest import Manifest
+from bsjoin.storage.open_table import OpenTable
+from bsjoin.storage.segment import Segment
+from bsjoin.storage.segment_entries import MOST_ROWS, SegmentInfo
+
+__all__ = ["compacted", "is_due", "rebased"]
+
+Int64s = NDArray[np.int64]
+
+_DUE = 0.05  # of the rows of the base
+_FEWEST = 1 << 14  # rows in layers; fewer are no matter, however small the base
+
+
+def is_due(manifest: Manifest) -> bool:
+    """Whether look-ups and changes would gain by a compaction."""
+    layered = sum(layer.size for layer in manifest.layers)
+    rows = sum(segment.rows for segment in manifest.segments)
+    return layered > max(_FEWEST, _DUE * rows)
+
+
+def compacted(build: Build, table: OpenTable, segment_bytes: int) -> tuple[SegmentInfo, ...]:
+    """Write the segments of a base that has all rows of a version.
+
+    Args:
+        build: where to, to be abandoned by the caller if this fails.
+        table: the version, open.
+        segment_bytes: how large a segment may grow, about.
+
+    Complexity: O(rows of the segments that layers have changed) time; memory: a column of a segment
+        twice, and 16 bytes a row.
+    """
+    manifest = table.manifest
+    bases = len(manifest.segments)
+    layered = []
+    for number in range(bases, len(table.segments)):
+        shown = np.flatnonzero(table.visible(number))
+        hashes = row_hashes(table.segments[number]).take(shown)
+        layered.append(_Part(table.segments[number], shown, hashes))
+    firsts = [segment.first_hash for segment in manifest.segments] or [LEAST]
+    firsts[0] = LEAST
+    found: list[SegmentInfo] = []
+    for number, first in enumerate(firsts):
+        last = firsts[number + 1] - 1 if number + 1 < len(firsts) else GREATEST
+        parts = [part.between(first, last) for part in layered]
+        if bases:
+            segment = table.segments[number]
+            visible = table.visible(number)
+            if visible.all() and not any(len(part.rows) for part in parts):
+                found.append(segment.info)
+                continue
+            shown = np.flatnonzero(visible)
+            parts.insert(0, _Part(segment, shown, row_hashes(segment).take(shown)))
+        found += _written(build, f"{number:04d}", manifest, parts, segment_bytes)
+    return tuple(found)
+
+
+def rebased(now: Manifest, before: Manifest, base: tuple[SegmentInfo, ...]) -> Manifest | None:
+    """The newest version above a base that a version before it was compacted into.
+
+    Args:
+        now: the newest version.
+        before: the version that was compacted.
+        base: the segments that were made of it.
+
+    Returns:
+        The manifest, its version still open; None if the table was built again meanwhile.
+    """
+    if now.segments != before.segments:
+        return None
+    # A layer that has absorbed others of these has all rows of their keys.
+    layers = tuple(layer for layer in now.layers if layer not in before.layers)
+    return replace(now, segments=base, layers=layers, live=now.live if layers else None)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some rows of a segment.
+
+    Args:
+        segment: the segment.
+        rows: int64[n], ascending.
+        hashes: int64[n], of their keys.
+    """
+
+    segment: Segment
+    rows: Int64s
+    hashes: Int64s
+
+    def between(self, first: int, last: int) -> _Part:
+        """Those with a hash from one to another."""
+        chosen = np.flatnonzero((self.hashes >= first) & (self.hashes <= last))
+        return _Part(self.segment, self.rows.take(chosen), self.hashes.take(chosen))
+
+
+def _written(
+    build: Build, name: str, manifest: Manifest, parts: list[_Part], segment_bytes: int
+) -> list[SegmentInfo]:
+    """Write rows as one segment, or as several of about the same size."""
+    hashes = np.concatenate([part.hashes for part in parts])
+    if not len(hashes):
+        return []
+    size = sum(part.segment.info.bytes * len(part.rows) / part.segment.info.rows for part in parts)
+    count = max(1, round(size / segment_bytes), -(-len(hashes) // MOST_ROWS))
+    cuts = np.quantile(hashes, np.arange(1, count) / count, method="lower") if count > 1 else []
+    bounds = [LEAST, *sorted({int(cut) for cut in cuts} - {LEAST}), GREATEST + 1]
+    found = []
+    for number in range(len(bounds) - 1):
+        some = [part.between(bounds[number], bounds[number + 1] - 1) for part in parts]
+        if any(len(part.rows) for part in some):
+            info = write_rows(
+                build,
+                f"{name}-{number}",
+                manifest,
+                np.concatenate([part.hashes for part in some]),
+                partial(_column, manifest, some),
+            )
+            found.append(info)
+    return found
+
+
+def _column(manifest: Manifest, parts: list[_Part], number: int) -> pa.ChunkedArray:
+    columns = [part.segment.column(number).take(pa.array(part.rows)) for part in parts]
+    return pa.chunked_array(columns, manifest.schema.types[number])

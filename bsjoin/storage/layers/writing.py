@@ -1,0 +1,115 @@
+"""Writing a segment of a layer, or of a base that layers go into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.storage.builds import Build
+from bsjoin.storage.manifest import Manifest
+from bsjoin.storage.segment_entries import SegmentInfo
+from bsjoin.storage.segment_writer import write_segment
+from bsjoin.storage.spark_schema import arrow_type
+from bsjoin.storage.ties import ties_of
+
+__all__ = ["LazyRows", "ranged_columns", "write_gone", "write_rows"]
+
+Int64s = NDArray[np.int64]
+
+_INTEGERS = ("byte", "short", "integer", "long")
+
+
+class LazyRows:
+    """Columns that are made when they are read.
+
+    Args:
+        columns: makes each column, by its number.
+    """
+
+    def __init__(self, columns: list[Callable[[], pa.ChunkedArray]]):
+        self._columns = columns
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns."""
+        return len(self._columns)
+
+    def column(self, number: int) -> pa.ChunkedArray:
+        """A column by its number."""
+        return self._columns[number]()
+
+
+def ranged_columns(
+    manifest: Manifest, column: Callable[[int], pa.ChunkedArray]
+) -> Iterator[Callable[[], pa.ChunkedArray]]:
+    """The range columns of rows as they are searched.
+
+    Args:
+        manifest: of the table, which stores them.
+        column: returns a stored column by its number.
+    """
+    if manifest.ranged is None:
+        return
+    for name, dtype in zip(manifest.ranged.names, manifest.ranged.types, strict=True):
+        number = manifest.compared + manifest.columns.index(name)
+        wanted = arrow_type(dtype)
+
+        def searched(number: int = number, wanted: pa.DataType = wanted) -> pa.ChunkedArray:
+            return column(number).cast(wanted)
+
+        yield searched
+
+
+def write_rows(
+    build: Build,
+    name: str,
+    manifest: Manifest,
+    hashes: Int64s,
+    column: Callable[[int], pa.ChunkedArray],
+) -> SegmentInfo:
+    """Write rows as the segments of a table are.
+
+    Args:
+        build: where to.
+        name: the segment's, in the folder.
+        manifest: of the table.
+        hashes: int64[n], of the rows, in any order; at least one.
+        column: returns a stored column of the n rows by its number.
+    """
+    ranged, compared = manifest.ranged, manifest.compared
+    stored = [lambda number=number: column(number) for number in range(len(manifest.schema))]
+    searched = list(ranged_columns(manifest, column))
+    typed = [(field.name, field.type) for field in manifest.schema]
+    typed[compared:compared] = [("", pa.null())] * len(searched)
+    with build.writing():
+        return write_segment(
+            build.location,
+            f"{build.folder}/{name}",
+            hashes,
+            LazyRows([*stored[:compared], *searched, *stored[compared:]]),
+            compared,
+            len(searched),
+            None if ranged is None else ranged.closed,
+            ties=() if ranged is None else ties_of(ranged.order_by, manifest.row or (), typed),
+            ordered=ranged is not None and ranged.ordered,
+            integers=len(manifest.keys) == 1
+            and manifest.keys[0].type in _INTEGERS
+            and ranged is None,
+        )
+
+
+def write_gone(build: Build, name: str, hashes: Int64s, keys: list[pa.Array]) -> SegmentInfo:
+    """Write keys that have no rows any more.
+
+    Args:
+        build: where to.
+        name: the segment's, in the folder.
+        hashes: int64[n], of the keys, each once; at least one.
+        keys: the compared columns of these.
+    """
+    rows = pa.Table.from_arrays(keys, [f"k{number}" for number in range(len(keys))])
+    with build.writing():
+        return write_segment(build.location, f"{build.folder}/{name}", hashes, rows, len(keys))
