@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
+from bsjoin.build.apply import apply_changes, compact, start_compacting
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
 from bsjoin.conditions import Condition
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchTable", "Version"]
 
 _FOR_EVER_US = 1 << 62
+_CHANGES_UNTIL_VACUUM = 64
 
 
 @dataclass(frozen=True)
@@ -490,6 +492,101 @@ class BatchTable:
             check_padded(df, [*(key.name for key in manifest.keys), *ranged])
         return refreshed(self._location, df, self._options, adds=adds).version
 
+    def apply(
+        self,
+        changes: DataFrame,
+        *,
+        key: str | Sequence[str] | None = None,
+        op: str | None = None,
+        sequence: str | None = None,
+        batch: tuple[str, int] | None = None,
+        retain: timedelta | str | float | None = "7 days",
+    ) -> int:
+        """Publish a new version with some rows inserted, updated and deleted.
+
+        What it costs is a matter of the rows that change, not of the table. Running streams use it
+        from the next micro-batch that begins after this call returns, and each version stays what
+        it was: a replay finds the rows that it has had. In ``foreachBatch`` of a stream of changes
+        call it with ``batch``: a batch that runs again is applied once.
+
+        Args:
+            changes: rows with all columns of the table, in the same types; those that are deleted
+                need no values but those of ``key``, or of the table's keys. They go through the
+                driver. What happened to a row is recognised: the envelopes of Debezium (``before``,
+                ``after``, ``op``; tombstones are passed over), ``_change_type`` of Delta's change
+                data feed and of Iceberg's changelog views, or a column ``op`` with one of
+                ``insert``, ``update``, ``upsert``, ``delete``, or their first letters, ``c`` and
+                ``r``. Without any of these all rows are upserts.
+            key: the columns that tell a row from all others, a primary key. They may be other than
+                the table's keys, or more: its keys and a point. ``()``: all rows of a key of the
+                table are replaced by those that come. Default None: as for the first call; for that
+                the keys of a table that is declared unique.
+            op: the column with what happened to a row; default None: recognised.
+            sequence: a column that grows with each change of a row, or a field in one
+                (``"source.lsn"``): the change with the greatest value counts. If the table stores
+                the column, a change below the row that is there changes nothing. Default None:
+                ``_commit_version`` or ``_change_ordinal`` of a change feed, else none: then a
+                second change of a row in one call is an error.
+            batch: the name of the writer and the number of its batch, which grows: nothing is
+                applied again that has been. Default None: not remembered.
+            retain: each 64th version removes those that were not in use for so long, as
+                :meth:`vacuum` does with ``older_than``; default 7 days. None: none is removed.
+
+        Returns:
+            The number of the newest version.
+
+        Raises:
+            ArgumentError: nothing tells rows apart; a column of ``key`` or ``sequence`` is null;
+                two changes of a row are not in order; or an operation is not known.
+            ColumnError: a column is missing, or has another type.
+            DuplicateKeyError: the table is declared unique, and would not be.
+            TableMismatchError: it has only the latest rows (``latest_by``), or lacks columns.
+            StoreAccessError, StoreFullError: the version cannot be written.
+
+            Nothing is published then.
+
+        Complexity: O(rows of the keys that change) and of a few recent changes; a pass over the
+            columns of ``key`` in the table if these are not all of its keys.
+
+        Example:
+            >>> prices = spark.createDataFrame([(1, 10), (2, 20)], "item int, price int")
+            >>> table = BatchTable.build(prices, on="item", unique=True)
+            >>> changes = [(1, 11, "update"), (2, None, "delete"), (3, 30, "insert")]
+            >>> table.apply(spark.createDataFrame(changes, "item int, price int, op string"))
+            2
+            >>> [tuple(row) for row in table.to_df().orderBy("item").collect()]
+            [(1, 11), (3, 30)]
+        """
+        table_side(changes)
+        if retain is not None:
+            seconds(retain, "retain")
+        manifest = apply_changes(
+            self._location, changes, key=key, op=op, sequence=sequence, batch=batch
+        )
+        start_compacting(self._location, manifest, self._options.segment_bytes)
+        if retain is not None and manifest.version % _CHANGES_UNTIL_VACUUM == 0:
+            keep_from_us = _needed_from_us(retain, "retain")
+            if versions.has_older(self._location, keep_from_us):
+                versions.vacuum(self._location, keep_from_us, 1)
+        return manifest.version
+
+    def compact(self) -> int:
+        """Publish a version with the same rows, in which look-ups search one place again.
+
+        :meth:`apply` does so in the background where its changes come to more than 16,384 rows and
+        a twentieth of the table. Changes may be applied meanwhile.
+
+        Returns:
+            The number of the newest version; the same as before if nothing was applied since.
+
+        Raises:
+            TableNotFoundError: the table was removed.
+            StoreAccessError, StoreFullError: the version cannot be written.
+
+        Complexity: O(rows of the segments that changes have touched), in this process.
+        """
+        return compact(self._location, self._options.segment_bytes).version
+
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
 
@@ -598,9 +695,12 @@ class BatchTable:
         """
         if keep < 1:
             raise ArgumentError(f"keep={keep!r}: the newest version always stays; give 1 or more")
-        from_us = now_us() - round(seconds(older_than, "older_than") * 1e6)
-        needed_us = needed_since_us()
         builds.sweep(self._location)
-        return versions.vacuum(
-            self._location, from_us if needed_us is None else min(from_us, needed_us), keep
-        )
+        return versions.vacuum(self._location, _needed_from_us(older_than, "older_than"), keep)
+
+
+def _needed_from_us(older_than: timedelta | str | float, argument: str) -> int:
+    """From which time on a version may be needed: some time ago, and by streams of the session."""
+    from_us = now_us() - round(seconds(older_than, argument) * 1e6)
+    needed_us = needed_since_us()
+    return from_us if needed_us is None else min(from_us, needed_us)

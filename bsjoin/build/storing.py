@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._clock import now_us
 from bsjoin.build.job import Layout, build
 from bsjoin.conditions import Condition, chooses
-from bsjoin.errors import DamagedTableError, TableMismatchError, TableNotFoundError
+from bsjoin.errors import DamagedTableError, StoreError, TableMismatchError, TableNotFoundError
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.planner.arguments import distinct
@@ -28,12 +28,15 @@ from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin.spark.fingerprint import renew
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import LatestBy, Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
+from bsjoin.storage.versioned_folder import Superseded
 
 __all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed"]
 
 _log = logging.getLogger("bsjoin")
 
+_TRIES = 3
 _RECENT_US = 600_000_000
 """A table that was confirmed since is not confirmed again by a start that builds nothing."""
 
@@ -342,29 +345,83 @@ def _build(
         check_columns(location, schema_of(before), schema)
 
     def work(interruption: Interruption) -> Manifest:
-        began = now_us()
-        begun = builds.begin(location)
-        try:
-            draft = build(df, begun, layout)
-            interruption.check()
-            known = _found_out(before, draft)
-            if before is not None and known.same_as(draft) and _is_intact(location, before):
-                begun.abandon()
-                if source.is_renewed:  # else nobody knows how old the rows are that were read
-                    freshness.confirm(location, before, began)
-                return _remember(location, before, known, source)
-            if before is not None:
-                check_columns(location, schema_of(before), schema)  # of queries begun since
-                check_unique(location, before.longest_run, draft.longest_run)
-            published = versions.publish(location, draft)
-        except BaseException:
-            begun.abandon()
-            raise
-        begun.published()
-        source.mark(location, published)
-        return published
+        newest = before
+        for _ in range(_TRIES):
+            published = _built(location, df, layout, newest, source, interruption)
+            if published is not None:
+                return published
+            newest = versions.latest(location)
+        raise StoreError(
+            f"changes were applied to the table in {str(location)!r} whenever its source was read, "
+            f"{_TRIES} times: a version without them would drop them. Refresh it when none are "
+            "applied, or leave the source to them"
+        )
 
     return interruptible(df.sparkSession, work)
+
+
+def _built(
+    location: StorageLocation,
+    df: DataFrame,
+    layout: Layout,
+    before: Manifest | None,
+    source: _Source,
+    interruption: Interruption,
+) -> Manifest | None:
+    """Read the source once, and publish; None if changes were applied to the table meanwhile."""
+    began, schema = now_us(), _stored(df, layout)
+    begun = builds.begin(location)
+    try:
+        draft = build(df, begun, layout)
+        interruption.check()
+        known = _found_out(before, draft)
+        if before is not None and known.same_as(draft) and _is_intact(location, before):
+            begun.abandon()
+            if source.is_renewed:  # else nobody knows how old the rows are that were read
+                freshness.confirm(location, before, began)
+            return _remember(location, before, known, source)
+        if before is not None:
+            check_columns(location, schema_of(before), schema)  # of queries begun since
+            check_unique(location, before.longest_run, draft.longest_run)
+        published = _published(location, before, draft)
+    except BaseException:
+        begun.abandon()
+        raise
+    if published is None:
+        begun.abandon()
+        return None
+    begun.published()
+    source.mark(location, published)
+    return published
+
+
+def _published(
+    location: StorageLocation, before: Manifest | None, draft: Manifest
+) -> Manifest | None:
+    """Publish what was built; None if changes were applied since the version before it."""
+    newest = before
+    while newest is not None:
+        if _count(newest) != _count(before):
+            return None
+        try:
+            carried = replace(draft, changes=_carried(newest, draft))
+            return versions.publish(location, carried, parent=newest.version)
+        except Superseded:
+            newest = versions.latest(location)
+    return versions.publish(location, draft)
+
+
+def _count(manifest: Manifest | None) -> int:
+    """How often changes were applied to a table."""
+    return 0 if manifest is None or manifest.changes is None else manifest.changes.count
+
+
+def _carried(newest: Manifest, draft: Manifest) -> Applied | None:
+    """What the next changes have to know."""
+    changes = newest.changes
+    if changes is None or changes.identity is None or set(changes.identity) <= set(draft.columns):
+        return changes
+    return replace(changes, identity=None)
 
 
 def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
@@ -385,7 +442,12 @@ def _remember(
 
     The files stay the same: a condition says how they are searched.
     """
-    published = before if known == before else versions.publish(location, known)
+    published = before
+    if known != before:
+        try:
+            published = versions.publish(location, known, parent=before.version)
+        except Superseded:  # nobody drops what others have published; it is found out again
+            return versions.latest(location)
     source.mark(location, published)
     return published
 

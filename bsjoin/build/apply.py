@@ -1,0 +1,308 @@
+"""Applying changes to a stored table, and compacting what they have left."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cachetools import LRUCache
+from pyspark.sql import DataFrame
+
+from bsjoin._clock import now_us
+from bsjoin.build.change_feed import change_set
+from bsjoin.errors import ArgumentError, DuplicateKeyError, StoreError, TableMismatchError
+from bsjoin.planner.columns import names_of
+from bsjoin.planner.full_cache import schema_of
+from bsjoin.planner.keys import is_floating
+from bsjoin.planner.uses import check_unique
+from bsjoin.spark.interrupts import Interruption, interruptible
+from bsjoin.storage import Build, Manifest, StorageLocation, builds, versions
+from bsjoin.storage.layers.applying import with_changes
+from bsjoin.storage.layers.change_set import ChangeSet
+from bsjoin.storage.layers.compacting import compacted, is_due, rebased
+from bsjoin.storage.layers.entries import Applied
+from bsjoin.storage.names import VERSIONS
+from bsjoin.storage.open_table import OpenTable
+from bsjoin.storage.versioned_folder import Superseded
+
+__all__ = ["apply_changes", "compact", "start_compacting"]
+
+_log = logging.getLogger("bsjoin")
+
+_TRIES = 20
+_PAUSE_S = 0.05
+_LARGEST_BATCH = (1 << 63) - 1
+
+# The newest version of tables that change, open: the next one shares its segments.
+_opened: LRUCache[str, OpenTable] = LRUCache(maxsize=8)
+_compacting: dict[str, threading.Thread] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments of a call, checked.
+
+    Args:
+        identity: the columns of ``key``; None: as it was declared before.
+        op: as for :meth:`bsjoin.BatchTable.apply`.
+        sequence: as for :meth:`bsjoin.BatchTable.apply`.
+        batch: as for :meth:`bsjoin.BatchTable.apply`.
+    """
+
+    identity: tuple[str, ...] | None
+    op: str | None
+    sequence: str | None
+    batch: tuple[str, int] | None
+
+
+def apply_changes(
+    location: StorageLocation,
+    df: DataFrame,
+    *,
+    key: str | Sequence[str] | None,
+    op: str | None,
+    sequence: str | None,
+    batch: tuple[str, int] | None,
+) -> Manifest:
+    """Publish a version with some changes; see :meth:`bsjoin.BatchTable.apply`.
+
+    Returns:
+        The newest version.
+    """
+    _check_batch(batch)
+    given = (key,) if isinstance(key, str) else None if key is None else tuple(key)
+    call = _Call(given, op, sequence, batch)
+
+    def work(interruption: Interruption) -> Manifest:
+        collected = None
+        for _ in range(_TRIES):
+            before = versions.latest(location)
+            identity = _identity(location, before, call, df)
+            if batch is not None and before.changes is not None:
+                last = before.changes.last(batch[0])
+                if last is not None and last >= batch[1]:
+                    return before
+            began_us = now_us()
+            if collected is None:
+                collected = change_set(df, before, op, sequence)
+                interruption.check()
+            draft_of = partial(
+                _draft, call=call, identity=identity, collected=collected, began_us=began_us
+            )
+            published = _next_version(location, before, draft_of)
+            if published is not None:
+                return published
+            time.sleep(random.random() * _PAUSE_S)
+        raise StoreError(
+            f"the changes could not be applied to the table in {str(location)!r}: others have "
+            f"published {_TRIES} versions meanwhile. Call apply again"
+        )
+
+    return interruptible(df.sparkSession, work)
+
+
+def _next_version(
+    location: StorageLocation,
+    before: Manifest,
+    draft_of: Callable[[Build, OpenTable], Manifest | None],
+) -> Manifest | None:
+    """Write and publish the version after one; None if another one was published meanwhile."""
+    begun = builds.begin(location)
+    try:
+        draft = draft_of(begun, opened(location, before))
+        if draft is None:
+            begun.abandon()
+            return before
+        location.sync(begun.folder)
+        published = versions.publish(location, draft, parent=before.version)
+        location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
+    except Superseded:
+        begun.abandon()
+        return None
+    except BaseException:
+        begun.abandon()
+        raise
+    begun.published()
+    return published
+
+
+def _draft(
+    build: Build,
+    table: OpenTable,
+    *,
+    call: _Call,
+    identity: tuple[str, ...],
+    collected: tuple[ChangeSet, str | None],
+    began_us: int,
+) -> Manifest | None:
+    """The manifest of the next version; None if there is nothing to publish."""
+    before = table.manifest
+    changes, column = collected
+    draft = with_changes(build, table, changes, identity, column)
+    if draft is before and call.batch is None:
+        return None
+    if before.unique and draft.longest_run > 1:
+        names = [key.name for key in before.keys]
+        raise DuplicateKeyError(
+            f"the table is declared unique on {names}, and after these changes a key would have "
+            f"{draft.longest_run} rows. Leave the duplicates out, or tell rows apart by "
+            f"key={names!r}, of which the last change counts"
+        )
+    check_unique(build.location, before.longest_run, draft.longest_run)
+    known = before.changes or Applied(0, None)
+    batches = dict(known.batches) | dict([call.batch] if call.batch else [])
+    applied = Applied(known.count + 1, identity, tuple(batches.items()))
+    return replace(draft, changes=applied, build_s=(now_us() - began_us) / 1e6)
+
+
+def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
+    """A version, open; it shares what the one before has open in this process."""
+    last = _opened.get(location.url)
+    if last is not None and last.manifest == manifest:
+        return last
+    found = OpenTable(location, manifest, [] if last is None else [last])
+    _opened[location.url] = found
+    return found
+
+
+def _check_batch(batch: tuple[str, int] | None) -> None:
+    if batch is None:
+        return
+    if not (
+        isinstance(batch, tuple)
+        and len(batch) == 2
+        and isinstance(batch[0], str)
+        and batch[0]
+        and type(batch[1]) is int
+        and 0 <= batch[1] <= _LARGEST_BATCH
+    ):
+        raise ArgumentError(
+            f"batch={batch!r}: give the name of the writer and the number of the batch, as in "
+            'batch=("prices", batch_id)'
+        )
+
+
+def _identity(
+    location: StorageLocation, manifest: Manifest, call: _Call, df: DataFrame
+) -> tuple[str, ...]:
+    """The columns that tell rows apart, as the table spells them.
+
+    Raises:
+        ArgumentError: there are none, or others were declared before.
+        ColumnError: the table does not store one of them.
+        TableMismatchError: changes cannot be applied to such a table.
+    """
+    where = f"the table in {str(location)!r}"
+    stored = {*manifest.columns}
+    ranged = () if manifest.ranged is None else manifest.ranged.names
+    on = tuple(key.name for key in manifest.keys)
+    if manifest.latest is not None:
+        raise TableMismatchError(
+            f"{where} has only the latest rows of each key, by {list(manifest.latest.order)}, and "
+            "what is older is not there when a row goes. Build it without latest_by: apply with "
+            "sequence= keeps the last change of each row"
+        )
+    lacking = {*on, *ranged, *(manifest.row or ())} - stored
+    if lacking:
+        raise TableMismatchError(
+            f"{where} does not store the columns {sorted(lacking)}, which changes need: it was "
+            "made for one join. Build it with BatchTable.build"
+        )
+    declared = None if manifest.changes is None else manifest.changes.identity
+    if call.identity is None:
+        if declared is None and not manifest.unique:
+            raise ArgumentError(
+                f"nothing tells the rows of {where} apart: it is not declared unique, and key= was "
+                "not given. Give key= the columns of the primary key, or key=() where all rows of "
+                "a join key are replaced together"
+            )
+        return on if declared is None else declared
+    names = names_of(df, where)
+    table = type(names)(manifest.columns, where, names.case_sensitive)
+    found = tuple(dict.fromkeys(table.find(name, "key") for name in call.identity))
+    if declared is not None and set(found) != set(declared):
+        raise ArgumentError(
+            f"key={list(found)}: changes were applied to {where} by key={list(declared)} before. "
+            "Give the same, or leave key out; another key needs a table of its own"
+        )
+    schema = schema_of(manifest)
+    for name in found:
+        dtype = schema[name].dataType
+        if name not in on and (is_floating(dtype) or not _is_comparable(manifest, name)):
+            raise ArgumentError(
+                f"key={list(found)}: the column {name!r} is {dtype.simpleString()}, by which rows "
+                "are not told apart. Give columns of numbers without a fraction, texts, dates or "
+                "timestamps"
+            )
+    return found if declared is None else declared
+
+
+def _is_comparable(manifest: Manifest, name: str) -> bool:
+    dtype = manifest.schema.field(manifest.compared + manifest.columns.index(name)).type
+    return not dtype.num_fields
+
+
+def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
+    """Publish a version with the same rows and without the layers of the newest one.
+
+    Changes may be applied meanwhile: they stay above the new base.
+
+    Args:
+        location: the table's location.
+        segment_bytes: how large a segment may grow, about.
+
+    Returns:
+        The newest version.
+    """
+    before = versions.latest(location)
+    if not before.layers:
+        return before
+    begun = builds.begin(location)
+    try:
+        base = compacted(begun, OpenTable(location, before), segment_bytes)
+        location.sync(begun.folder)
+        for _ in range(_TRIES):
+            now = versions.latest(location)
+            draft = rebased(now, before, base)
+            if draft is None:  # the table was built again
+                begun.abandon()
+                return now
+            try:
+                published = versions.publish(location, draft, parent=now.version)
+            except Superseded:
+                continue
+            begun.published()
+            return published
+        raise StoreError(
+            f"the table in {str(location)!r} could not be compacted: others have published "
+            f"{_TRIES} versions meanwhile. Call compact again"
+        )
+    except BaseException:
+        begun.abandon()
+        raise
+
+
+def start_compacting(location: StorageLocation, manifest: Manifest, segment_bytes: int) -> None:
+    """Compact a table in a thread, if that is due and none is about it."""
+
+    def run() -> None:
+        try:
+            compact(location, segment_bytes)
+        except Exception as error:
+            _log.warning("bsjoin: the table in %r is not compacted: %s", str(location), error)
+
+    if not is_due(manifest):
+        return
+    with _lock:
+        before = _compacting.get(location.url)
+        if before is not None and before.is_alive():
+            return
+        thread = threading.Thread(target=run, name="bsjoin-compact", daemon=True)
+        _compacting[location.url] = thread
+        thread.start()

@@ -1,0 +1,242 @@
+"""A DataFrame of changes, in the form of any change feed, becomes a set of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.planner.char_columns import check_padded
+from bsjoin.planner.columns import Names, names_of
+from bsjoin.planner.full_cache import schema_of
+from bsjoin.planner.keys import table_key
+from bsjoin.planner.uses import as_nullable
+from bsjoin.spark import sql
+from bsjoin.storage import Manifest
+from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
+from bsjoin.values.retype import retyped
+
+__all__ = ["Feed", "change_set"]
+
+_UPSERTS = ("i", "insert", "c", "create", "r", "read", "u", "update", "upsert")
+_PLAIN = {"d": DELETE, "delete": DELETE} | dict.fromkeys(_UPSERTS, UPSERT)
+_TYPES = {
+    "insert": UPSERT,
+    "update_postimage": UPSERT,
+    "update_after": UPSERT,
+    "delete": DELETE,
+    "update_preimage": PRE_IMAGE,
+    "update_before": PRE_IMAGE,
+}
+_BEFORE = "before u"
+_ENVELOPE = {"before", "after", "op"}
+_CHANGE_TYPE = "_change_type"
+_VERSIONS = ("_commit_version", "_change_ordinal")  # of Delta, of Iceberg
+_OP, _ORDER = "bsjoin_op", "bsjoin_order"
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows with what happened to them.
+
+    Args:
+        rows: the rows of the table, and beside them their change and their order.
+        op: the column of the change; None if all rows are there now.
+        order: an SQL expression of the order; None for none.
+        kinds: what the values of ``op`` mean, in small letters.
+        ranked: as for :class:`bsjoin.storage.layers.change_set.ChangeSet`.
+    """
+
+    rows: DataFrame
+    op: str | None
+    order: str | None
+    kinds: dict[str, int]
+    ranked: bool = False
+
+    @classmethod
+    def of(
+        cls, df: DataFrame, columns: Sequence[str], op: str | None, sequence: str | None
+    ) -> Feed:
+        """Recognise the form of changes.
+
+        Args:
+            df: the changes.
+            columns: of the table.
+            op: the column that says what happened; None: recognised by its name.
+            sequence: the column with the order; None: that of a table format, else none.
+
+        Raises:
+            ColumnError: a column is not there.
+        """
+        names = names_of(df, "the changes")
+        order = None if sequence is None else _path(df, names, sequence)
+        if op is None and _is_envelope(df, columns):
+            return cls(_unwrapped(df, order), _OP, order and _ORDER, {_BEFORE: PRE_IMAGE} | _PLAIN)
+        if op is None and _CHANGE_TYPE in df.columns and _CHANGE_TYPE not in columns:
+            versions = [name for name in _VERSIONS if name in df.columns]
+            if order is None and versions:
+                order = sql.column(versions[0])
+            return cls(df, _CHANGE_TYPE, order, _TYPES, ranked=True)
+        if op is not None:
+            return cls(df, names.find(op, "op"), order, _PLAIN)
+        return cls(df, "op" if "op" in df.columns and "op" not in columns else None, order, _PLAIN)
+
+    def kinds_of(self, ops: pa.Array) -> NDArray[np.int8]:
+        """What happened to each row.
+
+        Raises:
+            ArgumentError: an operation is not known.
+        """
+        encoded = ops.dictionary_encode(null_encoding="encode")
+        found = []
+        for text in encoded.dictionary.to_pylist():
+            kind = None if text is None else self.kinds.get(str(text).lower())
+            if kind is None:
+                raise ArgumentError(
+                    f"the change {text!r} in the column "
+                    f"{'op' if self.op == _OP else self.op!r} is none of "
+                    f"{', '.join(sorted(set(self.kinds) - {_BEFORE}))}"
+                )
+            found.append(kind)
+        return np.asarray(np.array(found, np.int8)[encoded.indices.to_numpy()], np.int8)
+
+
+def _is_envelope(df: DataFrame, columns: Sequence[str]) -> bool:
+    """Whether rows are in the envelopes of Debezium."""
+    if not set(df.columns) >= _ENVELOPE or set(columns) >= _ENVELOPE:
+        return False
+    return all(isinstance(df.schema[name].dataType, T.StructType) for name in ("before", "after"))
+
+
+def _unwrapped(df: DataFrame, order: str | None) -> DataFrame:
+    """The rows of envelopes; an update becomes the row before it and the row after it.
+
+    Tombstones, in which all is null, are left out.
+    """
+
+    def entry(row: str, op: str) -> str:
+        parts = f"'op', {op}, 'row', {row}" + (f", 'order', {order}" if order else "")
+        return f"named_struct({parts})"
+
+    dtype = df.schema["after"].dataType.simpleString()
+    before = entry(f"cast(before AS {dtype})", f"'{_BEFORE}'")
+    gone, now = entry(f"cast(before AS {dtype})", "op"), entry("after", "op")
+    entries = sql.case(
+        ("lower(op) = 'd'", f"array({gone})"),
+        ("lower(op) = 'u' AND before IS NOT NULL", f"array({before}, {now})"),
+        otherwise=f"array({now})",
+    )
+    rows = df.where("coalesce(op, '') <> '' OR before IS NOT NULL OR after IS NOT NULL")
+    rows = rows.selectExpr(f"explode({entries}) AS entry")
+    beside = ["entry.order AS " + _ORDER] if order else []
+    return rows.selectExpr("entry.row.*", f"entry.op AS {_OP}", *beside)
+
+
+def _path(df: DataFrame, names: Names, name: str) -> str:
+    """A column, or a field in one: ``source.lsn``."""
+    first, *fields = name.split(".")
+    if name in names or not fields or first not in names:
+        return sql.column(names.find(name, "sequence"))
+    return ".".join(sql.quoted(part) for part in (names.find(first, "sequence"), *fields))
+
+
+def change_set(
+    df: DataFrame,
+    manifest: Manifest,
+    op: str | None,
+    sequence: str | None,
+) -> tuple[ChangeSet, str | None]:
+    """Collect the changes.
+
+    Args:
+        df: the changes.
+        manifest: a version of the table.
+        op: as for :meth:`Feed.of`.
+        sequence: as for :meth:`Feed.of`.
+
+    Returns:
+        The changes; and the column of the table with their order, None if it is in none.
+
+    Raises:
+        ArgumentError: an operation is not known, or a row has null where the table has none.
+        ColumnError: a column of the table is missing, or has another type.
+    """
+    feed = Feed.of(df, manifest.columns, op, sequence)
+    names, schema = names_of(feed.rows, "the changes"), schema_of(manifest)
+    given = {}
+    for field in schema.fields:
+        if field.name not in names:
+            raise ColumnError(
+                f"the changes lack the column {field.name!r} of the table; they have "
+                f"{feed.rows.columns}. Changes are whole rows"
+            )
+        given[field.name] = name = names.find(field.name, "changes")
+        found = feed.rows.schema[name].dataType
+        if as_nullable(found) != as_nullable(field.dataType):
+            raise ColumnError(
+                f"the column {name!r} of the changes is {found.simpleString()} and in the table "
+                f"{field.dataType.simpleString()}: cast it. A new type needs "
+                "BatchTable.build(..., path=...)"
+            )
+    on = [key.name for key in manifest.keys]
+    ranged = () if manifest.ranged is None else manifest.ranged.names
+    if feed.op != _OP:  # what is in envelopes comes from no table of Spark
+        check_padded(feed.rows, [given[name] for name in (*on, *ranged)])
+    key = table_key(
+        [sql.column(given[name]) for name in on], [schema[name].dataType for name in on]
+    )
+    selected = {
+        "h": key.hash,
+        **{f"k{i}": value for i, value in enumerate(key.compared)},
+        **{f"c{i}": sql.column(given[name]) for i, name in enumerate(manifest.columns)},
+        "op": "'upsert'" if feed.op is None else f"cast({sql.column(feed.op)} AS string)",
+        **({} if feed.order is None else {"o": feed.order}),
+    }
+    rows = feed.rows.selectExpr(*(f"{value} AS {name}" for name, value in selected.items()))
+    arrived = rows.toArrow().combine_chunks()
+    columns = [_whole(column) for column in arrived.columns]
+    hashes, *stored = columns[: 1 + len(manifest.schema)]
+    kinds = feed.kinds_of(columns[1 + len(manifest.schema)])
+    typed = [
+        retyped(column, field.type) for column, field in zip(stored, manifest.schema, strict=True)
+    ]
+    nullable = pa.schema([field.with_nullable(True) for field in manifest.schema])
+    changes = ChangeSet(
+        hashes,
+        pa.Table.from_arrays(typed, schema=nullable),
+        kinds,
+        None if feed.order is None else columns[-1],
+        feed.ranked,
+    )
+    _check_nulls(changes, manifest)
+    column = None
+    if sequence is not None and sequence in names:
+        column = next((n for n, found in given.items() if found == names.find(sequence, "")), None)
+    if column is not None and changes.order is not None:
+        wanted = manifest.schema.types[manifest.compared + manifest.columns.index(column)]
+        changes = replace(changes, order=retyped(changes.order, wanted))
+    return changes, column
+
+
+def _check_nulls(changes: ChangeSet, manifest: Manifest) -> None:
+    """Refuse null where the table has none: those that read it rely on that."""
+    there = pa.array(changes.kinds == UPSERT)
+    for number, field in enumerate(manifest.schema):
+        if number < manifest.compared:
+            continue
+        column = changes.rows.column(number)
+        if not field.nullable and column.null_count and column.filter(there).null_count:
+            raise ArgumentError(
+                f"a change has null in {field.name!r}, which the table was built without nulls in: "
+                "build it again with a column that may be null (nullif(x, NULL))"
+            )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])
