@@ -1,15 +1,17 @@
 """Small stored tables of every kind, as releases have written them.
 
 ``python -m tests.golden_tables`` writes those of this checkout to ``tests/storage/golden``, an
-archive named after the version: for each kind the folder of the table; and ``expected.json``, the
-result of a join with it, computed by Spark's own join. Run it once for a release. What is there is
-kept: later releases have to read it (``bsjoin/storage/format.md``).
+archive named after the version (with ``layers`` those of format 2, to another one): for each kind
+the folder of the table; and ``expected.json``, the result of a join with it, computed by Spark's
+own join. Run it once for a release. What is there is kept: later releases have to read it
+(``bsjoin/storage/format.md``).
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import tarfile
 import tempfile
@@ -75,6 +77,7 @@ class Kind:
         matches: the same in SQL, of ``s`` and ``t``.
         first: which of the rows that match is taken, as ORDER BY; all of them without.
         options: of ``BatchTable.build``.
+        layered: whether the table is made with other rows first, to which changes are applied.
     """
 
     rows: Sequence[str]
@@ -86,6 +89,7 @@ class Kind:
     matches: str = "true"
     first: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
+    layered: bool = False
 
 
 def _by(key: str, **options: Any) -> Kind:
@@ -191,6 +195,20 @@ KINDS: dict[str, Kind] = {
         when=Within("p", "q", "y", closed="right"),
         matches="q < p AND p <= y",
     ),
+    "layers": Kind(
+        rows=["IF(id % 10 = 9, NULL, int(id + id DIV 4 * 2 - 9)) AS k", "concat('v', id) AS v"],
+        probes=["int(id * 2 - 12) AS k"],
+        layered=True,
+    ),
+    "layers_text": _by("concat('ключ ', id, repeat('.', int(id) * 9))", layered=True),
+    "layers_intervals": Kind(
+        rows=["id % 5 AS k", "IF(id % 8 = 7, NULL, id * 3) AS q",
+              "IF(id % 9 = 8, NULL, id * 3 + id % 5 * 4 - 1) AS y"],
+        probes=["id % 6 AS k", "id * 5 - 4 AS p"],
+        when=Within("p", "q", "y"),
+        matches="q <= p AND (p < y OR y IS NULL)",
+        layered=True,
+    ),
 }  # fmt: skip
 
 
@@ -248,21 +266,36 @@ def build(spark: SparkSession, folder: Path, names: Sequence[str] = tuple(KINDS)
     for name in names:
         kind = KINDS[name]
         _, rows = _sides(spark, kind)
-        BatchTable.build(
-            rows, on=list(kind.on), when=kind.when, path=folder / name, **dict(kind.options)
+        first = _before(spark, kind) if kind.layered else rows
+        table = BatchTable.build(
+            first, on=list(kind.on), when=kind.when, path=folder / name, **dict(kind.options)
         )
+        if kind.layered:
+            now = rows.where("row % 3 = 1").selectExpr("*", "'u' AS op")
+            gone = first.where(f"row >= {kind.many}").selectExpr("*", "'d' AS op")
+            table.apply(now.where("row <> 4").union(gone), key="row")
+            table.apply(now.where("row = 4"))
 
 
-def write(spark: SparkSession, to: Path) -> None:
-    """Write the tables of all kinds, and what is expected of them, to an archive."""
+def _before(spark: SparkSession, kind: Kind) -> DataFrame:
+    """The rows of a table before its changes: some are others', and some will go."""
+    _, rows = _sides(spark, kind)
+    others = [re.sub(r"\bid\b", "(id + 9)", column) for column in kind.rows]
+    stale = spark.range(kind.many).where("id % 3 = 1").selectExpr("id AS row", *others)
+    more = spark.range(kind.many, kind.many + 5).selectExpr("id AS row", *kind.rows)
+    return rows.where("row % 3 <> 1").union(stale).union(more)
+
+
+def write(spark: SparkSession, to: Path, names: Sequence[str] = tuple(KINDS)) -> None:
+    """Write the tables of some kinds, and what is expected of them, to an archive."""
     files: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
-        build(spark, Path(folder))
+        build(spark, Path(folder), names)
         for path in sorted(Path(folder).rglob("*")):
             name = path.relative_to(folder)
             if path.is_file() and name.parts[1] in _KEPT:
                 files[name.as_posix()] = path.read_bytes()
-    expected = lines({name: _by_spark(spark, kind) for name, kind in KINDS.items()})
+    expected = lines({name: _by_spark(spark, KINDS[name]) for name in names})
     files[_EXPECTED] = json.dumps(expected, indent=0, ensure_ascii=False).encode()
     with tarfile.open(to, "w:xz") as archive:
         for place, content in files.items():
@@ -280,16 +313,18 @@ def unpacked(version: str, to: Path) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Write the archive of this version, unless it is there."""
+    """Write the archive of this version, unless it is there; with ``layers`` that of format 2."""
     from tests import sessions
 
-    to = FOLDER / f"{bsjoin.__version__}{_ENDING}"
+    layered = "layers" in sys.argv
+    to = FOLDER / f"{bsjoin.__version__}{'-layers' if layered else ''}{_ENDING}"
     if to.exists() and "--again" not in sys.argv:
         print(f"{to} is there: what a release has written stays (--again before the release)")
         return 1
     FOLDER.mkdir(exist_ok=True)
     spark = sessions.session("local[2]")
-    write(spark, to)
+    plain = ("direct", "intervals") if layered else KINDS  # what each archive has
+    write(spark, to, [name for name, kind in KINDS.items() if kind.layered or name in plain])
     spark.stop()
     print(f"{to}: {to.stat().st_size} bytes")
     return 0

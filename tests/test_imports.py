@@ -203,11 +203,19 @@ def check_references(text: str, where: str) -> None:
 
 TO_THE_DRIVER = [
     f"bsjoin/{name}.py"
-    for name in ("build/job", "build/merging", "metrics/reports", "spark/workers")
+    for name in (
+        "build/change_feed",
+        "build/job",
+        "build/merging",
+        "metrics/reports",
+        "spark/workers",
+    )
 ]
 
 
-def test_only_builds_reports_and_the_check_of_the_workers_bring_rows_to_the_driver() -> None:
+def test_only_builds_changes_reports_and_the_check_of_the_workers_bring_rows_to_the_driver() -> (
+    None
+):
     found = [
         f"{path}:{node.lineno} calls {node.func.attr}"
         for path in under("bsjoin")

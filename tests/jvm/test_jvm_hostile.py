@@ -141,6 +141,26 @@ def without(name: str) -> Edit:
     return lambda data: data.pop(name)
 
 
+def layered(*layers: dict[str, Any] | None, **fields: Any) -> Edit:
+    """Layers above the segments; a layer has the first of them under another name."""
+
+    def edited(data: dict[str, Any]) -> None:
+        one = {**data["segments"][0], "name": "data/a/b"}
+        gone = {**one, "name": "data/a/c", "longest_run": 1}
+        for name in ("sizes", "checksums"):
+            gone[name] = one[name][:2]
+        parts = {"rows": one, "gone": gone}
+        listed = [
+            {name: part | (layer or {}).get(name, {}) for name, part in parts.items()}
+            if layer is not None
+            else {"rows": None, "gone": None}
+            for layer in layers
+        ]
+        data |= {"format": 2, "layers": listed, "live": [3, 3], **fields}
+
+    return edited
+
+
 def of_segments(count: int) -> Edit:
     """So many segments of one file."""
 
@@ -192,6 +212,15 @@ MANIFESTS: dict[str, Edit] = {
     "outside": with_segment(name="../../etc/passwd"),
     "dots": with_segment(name="data/../x"),
     "missing": with_segment(name="data/a/b"),
+    "layers of format 1": layered({}, format=1),
+    "an empty layer": layered(None),
+    "a layer twice": layered({}, {}),
+    "more rows than there are": layered({}, live=[10**9, 1]),
+    "negative numbers of rows": layered({}, live=[-1, 1]),
+    "a key that is gone has a column": layered({"gone": {"sizes": [9] * 3}}),
+    "a key is gone twice": layered({"gone": {"longest_run": 2}}),
+    "a layer outside": layered({"rows": {"name": "../x"}}),
+    "a layer that is missing": layered({}),
 }
 RANGED: list[tuple[str, Any, str]] = [
     ("points", None, "TableMismatchError"),

@@ -12,6 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
 
+from bsjoin import BatchTable
+from bsjoin.storage import StorageLocation, versions
+
 STEP = 1_000_003
 _KEY = f"CASE WHEN id % 7 = 0 THEN NULL ELSE abs(hash(id)) % 900 * {STEP} END"
 STREAM = f"""
@@ -34,8 +37,17 @@ TABLES = {
     # For these rows are kept: a core's caches have no room for their index.
     "large": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(100000)",
     "large texts": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(100000)",
+    "far, changed": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(700)",
+    "dense, changed": f"SELECT CAST(id AS INT) AS n, {COLUMNS} FROM range(100, 800)",
+    "texts, changed": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(900)",
 }
 KEYS = {"dense": "n", "gaps": "n", "texts": "s", "texts twice": "s", "large texts": "s"}
+KEYS |= {"dense, changed": "n", "texts, changed": "s"}
+MOVED = {  # of tables that change: the keys that some rows get
+    "far, changed": f"(v + 5) % 800 * {STEP} AS k",
+    "dense, changed": "CAST((v + 5) % 950 AS INT) AS n",
+    "texts, changed": "concat('s', (v + 5) % 950 DIV 2) AS s",
+}
 
 Tables = dict[str, DataFrame]
 
@@ -48,6 +60,12 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     for name, text in TABLES.items():
         df, key = spark.sql(text), KEYS.get(name, "k")
         made[name] = stored(spark, df, key, folder / name, **several.get(name, {}))
+        if name in MOVED:
+            table = BatchTable.open(folder / name)
+            columns = [MOVED[name], *df.columns[1:], "IF(v % 4 = 3, 'delete', 'update') AS op"]
+            for part in range(2):
+                table.apply(df.selectExpr(*columns).where(f"v % 9 = {part}"), key="v")
+            assert versions.latest(StorageLocation.of(folder / name)).layers
     assert len(list((folder / "large").rglob("*.index.arrow"))) > 3
     return made
 

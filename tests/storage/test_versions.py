@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from bsjoin.errors import (
     VersionNotFoundError,
 )
 from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage.versioned_folder import Superseded
 
 FOREVER = 1 << 62
 
@@ -218,3 +220,44 @@ def test_verify_names_the_damaged_file(location: StorageLocation, damage: str, s
         assert repr(name) in str(caught.value)
         assert str(location) in str(caught.value)
         path.write_bytes(content)
+
+
+def test_a_version_follows_the_one_that_it_is_made_from(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = versions.publish(location, numbered(location, 1))
+    assert versions.publish(location, numbered(location, 2), parent=1).version == 2
+    with pytest.raises(Superseded):
+        versions.publish(location, numbered(location, 3), parent=1)
+    assert versions.numbers(location) == [1, 2]
+    # Another one that got a number below, since it was free again, is seen after the creation.
+    location.remove("versions/00000002.json")
+    create = StorageLocation.create
+
+    def beside(self: StorageLocation, name: str, content: bytes, *rest: Any) -> bool:
+        monkeypatch.undo()
+        put(location, numbered(location, 4), 3, first.activates_at_us + 9)
+        return create(self, name, content, *rest)
+
+    monkeypatch.setattr(StorageLocation, "create", beside)
+    with pytest.raises(Superseded):
+        versions.publish(location, numbered(location, 5), parent=1)
+    assert versions.numbers(location) == [1, 3]
+
+
+def test_what_is_remembered_of_versions_is_not_that_of_another_table(
+    location: StorageLocation,
+) -> None:
+    three(location)
+    assert versions.has_older(location, 150) is False
+    assert versions.has_older(location, 200) is True
+    before = versions.data_folders(location)
+    assert versions.data_folders(location) == before
+    location.remove("versions")
+    location.remove("data")
+    three(location)  # built again: other folders under the same numbers
+    again = versions.data_folders(location)
+    assert len(again) == 3
+    assert not again & before
+    assert versions.vacuum(location, FOREVER, 1) == [1, 2]
+    assert len(versions.data_folders(location)) == len(location.names("data")) == 1

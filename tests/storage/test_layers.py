@@ -1,0 +1,105 @@
+"""Any sequence of changes and compactions equals a build of the rows that result."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from layer_samples import FORMS, IDENTITIES, Form, Sample
+
+from bsjoin.errors import DamagedTableError
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.layers.change_set import DELETE
+from bsjoin.storage.open_table import OpenTable
+
+
+@pytest.mark.parametrize("identity", IDENTITIES, ids=lambda names: "-".join(names) or "replace")
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.key}{form.ranged}")
+def test_changes_and_compactions_equal_a_build(
+    tmp_path: Path, form: Form, identity: tuple[str, ...]
+) -> None:
+    ordered = (FORMS.index(form) + IDENTITIES.index(identity)) % 2 == 0  # have changes a sequence
+    if form.key == "none" and "k" in identity:
+        identity = ("id", "p")
+    draw = random.Random(f"{form}{identity}{ordered}")
+    sample = Sample(StorageLocation.of(tmp_path), form, identity, ordered, draw, 1 << 12)
+    first = {sample.token(row): row for row in [sample.row() for _ in range(draw.randrange(60))]}
+    rows = [row for row in first.values() if not any(row[name] is None for name in identity)]
+    history = [(sample.build(rows), [*rows])]
+    for _ in range(6):
+        if draw.random() < 0.3:
+            manifest = sample.compact(draw.randrange(3))
+        else:
+            manifest = sample.apply(sample.changes(draw.choice([1, 3, 20])))
+        history.append((manifest, [*sample.rows]))
+    for manifest, rows in history[1::2]:  # whatever came later, a version stays what it was
+        sample.check(manifest, rows)
+    versions.vacuum(sample.location, 1 << 60, 4)
+    kept = versions.numbers(sample.location)
+    assert len(kept) == min(4, history[-1][0].version)
+    sample.open.clear()
+    for manifest, rows in history[-2:]:
+        assert manifest.version in kept
+        versions.verify(sample.location, manifest)
+        sample.check(manifest, rows)
+
+
+def test_each_file_of_a_layer_is_missed(tmp_path: Path) -> None:
+    form = Form("text", "interval")
+    sample = Sample(StorageLocation.of(tmp_path), form, (), False, random.Random(3))
+    sample.build([sample.row() for _ in range(40)])
+    sample.apply(sample.changes(12))
+    row = next(row for row in sample.rows if sample.is_found(row))
+    manifest = sample.apply([(DELETE, row, 1)])
+    assert any(layer.gone for layer in manifest.layers)
+    files = [name for layer in manifest.layers for one in layer.segments for name in one.files]
+    for name in files:
+        path = tmp_path / name
+        content = path.read_bytes()
+        for wrong in (None, content[:-1], content[:-9] + b"\1" + content[-8:]):
+            path.unlink()
+            if wrong is not None:
+                path.write_bytes(wrong)
+            with pytest.raises(DamagedTableError, match=re.escape(name)):
+                versions.verify(sample.location, manifest)
+            path.write_bytes(content)
+    versions.verify(sample.location, manifest)
+    # A layer says of itself what its files say.
+    first, last = manifest.layers
+    assert first.rows is not None
+    wrong_keys = replace(first, rows=replace(first.rows, keys=first.rows.keys - 1))
+    with pytest.raises(DamagedTableError, match="as rows, keys, longest_run"):
+        OpenTable(sample.location, replace(manifest, layers=(wrong_keys, last)))
+
+
+def test_segments_are_opened_once(tmp_path: Path) -> None:
+    sample = Sample(
+        StorageLocation.of(tmp_path), Form("hashed", "point"), ("id",), False, random.Random(4)
+    )
+    first = sample.opened(sample.build([sample.row() for _ in range(40)]))
+    second = sample.opened(sample.apply(sample.changes(3)))
+    third = sample.opened(sample.apply(sample.changes(1)))
+    assert all(ours is theirs for ours, theirs in zip(first.segments, third.segments, strict=False))
+    assert third.layers[0].rows in second.segments or len(third.layers) == 1
+    assert OpenTable(sample.location, third.manifest).segments[0] is not first.segments[0]
+
+
+def test_a_writer_may_be_killed_at_any_operation(tmp_path: Path) -> None:
+    """At every sixth here; ``python tests/kill_checks.py`` is for all of them."""
+    tests = Path(__file__).parent.parent
+    found = subprocess.run(
+        [sys.executable, tests / "kill_checks.py", tmp_path, "6"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 20

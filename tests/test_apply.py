@@ -1,0 +1,367 @@
+"""Tables that change: joins and scans read through layers, and changes come in any form."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+from layer_samples import FORMS, IDENTITIES, Form, Row, Sample
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
+from bsjoin.build import apply as applying
+from bsjoin.conditions import Condition
+from bsjoin.errors import (
+    ArgumentError,
+    ColumnError,
+    DuplicateKeyError,
+    StoreError,
+    TableMismatchError,
+)
+from bsjoin.storage import Manifest, StorageLocation, versions
+
+CONDITIONS: dict[str, list[Condition | None]] = {
+    "": [None],
+    "point": [Band("x", "p", before=1, after=1), AsOf("x", "p")],
+    "interval": [Within("x", "p", "e", closed="left"), Overlaps(("x", "y"), ("p", "e"))],
+}
+PROBES = [
+    (n, key, x, x + 2) for n, (key, x) in enumerate((k, x) for k in range(13) for x in (1, 5))
+]
+
+
+def changed(folder: Path, form: Form, number: int) -> tuple[Path, list[Row]]:
+    """A table with layers, some steps old, and its rows."""
+    identity = IDENTITIES[number % len(IDENTITIES)]
+    if form.key == "none" and "k" in identity:
+        identity = ("id", "p")
+    path = folder / f"{form.key}{form.ranged}"
+    draw = random.Random(number)
+    sample = Sample(StorageLocation.of(path), form, identity, False, draw)
+    first = {sample.token(row): row for row in [sample.row() for _ in range(50)]}
+    sample.build([r for r in first.values() if not any(r[name] is None for name in identity)])
+    for step in range(4):
+        sample.apply(sample.changes(6))
+        if step == number % 3:
+            sample.compact(1)
+    assert versions.latest(sample.location).layers
+    return path, sample.rows
+
+
+def matches(
+    form: Form, when: Condition | None, rows: list[Row], probe: tuple[int, ...]
+) -> list[Row]:
+    """The rows that a join has to find."""
+    _, number, x, y = probe
+    found = [r for r in rows if form.key == "none" or r["k"] == form.key_of(number)]
+    if when is None:
+        return found
+    found = [r for r in found if r["p"] is not None]
+    if isinstance(when, Band):
+        return [r for r in found if x - 1 <= r["p"] <= x + 1]
+    if isinstance(when, AsOf):
+        before = [r for r in found if r["p"] <= x]
+        return sorted(before, key=lambda r: (-r["p"], r["id"]))[:1]
+    ends = [(r, float("inf") if r["e"] is None else r["e"]) for r in found]
+    if isinstance(when, Within):
+        return [r for r, end in ends if r["p"] <= x < end]
+    return [r for r, end in ends if r["p"] < y and x < end and r["p"] < end]
+
+
+def test_joins_and_scans_read_through_layers(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
+    probes = spark.createDataFrame(PROBES, "n long, number long, x long, y long").coalesce(1)
+    parts: list[DataFrame] = []
+    wanted: Counter[tuple[Any, ...]] = Counter()
+    for number, form in enumerate(replace(form, real=True) for form in FORMS):
+        path, rows = changed(tmp_path, form, number)
+        table = BatchTable.open(path)
+        key = {"text": "concat('key ', number)", "hashed": "number * 1000003"}
+        stream = probes.withColumn("k", F.expr(key.get(form.key, "number")))
+        on = [] if form.key == "none" else ["k"]
+        for place, when in enumerate(CONDITIONS[form.ranged]):
+            label = f"{form.key} {form.ranged} {place}"
+            joined = table.join(stream, on, "left", when=when, select=["id", "v"])
+            parts.append(joined.select(F.lit(label), "n", "id", "v"))
+            for probe in PROBES:
+                found = matches(form, when, rows, probe) or [{"id": None, "v": None}]
+                wanted.update((label, probe[0], row["id"], row["v"]) for row in found)
+        if runtime == "jvm":
+            scanned = table.to_df().where("v IS NULL OR v <> ''")
+            parts.append(scanned.select(F.lit(f"scan {number}"), "seq", "id", "v"))
+            wanted.update(
+                (f"scan {number}", row["seq"], row["id"], row["v"])
+                for row in rows
+                if row["v"] != ""
+            )
+            if on and not form.ranged:
+                plain = stream.join(table.to_df().withColumnRenamed("k", "key"), F.expr("k = key"))
+                parts.append(plain.select(F.lit(f"plain {number}"), "n", "id", "v"))
+                wanted.update(
+                    (f"plain {number}", probe[0], row["id"], row["v"])
+                    for probe in PROBES
+                    for row in matches(form, None, rows, probe)
+                )
+    found = Counter(tuple(row) for row in reduce(DataFrame.unionAll, parts).collect())
+    assert found == wanted
+
+
+# -- changes in any form -------------------------------------------------------------------------
+
+ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30)]
+SCHEMA = "id long, name string, price int"
+
+
+def rows_in(table: BatchTable) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in table.to_df().select("id", "name", "price").collect())
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
+    rows = spark.createDataFrame(ROWS, SCHEMA)
+    return BatchTable.build(rows, on="name", path=tmp_path / "table")
+
+
+ENVELOPE = (
+    f"before struct<{SCHEMA.replace(' ', ':', 0)}>, after struct<{SCHEMA}>, op string, at long"
+)
+"""Of Debezium."""
+
+FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], str | None]] = {
+    "upserts alone": (SCHEMA, [(2, "b", 21), (4, "d", 40)], None),
+    "op": (
+        f"{SCHEMA}, op string, at long",
+        [(2, "b", 22, "u", 8), (2, "b", 21, "UPDATE", 9), (3, None, None, "d", 9),
+         (4, "d", 40, "insert", 1)],
+        "at",
+    ),
+    "debezium": (
+        ENVELOPE,
+        [((2, "b", 20), (2, "e", 21), "u", 5), (None, (4, "d", 40), "c", 5), (None, None, None, 5),
+         ((3, "c", 30), None, "d", 7), (None, (3, "c", 31), "r", 6)],
+        "at",
+    ),
+    "delta": (
+        f"{SCHEMA}, _change_type string, _commit_version long",
+        [(2, "b", 21, "update_postimage", 7), (2, "b", 20, "update_preimage", 7),
+         (4, "d", 40, "insert", 6), (3, "c", 30, "delete", 7), (1, "a", 10, "delete", 7),
+         (1, "a", 11, "insert", 7)],
+        None,
+    ),
+    "iceberg": (
+        f"{SCHEMA}, _change_type string, _change_ordinal int",
+        [(2, "b", 20, "UPDATE_BEFORE", 1), (2, "f", 21, "UPDATE_AFTER", 1),
+         (4, "d", 40, "INSERT", 0), (4, "d", 40, "DELETE", 2)],
+        None,
+    ),
+}  # fmt: skip
+RESULTS = {
+    "upserts alone": [(1, "a", 10), (2, "b", 21), (3, "c", 30), (4, "d", 40)],
+    "op": [(1, "a", 10), (2, "b", 21), (4, "d", 40)],
+    "debezium": [(1, "a", 10), (2, "e", 21), (4, "d", 40)],
+    "delta": [(1, "a", 11), (2, "b", 21), (4, "d", 40)],
+    "iceberg": [(1, "a", 10), (2, "f", 21), (3, "c", 30)],
+}
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_change_feed_is_recognised(spark: SparkSession, table: BatchTable, feed: str) -> None:
+    schema, changes, sequence = FEEDS[feed]
+    assert table.apply(spark.createDataFrame(changes, schema), key="ID", sequence=sequence) == 2
+    assert rows_in(table) == RESULTS[feed]
+
+
+def test_a_batch_is_applied_once_and_nothing_is_published_for_nothing(
+    spark: SparkSession, table: BatchTable
+) -> None:
+    def frame(*rows: tuple[Any, ...]) -> DataFrame:
+        return spark.createDataFrame(rows, f"{SCHEMA}, op string")
+
+    assert table.apply(frame((2, "b", 21, "u")), key="id", batch=("one", 7)) == 2
+    assert table.apply(frame((2, "b", 22, "u")), batch=("one", 7)) == 2
+    assert table.apply(frame((2, "b", 22, "u")), batch=("one", 3)) == 2
+    assert table.apply(frame((2, "b", 23, "u")), batch=("two", 1)) == 3
+    assert table.apply(frame((9, "x", 0, "d"))) == 3  # it was not there
+    assert table.apply(frame((9, "x", 0, "d")), batch=("two", 2)) == 4  # to be remembered
+    assert table.compact() == 5
+    assert table.compact() == 5
+    assert table.apply(frame((2, "b", 24, "u")), batch=("two", 2)) == 5
+    # A refresh keeps what it knows of batches and of the identity.
+    assert table.refresh(table.to_df()) in (5, 6)
+    newest = versions.latest(table._location)
+    assert newest.changes is not None
+    assert (newest.changes.identity, dict(newest.changes.batches)) == (
+        ("id",),
+        {"one": 7, "two": 2},
+    )
+    assert rows_in(table) == [(1, "a", 10), (2, "b", 23), (3, "c", 30)]
+
+
+def test_a_change_that_came_late_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, 10, 5), (2, 20, 5)], "k long, v int, at long")
+    table = BatchTable.build(rows, on="k", unique=True, path=tmp_path / "table")
+
+    def apply(*changes: tuple[Any, ...]) -> int:
+        frame = spark.createDataFrame(changes, "k long, v int, at long, op string")
+        return table.apply(frame, sequence="at")
+
+    assert apply((1, 11, 7, "u"), (2, 21, 4, "u")) == 2
+    assert apply((1, 12, 6, "u"), (2, 0, 4, "d")) == 2
+    found = sorted(tuple(row) for row in table.to_df().collect())
+    assert found == [(1, 11, 7), (2, 20, 5)]
+
+
+def test_old_versions_go_and_layers_go_into_the_base(
+    spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bsjoin.table._CHANGES_UNTIL_VACUUM", 3)
+
+    def apply(price: int, **options: Any) -> int:
+        frame = spark.createDataFrame([(2, "b", price)], SCHEMA)
+        return table.apply(frame, key="id", **options)
+
+    assert [apply(price, retain=None) for price in range(4)] == [2, 3, 4, 5]
+    assert apply(5, retain="1 day") == 6
+    assert len(table.versions()) == 6
+    assert [apply(price, retain=0) for price in range(6, 9)] == [7, 8, 9]
+    # The newest one is active for less time than this takes: the one before may be needed.
+    assert [version.number for version in table.versions()][-1] == 9
+    assert len(table.versions()) <= 2
+    with pytest.raises(ArgumentError, match="retain"):
+        apply(9, retain="soon")
+    monkeypatch.setattr("bsjoin.storage.layers.compacting._FEWEST", 0)
+    assert apply(10) == 10
+    thread = applying._compacting[table.path]
+    thread.join()
+    assert table.version == 11
+    assert not versions.latest(table._location).layers
+    assert rows_in(table) == [(1, "a", 10), (2, "b", 10), (3, "c", 30)]
+
+
+ERRORS: dict[str, tuple[str, list[tuple[Any, ...]], dict[str, Any], type[Exception], str]] = {
+    "twice without an order": (
+        SCHEMA, [(2, "b", 1), (2, "b", 2)], {"key": "id"}, ArgumentError, "no order.*'price': 2"),
+    "twice with one order": (
+        f"{SCHEMA}, at long", [(2, "b", 1, 4), (2, "b", 2, 4)], {"key": "id", "sequence": "at"},
+        ArgumentError, "the sequence 4 both"),
+    "null identity": (SCHEMA, [(None, "b", 1)], {"key": "id"}, ArgumentError, "null in 'id'"),
+    "null sequence": (
+        f"{SCHEMA}, at long", [(2, "b", 1, None)], {"key": "id", "sequence": "at"}, ArgumentError,
+        "null as its sequence"),
+    "null key that is replaced": (SCHEMA, [(2, None, 1)], {"key": ()}, ArgumentError, "null join"),
+    "unknown op": (
+        f"{SCHEMA}, op string", [(2, "b", 1, "t")], {"key": "id"}, ArgumentError, "change 't' in"),
+    "no op": (
+        f"{SCHEMA}, op string", [(2, "b", 1, None)], {"key": "id"}, ArgumentError, "change None"),
+    "no identity": (SCHEMA, [(2, "b", 1)], {}, ArgumentError, "nothing tells the rows"),
+    "another identity": (
+        SCHEMA, [(2, "b", 1)], {"key": ["id", "name"]}, ArgumentError, r"key=\['id'\] before"),
+    "no such key": (SCHEMA, [(2, "b", 1)], {"key": "nr"}, ColumnError, "nr"),
+    "another type": (
+        "id long, name string, price long", [(2, "b", 1)], {"key": "id"}, ColumnError,
+        "'price' of the changes is bigint and in the table int"),
+    "a column is missing": (
+        "id long, name string", [(2, "b")], {"key": "id"}, ColumnError, "lack the column 'price'"),
+    "no sequence": (
+        SCHEMA, [(2, "b", 1)], {"key": "id", "sequence": "at"}, ColumnError, "at"),
+    "a batch without a number": (
+        SCHEMA, [(2, "b", 1)], {"key": "id", "batch": ("one", "7")}, ArgumentError,
+        "number of the"),
+}  # fmt: skip
+
+
+def test_bad_changes_are_errors_and_the_version_stays(
+    spark: SparkSession, table: BatchTable
+) -> None:
+    good = spark.createDataFrame([(3, "c", 31)], SCHEMA)
+    for name, (schema, changes, options, error, message) in ERRORS.items():
+        if name == "another identity":
+            assert table.apply(good, key="id") == 2
+        before = versions.numbers(table._location)
+        with pytest.raises(error, match=message):
+            table.apply(spark.createDataFrame(changes, schema), **options)
+        assert versions.numbers(table._location) == before, name
+    assert not table._location.names("builds")
+
+
+def test_tables_that_changes_cannot_be_applied_to(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame(ROWS, SCHEMA)
+    latest = BatchTable.build(rows, on="id", latest_by="price", path=tmp_path / "latest")
+    with pytest.raises(TableMismatchError, match="only the latest rows of each key"):
+        latest.apply(rows)
+    unique = BatchTable.build(rows, on="id", unique=True, path=tmp_path / "unique")
+    with pytest.raises(DuplicateKeyError, match="a key would have 2 rows"):
+        unique.apply(spark.createDataFrame([(1, "x", 0)], SCHEMA), key="name")
+    assert unique.version == 1
+    fraction = rows.withColumn("price", F.col("price") / 3)
+    doubles = BatchTable.build(fraction, on="id", path=tmp_path / "doubles")
+    with pytest.raises(ArgumentError, match="'price' is double, by which rows are not told"):
+        doubles.apply(fraction, key="price")
+
+
+# -- others who publish ----------------------------------------------------------------------------
+
+
+def test_two_writers_lose_nothing(spark: SparkSession, table: BatchTable) -> None:
+    failures: list[BaseException] = []
+
+    def write(writer: int) -> None:
+        try:
+            other = BatchTable.open(table.path)
+            for batch in range(4):
+                changes = [(100 * writer + batch, "n", batch), (1, "a", 100 * writer + batch)]
+                frame = spark.createDataFrame(changes, SCHEMA)
+                other.apply(frame, key="id", batch=(str(writer), batch))
+                other.compact()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    found = {row[0]: row for row in rows_in(table)}
+    assert set(found) == {1, 2, 3, *range(100, 104), *range(200, 204)}
+    assert found[1][2] in (103, 203)
+    changes = versions.latest(table._location).changes
+    assert changes is not None
+    assert (changes.count, dict(changes.batches)) == (8, {"1": 3, "2": 3})
+
+
+def test_a_refresh_does_not_drop_what_was_applied_meanwhile(
+    spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads its source again; where changes come each time, it fails."""
+    table.apply(spark.createDataFrame([(5, "e", 50)], SCHEMA), key="id")
+    original: Callable[..., Any] = versions.publish
+    left = [1]
+
+    def publish(location: StorageLocation, draft: Manifest, **options: Any) -> Manifest:
+        if left[0] and not draft.layers:  # a build
+            left[0] -= 1
+            now = versions.latest(location)
+            assert now.changes is not None
+            more = replace(now.changes, count=now.changes.count + 1)
+            original(location, replace(now, changes=more))
+        found: Manifest = original(location, draft, **options)
+        return found
+
+    monkeypatch.setattr(versions, "publish", publish)
+    assert table.refresh(spark.createDataFrame([(1, "a", 77)], SCHEMA)) == 4
+    assert rows_in(table) == [(1, "a", 77)]
+    left[0] = 99
+    table.apply(spark.createDataFrame([(6, "f", 60)], SCHEMA), key="id")
+    with pytest.raises(StoreError, match=r"changes were applied .* 3 times"):
+        table.refresh(spark.createDataFrame([(1, "a", 78)], SCHEMA))
+    assert rows_in(table) == [(1, "a", 77), (6, "f", 60)]
