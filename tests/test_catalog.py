@@ -447,7 +447,7 @@ class TestRefusals:
             assert "tell-nobody" not in str(error.value)
 
     def test_another_format_is_not_damage(self, spark: SparkSession, table: BatchTable) -> None:
-        change(Path(table.path), lambda data: data.update(format=2))
+        change(Path(table.path), lambda data: data.update(format=3))
         fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
 
 
