@@ -95,9 +95,10 @@ def write_rows(
             None if ranged is None else ranged.closed,
             ties=() if ranged is None else ties_of(ranged.order_by, manifest.row or (), typed),
             ordered=ranged is not None and ranged.ordered,
-            integers=len(manifest.keys) == 1
-            and manifest.keys[0].type in _INTEGERS
-            and ranged is None,
+            integers=not compared
+            and ranged is None
+            and bool(manifest.keys)
+            and manifest.keys[0].type in _INTEGERS,
         )
 
 
