@@ -192,6 +192,74 @@ def test_an_incremental_cache_answers_as_spark_does(
 
 
 @pytest.mark.usefixtures("runtime")
+def test_keys_that_do_not_repeat_answer_as_spark_does(
+    spark: SparkSession, tmp_path: Path, stream: DataFrame
+) -> None:
+    """Then a row has one candidate at most, and nothing is to be grouped."""
+    there = _table("table", 40, TABLE)
+    first = {row["k"]: row for row in reversed(there.to_pylist()) if row["k"] is not None}
+    only = pa.Table.from_pylist([*first.values(), {**first[1], "k": None}], TABLE)
+    batch = one_part(spark, only)
+    pairs = [("equality", where) for where in WHERES]
+    answers = right_rows({pair: _by_spark(stream, batch, *pair) for pair in pairs})
+    right = {
+        pair: {how: _cells(told) for how, told in by_join_type(table, len(STREAM)).items()}
+        for pair, table in answers.items()
+    }
+    columns = [name for name in batch.columns if name != "k"]
+    source = Model(tmp_path / "model", only, unique=True)
+    kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
+        ("full", BatchTable.build(batch, on="k", unique=True), {}),
+        ("source", source, {"cache": ROOMY}),
+    )
+    for kind, table, more in kinds:
+        results = {
+            (*pair, how): bsjoin.join(
+                stream, table, "k", how, where=pair[1],
+                select=columns if how in HOWS[:2] else None, **more,
+            )
+            for pair, how in itertools.product(pairs if kind == "full" else pairs[:3], HOWS)
+        }  # fmt: skip
+        _held(results, right)
+    table = kinds[0][1]
+    is_small = F.udf(lambda value: value is not None and value < 2, "boolean")
+    chained = [
+        table.join(
+            table.join(stream, how="left", where=one, select=["limit", "n"]),
+            how="anti", where="n_batch = n AND limit_batch > 0",
+        )
+        for one in ("limit < 2", is_small("limit"))
+    ]  # fmt: skip
+    first, second = rows_of_all(dict(enumerate(chained))).values()
+    assert _cells(first) == _cells(second)
+    assert 0 < first.num_rows < len(_drawn("stream", 30))
+
+
+@pytest.mark.usefixtures("runtime")
+def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed: Feed) -> None:
+    """Each micro-batch is answered by the version that it reads."""
+    once = [(0, 5), (1, 1), (2, 7)]
+    table = BatchTable.build(spark.createDataFrame(once, "k long, v long"), on="k")
+    joined = table.join(feed.stream, "k", "left", where="v > 4", indicator="found")
+    (step,) = joins_of(joined)
+    assert not step.planned.plan.needs_unique
+    feed.add(0, 1, 3)
+    query = feed.start(joined)
+    try:
+        query.processAllAvailable()
+        more = [*once, (0, 1), (0, 6), (1, 2), (2, 3)]
+        assert table.refresh(spark.createDataFrame(more, "k long, v long")) == 2
+        feed.add(0, 1, 2, 3)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert feed.results[0] == [(0, 5, True), (1, None, False), (3, None, False)]
+    assert feed.results[1] == [
+        (0, 5, True), (0, 6, True), (1, None, False), (2, 7, True), (3, None, False)
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize("cache", ["full", "incremental"])
 def test_in_a_stream(spark: SparkSession, tmp_path: Path, feed: Feed, cache: str) -> None:
     there = pa.table({"k": pa.array([0, 0, 0, 1, 2], pa.int64()), "v": [1, 5, 6, 1, None]})

@@ -123,15 +123,25 @@ def _where(
         for column, name in known.items()
     ]
     names = [field.name for field in fields]
-    nulls = [
-        F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
-        for field in fields
-    ]
     own = given_names(given, names, list(known))
-    pairs = with_columns(stream.select("*", *nulls), stream, given, fields, own)
+    pairs = with_columns(_with_nulls(stream, fields), stream, given, fields, own)
     where, needed = where_over(call.where, call.how, pairs, names)
     found = [(column, name) for column, name in known.items() if name in needed]
     return where, [(column, name) for column, name in found if column not in join.columns]
+
+
+def _with_nulls(stream: DataFrame, fields: Sequence[T.StructField]) -> DataFrame:
+    """Rows of the stream with nulls as the table's columns."""
+    if any(field.metadata or not isinstance(field.dataType, T.AtomicType) for field in fields):
+        nulls = [
+            F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            for field in fields
+        ]
+        return stream.select("*", *nulls)
+    return sql.select(
+        stream,
+        *(f"{sql.cast('NULL', field.dataType)} AS {quoted(field.name)}" for field in fields),
+    )
 
 
 def _is_checked(join: ResolvedJoin) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -85,33 +85,26 @@ def where_over(
     try:
         condition = F.expr(where) if isinstance(where, str) else where
         passing = pairs.where(condition)
-        names = passing.columns  # under Connect the server is asked now
-        varies = _varies(pairs, condition)
+        facts = _facts(passing, pairs, condition, table_names)
     except PySparkException as error:
         raise _refused(text, error, pairs.columns) from None
-    if varies:
+    if facts.varies:
         raise ArgumentError(
             f"where={text!r} is not deterministic: a pair of rows must match or not whenever it is "
             "checked. Compute the value before the join, with withColumn, and compare that"
         )
-    if names != pairs.columns:
-        raise _needs_more(text)
-    in_python, has_subquery, needed, shown = _facts(text, passing, names, table_names)
-    if has_subquery:
+    if facts.needs_more:
+        raise ColumnError(
+            f"where={text!r} needs a column that neither side has, or not any more, such as one "
+            "that was dropped, or that of window(). Compute it with withColumn before the join"
+        )
+    if facts.has_subquery:
         raise ArgumentError(
             f"where={text!r} has a subquery, which is more than a pair of rows: join with its "
             "result first, or collect the value and give it as a literal"
         )
-    return Where(
-        condition, how, text if isinstance(where, str) else shown or text, in_python
-    ), needed
-
-
-def _needs_more(text: str) -> ColumnError:
-    return ColumnError(
-        f"where={text!r} needs a column that neither side has, or not any more, such as one that "
-        "was dropped, or that of window(). Compute it with withColumn before the join"
-    )
+    shown = text if isinstance(where, str) else facts.text or text
+    return Where(condition, how, shown, facts.in_python), list(facts.needed)
 
 
 def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Exception:
@@ -143,6 +136,49 @@ def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Except
     )
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What a condition is.
+
+    Args:
+        needed: the columns of the table that it has.
+        varies: whether it is not deterministic; None (default) where that is not known.
+        needs_more: whether it needs a column that the pairs of rows have not.
+        has_subquery: whether it has a subquery.
+        in_python: whether it calls a Python function.
+        text: in SQL; empty (default) where that is not known.
+    """
+
+    needed: Sequence[str]
+    varies: bool | None = None
+    needs_more: bool = False
+    has_subquery: bool = False
+    in_python: bool = False
+    text: str = ""
+
+
+def _facts(
+    passing: DataFrame, pairs: DataFrame, condition: Column, table_names: Sequence[str]
+) -> _Facts:
+    """Read a condition, which ``passing`` is the filter of.
+
+    Without the private members of Spark that tell, all columns are needed.
+    """
+    on_connect = is_connect(passing.sparkSession)
+    if on_connect:
+        _ = passing.columns  # the server is asked now
+    try:
+        of = _facts_on_connect if on_connect else _facts_of_plan
+        found = of(passing, table_names)
+    except compat.failures():
+        found = _Facts(table_names)
+    if found.varies is not None:
+        return found
+    varies = _varies(pairs, condition)
+    more = found.needs_more or passing.columns != pairs.columns
+    return replace(found, varies=varies, needs_more=more)
+
+
 def _varies(pairs: DataFrame, condition: Column) -> bool:
     """Whether a condition is not deterministic: Spark refuses to aggregate such a value.
 
@@ -158,36 +194,22 @@ def _varies(pairs: DataFrame, condition: Column) -> bool:
     return False
 
 
-def _facts(
-    text: str, passing: DataFrame, names: Sequence[str], table_names: Sequence[str]
-) -> tuple[bool, bool, list[str], str]:
-    """Whether a filter's condition calls Python, or has a subquery; the columns it needs; its text.
-
-    Without the private members of Spark that tell, all columns are needed.
-    """
-    try:
-        if is_connect(passing.sparkSession):
-            return *_facts_on_connect(passing, table_names), ""
-        spark, plan = compat.catalyst(passing), compat.analyzed(passing)
-        if plan.nodeName() != "Filter":  # others have brought what the pairs lack
-            raise _needs_more(text)
-        condition, output = plan.condition(), plan.output()
-        references = condition.references()
-        first = len(names) - len(table_names)
-        needed = [
-            name
-            for place, name in enumerate(table_names, first)
-            if references.contains(output.apply(place))
-        ]
-        in_python = condition.containsPattern(spark.python_function)
-        return in_python, condition.containsPattern(spark.subquery), needed, condition.sql()
-    except compat.failures():
-        return False, False, list(table_names), ""
+def _facts_of_plan(passing: DataFrame, table_names: Sequence[str]) -> _Facts:
+    spark, plan = compat.catalyst(passing), compat.analyzed(passing)
+    if plan.nodeName() != "Filter":  # others have brought what the pairs lack
+        return _Facts(table_names, needs_more=True)
+    condition = plan.condition()
+    references, columns = condition.references(), plan.output().takeRight(len(table_names))
+    return _Facts(
+        [name for i, name in enumerate(table_names) if references.contains(columns.apply(i))],
+        varies=not condition.deterministic(),
+        has_subquery=condition.containsPattern(spark.subquery),
+        in_python=condition.containsPattern(spark.python_function),
+        text=condition.sql(),
+    )
 
 
-def _facts_on_connect(
-    passing: DataFrame, table_names: Sequence[str]
-) -> tuple[bool, bool, list[str]]:
+def _facts_on_connect(passing: DataFrame, table_names: Sequence[str]) -> _Facts:
     """The same, of a plan of names: a column counts as needed if its name is in the condition."""
     plans = compat.explained(passing).split("== Analyzed Logical Plan ==")[-1]
     line = plans.partition("\nFilter ")[2].partition("\n+- ")[0]  # or several, for a literal
@@ -200,4 +222,8 @@ def _facts_on_connect(
         for name in table_names
         if _ANY_NAME.search(text) or name.replace("`", "").lower() in text
     ]
-    return bool(_PYTHON.search(line)), bool(_SUBQUERY.search(line)), needed
+    return _Facts(
+        needed,
+        has_subquery=bool(_SUBQUERY.search(line)),
+        in_python=bool(_PYTHON.search(line)),
+    )

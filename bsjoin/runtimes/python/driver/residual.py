@@ -1,9 +1,12 @@
 """``where=`` of a join that is no filter above it, whose candidates Python workers find.
 
-Spark gives each row of the stream 106 random bits, by which its candidates are known (in a stream
-rows get no numbers), and checks each candidate. A worker then gets these and the outcome alone, and
-decides which candidates are rows of the result. So the condition may be any expression of Spark, of
-columns of any type, and the columns keep their names and metadata.
+Spark checks each candidate. So the condition may be any expression of Spark, of columns of any
+type, and the columns keep their names and metadata.
+
+Where keys do not repeat, a row of the stream has one candidate at most, and the outcome decides.
+Elsewhere Spark gives each row of the stream 106 random bits, by which its candidates are known (in
+a stream rows get no numbers); a worker gets these and the outcome alone, and decides which
+candidates are rows of the result.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.references import with_computed, with_table_columns
 from bsjoin.planner.where import Where
 from bsjoin.runtimes.python.worker import passing
+from bsjoin.spark import sql
+from bsjoin.spark.sql import quoted
 
 __all__ = ["matched"]
 
@@ -40,11 +45,15 @@ def matched(
     """
     join, where = planned.join, planned.join.where
     assert where is not None
-    ours = ["bsjoin_row", "bsjoin_row2", "bsjoin_passes", "bsjoin_decision"]
+    # That no key repeats is checked of each version that the workers read.
+    is_alone = planned.plan.needs_unique
+    ours = ["bsjoin_passes", "bsjoin_decision", "bsjoin_row", "bsjoin_row2"]
     hidden = [f"bsjoin_c{number}" for number in range(len(join.names))]
-    *row, passes, decision = unused([*rows.columns, *join.names], *ours)
+    passes, decision, *row = ours = unused([*rows.columns, *join.names], *ours)
+    row = [] if is_alone else row
     hidden = unused([*rows.columns, *join.names], *hidden)
-    marked = rows.select("*", *(F.rand(seed).alias(name) for seed, name in enumerate(row)))
+    seeds = [f"rand({seed}) AS {quoted(name)}" for seed, name in enumerate(row)]
+    marked = sql.select(rows, *seeds) if seeds else rows
     fields = [
         T.StructField(name, field.dataType, field.nullable, field.metadata)
         for name, field in zip(hidden, planned.fields, strict=True)
@@ -59,31 +68,34 @@ def matched(
     found = candidates(unnamed, marked)
     # The names, and what references mean, for the condition alone: in the result the columns of a
     # candidate that does not pass are null, and a reference means one thing in a plan.
-    named = found.select("*", *_named(planned, map(F.col, hidden)))
+    named = found.select("*", *_named(planned, map(quoted, hidden)))
     named = with_table_columns(named, planned, [*row, *hidden])
     passing_pairs = where.condition
     if join.marker is not None:
         is_match = F.col(hidden[join.names.index(join.marker)]).isNotNull()
         passing_pairs = F.when(is_match, passing_pairs)
     outcome = F.coalesce(passing_pairs, F.lit(False))
-    checked = with_computed(found, named, join.names, outcome, passes)
-    decided = checked.select(
-        "*", _decision(where)(*map(F.col, [*row, passes])).alias(decision)
-    ).where(F.col(decision) != passing.DROP)
+    decided = with_computed(found, named, join.names, outcome, passes)
+    kept = quoted(passes)
+    if not is_alone:
+        decides = _decision(where)(*map(F.col, [*row, passes])).alias(decision)
+        decided = decided.select("*", decides).where(F.col(decision) != passing.DROP)
+        kept = f"{quoted(decision)} = {passing.KEEP}"
+    elif where.how != "left":
+        decided = decided.where(kept if where.how == "semi" else f"NOT {kept}")
     if where.how in ("semi", "anti"):
-        return decided.drop(*row, passes, decision, *hidden)
-    values = [*map(F.col, hidden)]
+        return decided.drop(*ours, *hidden)
+    values = [*map(quoted, hidden)]
     if where.how == "left":
-        kept = F.col(decision) == passing.KEEP
-        values = [F.when(kept, value) for value in values]
-    result = decided.select("*", *_named(planned, values)).drop(*row, passes, decision, *hidden)
+        values = [sql.case((kept, value)) for value in values]
+    result = decided.select("*", *_named(planned, values)).drop(*ours, *hidden)
     return with_table_columns(result, planned)
 
 
-def _named(planned: PlannedJoin, values: Iterable[Column]) -> list[Column]:
-    """Values under the names of the table's columns in the result."""
+def _named(planned: PlannedJoin, values: Iterable[str]) -> list[Column]:
+    """Values, in SQL, under the names of the table's columns in the result."""
     return [
-        value.alias(field.name, metadata=field.metadata)
+        F.expr(value).alias(field.name, metadata=field.metadata)
         for value, field in zip(values, planned.fields, strict=True)
     ]
 
