@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import drawings
+import number_lines
 from latency_chart import chart
 from svg import PALETTES, Canvas
 
@@ -25,6 +26,10 @@ __all__ = ["IMAGES", "drawn", "main"]
 _ROOT = Path(__file__).resolve().parent.parent
 IMAGES = _ROOT / "docs" / "images"
 _FIGURES = _ROOT / "benchmarks" / "figures.json"
+_CONDITIONS = (
+    number_lines.band, number_lines.where, number_lines.several, number_lines.within,
+    number_lines.take, number_lines.overlaps, number_lines.relations, number_lines.as_of,
+)  # fmt: skip
 
 
 def drawn() -> dict[str, str]:
@@ -32,11 +37,11 @@ def drawn() -> dict[str, str]:
     latency = json.loads(_FIGURES.read_text("utf-8"))["full-latency"]["figures"]
     functions: dict[str, Callable[[dict[str, str]], Canvas]] = {
         "build": drawings.build,
-        "conditions": drawings.conditions,
         "latency": partial(chart, figures=latency),
         "shared-cache": drawings.shared_cache,
         "versions": drawings.versions,
         "which-call": drawings.which_call,
+        **{f"condition-{one.__name__}".replace("_", "-"): one for one in _CONDITIONS},
     }
     return {
         f"{name}-{scheme}.svg": draw(colors).written()

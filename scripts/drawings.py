@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svg import WIDTH, Canvas
 
-__all__ = ["build", "conditions", "shared_cache", "versions", "which_call"]
+__all__ = ["build", "shared_cache", "versions", "which_call"]
 
 _MIDDLE = WIDTH / 2
 
@@ -199,103 +199,3 @@ def shared_cache(colors: dict[str, str]) -> Canvas:
 
 
 _LEFT, _RIGHT = 128, 500
-
-
-def conditions(colors: dict[str, str]) -> Canvas:
-    """The four range conditions as number lines."""
-    c = Canvas(
-        590,
-        colors,
-        "The four range conditions",
-        "Band: all rows whose value is within a distance of the stream's. Within: all intervals "
-        "that contain the stream's point, or one of them. Overlaps: all intervals that share a "
-        "point with the stream's. AsOf: the row that is nearest before the stream's point, within "
-        "a tolerance, or the n nearest.",
-    )
-    _band(c, 8)
-    _within(c, 148)
-    _overlaps(c, 300)
-    _as_of(c, 434)
-    c.dot(20, 572, color="ours")
-    c.text(32, 577, "matches", size=13, anchor="start")
-    c.dot(112, 572, full=False)
-    c.text(124, 577, "does not", size=13, anchor="start")
-    c.dot(214, 572, color="other")
-    c.text(226, 577, "the stream's value", size=13, anchor="start")
-    c.text(512, 577, "→ greater", size=13, anchor="end", color="soft")
-    return c
-
-
-def _panel(c: Canvas, y: float, high: float, name: str, told: str) -> None:
-    """The frame of a condition: its name, what it means, the names of both lines."""
-    c.box(4, y, 512, high)
-    c.text(16, y + 24, name, bold=True, color="ours", anchor="start")
-    c.text(506, y + 24, told, size=13, color="soft", anchor="end")
-
-
-def _line(c: Canvas, y: float, name: str) -> None:
-    """A number line and whose values are on it."""
-    c.text(16, y + 5, name, size=14, anchor="start")
-    c.path(f"M{_LEFT - 20} {y}H{_RIGHT}")
-
-
-def _band(c: Canvas, y: float) -> None:
-    _panel(c, y, 130, "Band", "all rows within a distance: before, after")
-    c.bar(238, y + 40, 150, 78, fill="ours-fill")
-    _line(c, y + 60, "stream")
-    _line(c, y + 100, "table")
-    c.dot(318, y + 60, color="other")
-    c.path(f"M308 {y + 60}H240", color="ours", arrow=True)
-    c.path(f"M328 {y + 60}H386", color="ours", arrow=True)
-    c.text(272, y + 52, "before", size=13, color="ours")
-    c.text(358, y + 52, "after", size=13, color="ours")
-    for at in (130, 200, 258, 306, 388, 450):
-        inside = 238 <= at <= 388
-        c.dot(at, y + 100, color="ours" if inside else "line", full=inside)
-
-
-def _interval(c: Canvas, x: float, end: float, y: float, color: str, *, closed: bool) -> None:
-    """A bar from a start, which belongs to it, to an end."""
-    c.path(f"M{x} {y}H{end}", color=color, width=3)
-    c.dot(x, y, color=color, radius=5)
-    c.dot(end, y, color=color, full=closed, radius=5)
-
-
-def _within(c: Canvas, y: float) -> None:
-    _panel(c, y, 142, "Within", "all intervals that contain a point, or one (take=)")
-    _line(c, y + 52, "stream")
-    c.path(f"M318 {y + 52}V{y + 134}", color="other", dashed=True)
-    c.dot(318, y + 52, color="other")
-    c.text(16, y + 97, "table", size=14, anchor="start")
-    _interval(c, 130, 240, y + 78, "line", closed=False)
-    _interval(c, 270, 400, y + 78, "ours", closed=False)
-    _interval(c, 200, 313, y + 102, "line", closed=False)
-    c.text(326, y + 107, "its end is not in it", size=13, color="soft", anchor="start")
-    c.path(f"M230 {y + 126}H498", color="ours", width=3, arrow=True)
-    c.dot(230, y + 126, color="ours", radius=5)
-    c.text(246, y + 119, "no end", size=13, color="soft", anchor="start")
-
-
-def _overlaps(c: Canvas, y: float) -> None:
-    _panel(c, y, 124, "Overlaps", "all intervals that share a point")
-    c.bar(250, y + 42, 140, 72, fill="other-fill")
-    c.text(16, y + 57, "stream", size=14, anchor="start")
-    _interval(c, 250, 390, y + 52, "other", closed=True)
-    c.text(16, y + 95, "table", size=14, anchor="start")
-    _interval(c, 130, 210, y + 80, "line", closed=True)
-    _interval(c, 290, 350, y + 80, "ours", closed=True)
-    _interval(c, 420, 490, y + 80, "line", closed=True)
-    _interval(c, 170, 266, y + 104, "ours", closed=True)
-    _interval(c, 374, 470, y + 104, "ours", closed=True)
-
-
-def _as_of(c: Canvas, y: float) -> None:
-    _panel(c, y, 118, "AsOf", "the nearest row, or n rows: before, after, around")
-    c.bar(206, y + 40, 112, 68, fill="ours-fill")
-    _line(c, y + 56, "stream")
-    _line(c, y + 94, "table")
-    c.dot(318, y + 56, color="other")
-    c.text(262, y + 52, "tolerance", size=13, color="ours")
-    for at in (140, 226, 284, 370, 440):
-        c.dot(at, y + 94, color="ours" if at == 284 else "line", full=at == 284)
-    c.path(f"M314 {y + 62}L291 {y + 86}", color="ours", arrow=True)
