@@ -37,7 +37,7 @@ from reference_kinds import (
     table_differences,
     table_kinds,
 )
-from sessions import CODE, SETTINGS, configured
+from sessions import INTERPRETED, configured, on_this_machine
 from spark_samples import files, rows, soon, table_of, write_parquet, write_stream_file
 
 import bsjoin
@@ -601,5 +601,5 @@ CHECKS = reporting_checks.CHECKS | named(
 if __name__ == "__main__":
     os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
     # As in the tests of a driver's work, nothing waits for code that Spark generates.
-    settings = SETTINGS | CODE["python"]
+    settings = on_this_machine(INTERPRETED, "driver")
     run(CHECKS, SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate())

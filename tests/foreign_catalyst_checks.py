@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 
-from sessions import SETTINGS, session
+from sessions import INTERPRETED, session
 
 import bsjoin
 from bsjoin.runtimes.jvm.attach import attached
 
 if __name__ == "__main__":
-    quiet = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    spark = session("local[1]", {**SETTINGS, **quiet, "spark.log.level": "WARN"})
+    spark = session("local[1]", {**INTERPRETED, "spark.log.level": "WARN"})
     reason = attached(spark)
     assert reason is None, reason
     table = spark.read.format("bsjoin").load(sys.argv[1])

@@ -236,7 +236,7 @@ CHECKS = checks_apart.named(
 
 def main() -> None:
     job.RUN_BYTES = merging.RUN_BYTES = 1  # small runs, merged by tasks
-    settings = {**sessions.SETTINGS, "spark.sql.execution.arrow.maxRecordsPerBatch": "10"}
+    settings = {**sessions.INTERPRETED, "spark.sql.execution.arrow.maxRecordsPerBatch": "10"}
     spark = sessions.session("local[2]", settings)
     if sys.argv[1:2] == ["killed"]:
         BatchTable.build(slow(spark, 9), on="k", path=sys.argv[2])

@@ -54,7 +54,7 @@ def in_real_time(spark: SparkSession, folder: Path) -> None:
 
 
 def in_micro_batches(spark: SparkSession, folder: Path) -> None:
-    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"} | sessions.CODE["python"]):
         example_keeps_all(spark, folder, "availableNow=True")
 
 

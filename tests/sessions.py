@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,20 @@ from pyspark.sql import SparkSession
 
 from bsjoin.host import private_folder
 
-__all__ = ["CLUSTER", "CODE", "JVM", "LONG", "SETTINGS", "configured", "session"]
+__all__ = [
+    "CLUSTER",
+    "CODE",
+    "INTERPRETED",
+    "JVM",
+    "LONG",
+    "SETTINGS",
+    "archive_of",
+    "configured",
+    "first_jars",
+    "on_this_machine",
+    "session",
+]
+
 
 _QUICKLY = "-XX:TieredStopAtLevel=1"
 # A JVM that compiles quickly beats one that compiles well. Room for the code that Spark generates
@@ -53,6 +66,7 @@ SETTINGS = {
     # Otherwise every function of a column calls the JVM twice more, for error messages.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+_LOCAL_FILES = Path(__file__).with_name("LocalFiles.java")
 _OPTIONS = "spark.driver.extraJavaOptions"
 _READ_OFTEN = ("spark-core", "spark-sql", "spark-catalyst")
 LONG = {**SETTINGS, _OPTIONS: SETTINGS[_OPTIONS].replace(_QUICKLY, "")}
@@ -77,6 +91,8 @@ CODE: dict[str, dict[str, str]] = {
     },
 }
 """How Spark evaluates expressions, by the runtime of the joins."""
+INTERPRETED = {**SETTINGS, **CODE["python"]}
+"""The settings of a process that waits for no code that Spark generates."""
 
 
 @contextmanager
@@ -94,37 +110,56 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession:
     """The session of this process."""
-    if master.startswith("local["):  # the executors of a cluster would need the classes, too
-        settings = {**settings, **_local_files()}
+    if master.startswith("local["):
+        settings = on_this_machine(settings, "driver")
     for kind in (JVMView, JavaPackage, JavaClass):
         _keep_what_is_found(kind)
     return SparkSession.builder.master(master).config(map=dict(settings)).getOrCreate()
 
 
-def _local_files() -> dict[str, str]:
-    """What a session needs for ``LocalFiles.java``; nothing where there is no compiler for it."""
-    home, source = os.environ.get("JAVA_HOME"), Path(__file__).with_name("LocalFiles.java")
+def on_this_machine(settings: Mapping[str, str], *kinds: str) -> dict[str, str]:
+    """Settings with what JVMs of this machine find here: ``LocalFiles.java``, and the archive.
+
+    Args:
+        settings: of a session.
+        kinds: of the JVMs, ``"driver"`` and ``"executor"``.
+    """
+    found = dict(settings)
+    for kind in kinds if (jars := first_jars()) else ():
+        found["spark.hadoop.fs.file.impl"] = _LOCAL_FILES.stem
+        found[f"spark.{kind}.extraClassPath"] = os.pathsep.join(map(str, jars))
+        if (archive := archive_of(jars)).exists():
+            # It is silent where it is of another Java or of other jars, and left aside.
+            shared = f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+            name = f"spark.{kind}.extraJavaOptions"
+            found[name] = f"{found.get(name, '')} {shared}"
+    return found
+
+
+def archive_of(jars: Sequence[Path]) -> Path:
+    """Where the archive of classes is, if it is there (:mod:`tests.class_archive`)."""
+    made = (os.environ.get("JAVA_HOME"), jars[-1], jars[-1].stat().st_mtime_ns)
+    return jars[0].with_suffix(f".{hashlib.sha256(repr(made).encode()).hexdigest()[:16]}.jsa")
+
+
+def first_jars() -> list[Path]:
+    """That of ``LocalFiles.java``, and those that are read often; none where no compiler is."""
+    home = os.environ.get("JAVA_HOME")
     javac = shutil.which("javac", path=f"{home}/bin" if home else None)
     if javac is None:
-        return {}
+        return []
     folder = private_folder(Path(tempfile.gettempdir()) / f"bsjoin-tests-{os.getuid()}")
-    classes = folder / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    if not classes.is_dir():
+    jar = folder / f"{hashlib.sha256(_LOCAL_FILES.read_bytes()).hexdigest()[:16]}.jar"
+    if not jar.exists():
         jars = ":".join(map(str, Path(pyspark.__file__).parent.glob("jars/hadoop-client-*.jar")))
-        made = tempfile.mkdtemp(dir=folder)
         options = ["-source", "8", "-target", "8", "-nowarn", "-Xlint:-options", "-cp", jars]
-        subprocess.run([javac, *options, "-d", made, str(source)], check=True)
-        try:
-            os.rename(made, classes)
-        except OSError:  # another process was first
-            shutil.rmtree(made)
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            subprocess.run([javac, *options, "-d", made, str(_LOCAL_FILES)], check=True)
+            shutil.make_archive(made, "zip", made)
+        os.rename(f"{made}.zip", jar)
     # For each closure the JVM reads classes anew, from the first of 280 jars that has them.
     found = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
-    first = [jar for name in _READ_OFTEN for jar in found.glob(f"{name}_*.jar")]
-    return {
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, [classes, *first])),
-        "spark.hadoop.fs.file.impl": source.stem,
-    }
+    return [jar, *(one for name in _READ_OFTEN for one in found.glob(f"{name}_*.jar"))]
 
 
 def _keep_what_is_found(kind: Any) -> None:

@@ -40,7 +40,7 @@ import bsjoin, bsjoin.planner.incremental_cache
 from bsjoin import Incremental
 from cache_runs import planes
 from cache_samples import Model
-from sessions import session
+from sessions import INTERPRETED, session
 
 def told(token, base, remove=bsjoin.planner.incremental_cache.remove_at_exit):
     print("token", token, flush=True)
@@ -48,7 +48,7 @@ def told(token, base, remove=bsjoin.planner.incremental_cache.remove_at_exit):
 
 bsjoin.planner.incremental_cache.remove_at_exit = told
 folder = Path(sys.argv[1])
-spark = session("local[2]")
+spark = session("local[2]", INTERPRETED)
 stream = spark.range(3).toDF("k")
 for place in (folder / "cache", None):
     source = Model(folder / "model", planes([1, 2]))

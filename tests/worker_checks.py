@@ -22,7 +22,7 @@ from checks_apart import named, run
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import session
+from sessions import INTERPRETED, session
 from spark_samples import cycles, write_parquet
 
 import bsjoin
@@ -293,4 +293,4 @@ CHECKS = named(
 )
 
 if __name__ == "__main__":
-    run(CHECKS, session(f"local[{WORKERS},8]"))
+    run(CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))

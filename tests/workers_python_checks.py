@@ -19,7 +19,7 @@ import pytest
 from checks_apart import named, run
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import SETTINGS, session
+from sessions import INTERPRETED, session
 from spark_samples import rows
 
 import bsjoin
@@ -201,7 +201,7 @@ NEWCOMER = named(a_newcomers_session_runs_the_drivers_python)
 if __name__ == "__main__":
     other = python_of(Path.cwd() / "python3")
     # Spark's own daemon: the tests' is not found there.
-    settings = {name: SETTINGS[name] for name in SETTINGS if "python.daemon" not in name}
+    settings = {name: INTERPRETED[name] for name in INTERPRETED if "python.daemon" not in name}
     # A virtual environment's Python runs this program, and nothing tells Spark so.
     os.environ["PATH"] = os.pathsep.join([str(Path(other).parent), os.environ["PATH"]])
     path = os.environ.pop("PYTHONPATH", "")

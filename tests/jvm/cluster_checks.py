@@ -23,7 +23,7 @@ import pyarrow as pa
 from checks_apart import TESTS, environment, named, run
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from sessions import CLUSTER, JVM, SETTINGS, session
+from sessions import CLUSTER, JVM, SETTINGS, on_this_machine, session
 from spark_samples import Feed, cycles
 from standalone import add_worker, process_of, start
 
@@ -216,9 +216,10 @@ CHECKS = named(executors_join_straggle_and_die)
 
 def main() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(OPTIONS.items())))
+    options = on_this_machine(OPTIONS, "driver", "executor")
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
     master = start(SparkContext._gateway, Path.cwd(), (1,), ("",))
-    spark = session(master, OPTIONS)
+    spark = session(master, options)
     wait_for(lambda: executors(spark) == 1, "the executor of the first worker")
     run(CHECKS, spark)
 

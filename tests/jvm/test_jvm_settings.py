@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from sessions import JVM
 
 import bsjoin
 from bsjoin import BatchTable
@@ -72,6 +73,7 @@ def test_spark_sql(path: str, tmp_path: Path) -> None:
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.driver.extraJavaOptions": JVM,
     }
     found = output(
         [
@@ -91,7 +93,7 @@ def test_a_java_program(path: str, tmp_path: Path) -> None:
     java = shutil.which("java", path=os.environ.get("JAVA_HOME", "") + "/bin") or "java"
     classpath = f"{bsjoin.jar()}:{Path(pyspark.__file__).parent}/jars/*"
     (tmp_path / "Program.java").write_text(_PROGRAM)
-    command = [java, *_OPENS, "-cp", classpath, str(tmp_path / "Program.java"), path]
+    command = [java, *JVM.split(), *_OPENS, "-cp", classpath, str(tmp_path / "Program.java"), path]
     once = [
         "[[0,name 0], [1,name 1], [2,name 2], [3,null], [4,null]]",
         "[[2,name 2]]",

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import CLUSTER, session
+from sessions import CLUSTER, CODE, on_this_machine, session
 from standalone import process_of, start
 
 import bsjoin
@@ -48,6 +48,7 @@ from scheduling.spark.internals import StatusStore, request_total
 ROWS, WEIGHTED = 5_000, [0, 0, 0, 1, 1, 2]
 OPTIONS = {
     **CLUSTER,
+    **CODE["python"],
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.sql.shuffle.partitions": "6",
@@ -417,7 +418,8 @@ def main(folder: Path) -> None:
     warnings.simplefilter("error", DeprecationWarning)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(OPTIONS.items()))
+    options = on_this_machine(OPTIONS, "driver", "executor")
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(options.items()))
     master = start(SparkContext._gateway, folder, (1, 2, 3), ("", "middle", "large"))
     found: dict[str, Any] = {}
     for more, executors, scenarios in (
@@ -425,7 +427,7 @@ def main(folder: Path) -> None:
         ({}, 3, (layouts, followed, cycles, killed, added_and_removed, idle, grown)),
         (DYNAMIC, 1, (tiers,)),
     ):
-        spark = session(master, {**OPTIONS, **more})
+        spark = session(master, {**options, **more})
         wait_for(spark, executors)
         for scenario in scenarios:
             began = time.monotonic()

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import SparkConf, SparkContext
-from sessions import CLUSTER, session
+from sessions import CLUSTER, CODE, on_this_machine, session
 from standalone import start
 
 from scheduling import Price
@@ -30,6 +30,7 @@ from scheduling.spark.scaling import Scaling
 
 OPTIONS = {
     **CLUSTER,
+    **CODE["python"],
     "spark.decommission.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -74,9 +75,10 @@ def until(what: str, done: Callable[[], Any], seconds: float = 150.0) -> None:
 def main(folder: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(OPTIONS.items()))
+    settings = on_this_machine(OPTIONS, "driver", "executor")
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(settings.items()))
     master = start(SparkContext._gateway, folder, [1] * WORKERS, [""] * WORKERS)
-    spark = session(master, OPTIONS)
+    spark = session(master, settings)
     writer, out = Writer(folder / "in"), folder / "out"
     rows = spark.readStream.schema("id long").parquet(str(writer.folder)).repartition(4)
     query = (
