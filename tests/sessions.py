@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.java_collections import ListConverter
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
@@ -114,6 +115,7 @@ def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession
         settings = on_this_machine(settings, "driver")
     for kind in (JVMView, JavaPackage, JavaClass):
         _keep_what_is_found(kind)
+    ListConverter.convert = _converted
     return SparkSession.builder.master(master).config(map=dict(settings)).getOrCreate()
 
 
@@ -173,3 +175,17 @@ def _keep_what_is_found(kind: Any) -> None:
         return value
 
     kind.__getattr__ = found
+
+
+_CONVERTED_APART = ListConverter.convert
+
+
+def _converted(self: ListConverter, elements: Any, client: Any) -> Any:
+    """A list of the JVM by two calls; py4j makes one for each element, and every query has many."""
+    given = list(elements)
+    if not 2 < len(given) <= 10 or any(element is None for element in given):
+        return _CONVERTED_APART(self, given, client)
+    if "lists" not in vars(client):
+        client.lists = [JavaClass(f"java.util.{name}", client) for name in ("ArrayList", "List")]
+    mutable, fixed = client.lists
+    return mutable(fixed.of(*given))
