@@ -15,6 +15,8 @@ import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.spark.fingerprint import fingerprint
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 ROWS = "SELECT id AS k, concat('v', id) AS v, id % 3 AS part FROM range(12)"
 # Some of these change no data file.
 COMMITS = (
