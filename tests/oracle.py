@@ -48,6 +48,8 @@ FUZZ = hypothesis.settings(max_examples=5, suppress_health_check=list(hypothesis
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 _ID, _FOUND = "__id", "__found"
+# For what Spark answers: nothing is compiled, and nothing planned anew from stage to stage.
+_PLAINLY = {**CODE["python"], "spark.sql.adaptive.enabled": "false"}
 
 Name = TypeVar("Name")
 On = str | Sequence[str] | Mapping[str, str] | None
@@ -125,9 +127,9 @@ def rows_of_spark(
 ) -> dict[str, pa.Table]:
     """The rows of all join types, from one left join whose stream's rows are numbered.
 
-    It is interpreted, which compiles nothing: what Spark answers does not depend on it.
+    What Spark answers does not depend on how it is evaluated.
     """
-    with configured(stream.sparkSession, CODE["python"]):
+    with configured(stream.sparkSession, _PLAINLY):
         rows = collected(numbered(stream, batch, on, select))
     return by_join_type(rows, len(stream.columns))
 
@@ -168,8 +170,8 @@ def rows_of_all(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
 
 
 def right_rows(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
-    """The same of what Spark answers, interpreted: its rows do not depend on it."""
-    with configured(next(iter(results.values())).sparkSession, CODE["python"]):
+    """The same of what Spark answers."""
+    with configured(next(iter(results.values())).sparkSession, _PLAINLY):
         return rows_of_all(results)
 
 
