@@ -329,6 +329,7 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
     for package in (
         bsjoin,
         bsjoin.functions,
+        bsjoin.kafka,
         bsjoin.sources,
         scheduling,
         importlib.import_module("scheduling.spark"),
@@ -338,7 +339,7 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
             path = f"{package.__name__}.{name}"
             if path in ("bsjoin.BSJoinError", "scheduling.SchedulingError"):
                 continue  # shown with the errors of the package
-            if path in ("bsjoin.functions", "bsjoin.sources"):
+            if path in ("bsjoin.functions", "bsjoin.kafka", "bsjoin.sources"):
                 continue  # pages of their own
             if path in ("scheduling.POLICIES", "scheduling.Clock"):
                 continue  # a dictionary and a type
