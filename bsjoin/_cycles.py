@@ -170,6 +170,7 @@ def cycles(
     scaler: Scaler | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
+    nulls_equal: bool | Sequence[str] = False,
     where: Column | str | None = None,
     indicator: str | None = None,
 ) -> Cycles:
@@ -199,6 +200,7 @@ def cycles(
             (default): no change.
         select: as for :func:`bsjoin.join`; default None.
         suffix: as for :func:`bsjoin.join`; default ``"_batch"``.
+        nulls_equal: as for :func:`bsjoin.join`; default ``False``.
         where: as for :func:`bsjoin.join`; default None. Each cycle has a DataFrame of its own:
             name the stream's columns, ``"amount"``, instead of referring to a DataFrame.
         indicator: as for :func:`bsjoin.join`; default None.
@@ -226,6 +228,7 @@ def cycles(
         partition=partition,
         select=select,
         suffix=suffix,
+        nulls_equal=nulls_equal,
         where=where,
         indicator=indicator,
     )

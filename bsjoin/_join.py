@@ -23,7 +23,7 @@ from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import MicroBatch, micro_batch
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import NULL_KEYS, StorageLocation, versions
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def join(
     partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
+    nulls_equal: bool | Sequence[str] = False,
     where: Column | str | None = None,
     indicator: str | None = None,
 ) -> DataFrame:
@@ -88,6 +89,10 @@ def join(
         select: the table's columns to return, in this order. ``None`` (default): all columns that
             are not keys.
         suffix: appended to a table column whose name the stream already has; default ``"_batch"``.
+        nulls_equal: ``True``, or a list of keys as ``on`` names them: there null equals null, and
+            nothing else, as with SQL's ``<=>`` and ``IS NOT DISTINCT FROM``; polars has the same
+            argument. ``False`` (default): null equals nothing. A ``BatchTable`` must have been
+            built with it, and a source must take null keys (``Source.takes_null_keys``).
         where: the rest of the condition, as a ``Column`` or SQL text: a pair of rows matches only
             if it is true for the pair, as in SQL's ``ON``. So a left join keeps rows of the stream
             for which no pair passes, with nulls, and a semi join those for which one does; null
@@ -121,7 +126,7 @@ def join(
         DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
         SourceError: the source cannot be reached, or supports no scan for ``Full``.
         TableMismatchError: a table, or the store of ``Full``, was built for other keys or another
-            condition.
+            condition, or without ``nulls_equal``.
         WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
@@ -153,6 +158,7 @@ def join(
         partition=partition,
         select=select,
         suffix=suffix,
+        nulls_equal=nulls_equal,
         where=where,
         indicator=indicator,
         stream=stream,
@@ -213,7 +219,8 @@ def _join_source(
     join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
     join = with_candidates(join, stream, schema, None, call)
     if cache == "auto":
-        cache = automatic_cache(stream, source, call.cycle, needs_whole=not join.keys)
+        whole = not join.keys or bool(join.safe_keys and not source.takes_null_keys)
+        cache = automatic_cache(stream, source, call.cycle, needs_whole=whole)
     if isinstance(cache, Incremental):
         if not join.keys:
             raise ArgumentError(
@@ -248,7 +255,8 @@ def _join_whole(
     if options.store is not None:
         join = join.in_order_of(_stored_keys(options.store))
     # A stored table keeps all columns for later joins; a temporary one the selected columns only.
-    stored = list(join.columns) if options.store is None else list(columns)
+    selected = [name for name in join.columns if name != NULL_KEYS]
+    stored = selected if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     orders = join.condition.orders if chooses(join.condition) else ()
     ordering = [order.column for order in orders]
@@ -256,7 +264,13 @@ def _join_whole(
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
     wanted = PrivateTable(
-        origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.condition
+        origin,
+        lambda: read(needed),
+        join.table_keys,
+        tuple(stored),
+        options,
+        join.condition,
+        join.safe_keys,
     )
     cycle, batch = join.cycle, _batch_of(stream, options)
     if batch is not None and cycle is None:

@@ -18,7 +18,7 @@ from bsjoin.conditions import Closed, Direction, Take
 from bsjoin.partitioning.rule import Rule
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
-from bsjoin.storage import KeyColumn, StorageLocation
+from bsjoin.storage import NULL_KEYS, KeyColumn, StorageLocation
 from bsjoin.storage.range_index import is_ranked
 from bsjoin.storage.ties import Tie
 
@@ -135,6 +135,7 @@ class SourceTable:
         warm_up: the keys to load first, or a query that yields them.
         folder: where the caches are on every host; None to choose.
         order: how the rows of a key are ordered, and by which columns; None for any order.
+        nulls_equal: which keys are null-safe; None (default) if none is.
     """
 
     token: str
@@ -150,12 +151,19 @@ class SourceTable:
     warm_up: pa.Table | str | None
     folder: str | None
     order: RangeOrder | None = None
+    nulls_equal: tuple[bool, ...] | None = None
+
+    @property
+    def key_types(self) -> list[pa.DataType]:
+        """The types of the keys in the cache, where one more says which of them are null."""
+        return [*self.keys.types, *[pa.int64()] * (self.nulls_equal is not None)]
 
     @property
     def queried_columns(self) -> list[str]:
         """The columns to read from the source, besides the keys."""
         ordered = () if self.order is None else (*self.order.names, *self.order.row.names)
-        return list(dict.fromkeys([*self.payload.names, *ordered]))
+        known = (name for name in self.payload.names if name != NULL_KEYS)
+        return list(dict.fromkeys([*known, *ordered]))
 
     @property
     def stored_types(self) -> list[pa.DataType]:

@@ -42,6 +42,7 @@ class PrivateTable:
         columns: the columns to store.
         options: how to build it.
         condition: the range condition.
+        nulls_equal: the key columns that are null-safe.
     """
 
     origin: DataFrame | str
@@ -50,12 +51,19 @@ class PrivateTable:
     columns: tuple[str, ...]
     options: Full
     condition: Condition | None
+    nulls_equal: tuple[str, ...] = ()
 
     def build(self) -> BatchTable:
         """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
         df, options = self.read(), self.options
         table = BatchTable._ensure(
-            df, self.keys, self.columns, options, private=True, when=self.condition
+            df,
+            self.keys,
+            self.columns,
+            options,
+            private=True,
+            when=self.condition,
+            nulls_equal=self.nulls_equal,
         )
         if options.refresh is not None:
             table.start_refreshing(df, options.refresh)
@@ -63,8 +71,9 @@ class PrivateTable:
 
     def is_same(self, other: PrivateTable) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
-        mine = self.keys, self.columns, self.options, self.condition
-        if mine != (other.keys, other.columns, other.options, other.condition):
+        mine = self.keys, self.columns, self.options, self.condition, self.nulls_equal
+        theirs = other.keys, other.columns, other.options, other.condition, other.nulls_equal
+        if mine != theirs:
             return False
         if isinstance(self.origin, str) or isinstance(other.origin, str):
             return self.origin is other.origin or self.origin == other.origin

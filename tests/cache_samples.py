@@ -129,18 +129,20 @@ class Model(Source):
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         assert 0 < len(keys) <= self.max_keys
         assert keys.schema.types == [self._schema.field(n).type for n in keys.column_names]
-        assert not any(column.null_count for column in keys.columns)
+        assert self.takes_null_keys or not any(column.null_count for column in keys.columns)
         begin = time.monotonic()
         _append(self.folder / "begun", str(os.getpid()))
         while (self.folder / "hold").exists():
             time.sleep(0.005)
         if self._is_faulty():
             raise ConnectionError("the model is out of order")
-        asked = list(zip(*(_values(column) for column in keys.columns), strict=True))
+        null = None if self.takes_null_keys else object()
+        asked = list(zip(*(_values(column, null) for column in keys.columns), strict=True))
         assert len(set(asked)) == len(asked)
         table = self._read()
         wanted = set(asked)
-        theirs = zip(*(_values(table.column(name)) for name in keys.column_names), strict=True)
+        named = (_values(table.column(name), null) for name in keys.column_names)
+        theirs = zip(*named, strict=True)
         rows = table.filter(pa.array([key in wanted for key in theirs], pa.bool_()))
         shown = [[value if isinstance(value, int) else repr(value) for value in k] for k in asked]
         _append(self.folder / "asked", json.dumps([os.getpid(), shown, begin, time.monotonic()]))
@@ -208,8 +210,8 @@ def _append(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Values that are equal exactly when Spark's join calls them equal; null equals nothing."""
+def _values(column: pa.ChunkedArray, null: object) -> list[Any]:
+    """Values that are equal exactly when Spark's join calls them equal; ``null`` for null."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())  # the whole range, beyond Python's years
     elif pa.types.is_date(column.type):
@@ -217,4 +219,4 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         values = ["nan" if v is not None and math.isnan(v) else v for v in values]
-    return [object() if value is None else value for value in values]
+    return [null if value is None else value for value in values]

@@ -23,6 +23,8 @@ __all__ = ["PAGE", "PageReader", "rows_of", "tables_of"]
 PAGE = Path(__file__).parent.parent / "bsjoin" / "storage" / "format.md"
 _SIGN = 1 << 63
 _NAN = 0x7FF8000000000000
+_NULL = {"string": b"", "binary": b"", "decimal": 0}
+"""What is stored in the place of a null key."""
 _DTYPES = {"int64": np.int64, "int32": np.int32, "uint8": np.uint8, "uint64": np.uint64}
 
 
@@ -100,7 +102,8 @@ def hash_of(values: list[tuple[str, Any]]) -> int:
     """The hash of a key, of which each column has the name of its type in Spark and a value."""
     found = 42
     for name, value in values:
-        found = xxhash.xxh64_intdigest(_hashed(name, value), found)
+        if value is not None:
+            found = xxhash.xxh64_intdigest(_hashed(name, value), found)
     return found - (1 << 64) if found >= _SIGN else found
 
 
@@ -277,18 +280,22 @@ class PageReader:
 
         Args:
             key: a value for each key column: integers (times, dates, and decimals, unscaled, too),
-                floats, or bytes.
+                floats, or bytes; None for null.
             probe: the values of the stream's columns of the condition; none without one.
             column: which.
         """
-        types = [dtype for _, dtype in self.manifest["keys"]]
-        typed = [*zip(types, key, strict=True)]
+        keys = self.manifest["keys"]
+        typed = [(one[1], value) for one, value in zip(keys, key, strict=True)]
+        if any(True in one for one in keys):
+            null = sum(1 << place for place, value in enumerate(key) if value is None)
+            typed.append(("long", null))
         hash_ = hash_of(typed) if typed else 0
         compared = []
         for number, (name, value) in enumerate(typed):
             if self.manifest["compared"]:
                 own = _type(name)["hash"] == "bytes"
-                compared.append((number, value if own else hash_of([(name, value)]), 8 << own))
+                held = _NULL.get(name.partition("(")[0]) if value is None and own else value
+                compared.append((number, held if own else hash_of([(name, held)]), 8 << own))
 
         def run_in(segment: _Segment) -> range:
             direct = segment.info.get("first_key") is not None

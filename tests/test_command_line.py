@@ -130,6 +130,9 @@ def test_build_and_estimate(run: Any, spark: SparkSession, tmp_path: Path) -> No
     assert status == 0
     assert (data["rows"], data["sampled"]) == (3, 3)
     assert data["bytes"] > 0
+    nulls = run("build", source, tmp_path / "nulls", "--on", "k,at", "--nulls-equal", "at")
+    assert nulls[0] == 0
+    assert "k long, at long, null-safe" in run("stats", tmp_path / "nulls")[1]
     status, text = run("build", tmp_path / "nothing", target, "--on", "k")
     assert status == 1
     assert "Spark cannot read" in text

@@ -255,7 +255,16 @@ def test_options_and_what_is_handed_out_cannot_be_changed() -> None:
 
 def test_join_has_the_parameters_of_spark_s_own_and_cycles_takes_what_join_takes() -> None:
     parameters = inspect.signature(bsjoin.join).parameters
-    options = ["when", "cache", "partition", "select", "suffix", "where", "indicator"]
+    options = [
+        "when",
+        "cache",
+        "partition",
+        "select",
+        "suffix",
+        "nulls_equal",
+        "where",
+        "indicator",
+    ]
     assert list(parameters) == ["stream", "batch", "on", "how", *options]
     assert [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY] == options
     more = {"sink", "placement", "scaler"}

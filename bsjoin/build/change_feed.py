@@ -189,7 +189,9 @@ def change_set(
     if feed.op != _OP:  # what is in envelopes comes from no table of Spark
         check_padded(feed.rows, [given[name] for name in (*on, *ranged)])
     key = table_key(
-        [sql.column(given[name]) for name in on], [schema[name].dataType for name in on]
+        [sql.column(given[name]) for name in on],
+        [schema[name].dataType for name in on],
+        [key.nulls_equal for key in manifest.keys] if manifest.has_null_keys else None,
     )
     selected = {
         "h": key.hash,

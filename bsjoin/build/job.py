@@ -36,6 +36,7 @@ from bsjoin.spark.session import default_parallelism
 from bsjoin.spark.sql import quoted
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import (
+    NULL_KEYS,
     UNINDEXED_RUN,
     Build,
     Gathering,
@@ -74,6 +75,7 @@ class Layout:
             and the range columns are among ``columns``. Default False.
         latest: which rows of a key are kept, with a range condition: of a key and point; None
             (default) for all.
+        nulls_equal: the key columns that are null-safe: rows in which they are null may match.
     """
 
     on: tuple[str, ...]
@@ -85,6 +87,7 @@ class Layout:
     row: tuple[str, ...] = ()
     whole: bool = False
     latest: LatestBy | None = None
+    nulls_equal: tuple[str, ...] = ()
 
     @property
     def is_ordered(self) -> bool:
@@ -100,7 +103,8 @@ class Layout:
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns that have no null in a row that may match: keys, and the point or start."""
-        return (*self.on, *(() if self.ranged is None else self.ranged.names[:1]))
+        keys = (name for name in self.on if name not in self.nulls_equal)
+        return (*keys, *(() if self.ranged is None else self.ranged.names[:1]))
 
     def spelled(self, names: Mapping[str, str]) -> Layout:
         """The same, some of its columns under other names."""
@@ -111,9 +115,9 @@ class Layout:
             ranged = ranged.spelled(lambda name: names.get(name, name))
             if condition is not None:
                 condition = condition.renamed(condition.stream_columns, ranged.names)
-        on, columns, row = (
+        on, columns, row, nulls_equal = (
             tuple(names.get(name, name) for name in given)
-            for given in (self.on, self.columns, self.row)
+            for given in (self.on, self.columns, self.row, self.nulls_equal)
         )
         return replace(
             self,
@@ -123,6 +127,7 @@ class Layout:
             condition=condition,
             row=row,
             latest=latest,
+            nulls_equal=nulls_equal,
         )
 
 
@@ -146,7 +151,8 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     started = time.monotonic()
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
-    key = table_key([*map(sql.column, layout.on)], key_types)
+    safe = [name in layout.nulls_equal for name in layout.on] if layout.nulls_equal else None
+    key = table_key([*map(sql.column, layout.on)], key_types, safe)
     compared = [_COMPARED.format(i) for i in range(len(key.compared))]
     stored = T.StructType([fields[name] for name in layout.columns])
     # Names inside the job are positions: the table's own names may repeat ours.
@@ -170,6 +176,8 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
+    if safe is not None:
+        compared_fields[-1] = compared_fields[-1].with_name(NULL_KEYS)
     schema = pa.schema([*compared_fields, *arrow_fields(stored)])
     order_types = T.StructType([keyed.schema[_TIE.format(i)] for i in range(len(ordered))])
     before = [*compared_fields, *arrow_fields(range_types)]
@@ -186,7 +194,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         keys=len(compared),
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
-        integers=len(key_types) == 1 and is_integer(key_types[0]) and not ranged,
+        integers=not compared and key_types != [] and is_integer(key_types[0]) and not ranged,
         ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
         ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
@@ -213,7 +221,10 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         activates_at_us=0,
         created_at_us=0,
         build_s=time.monotonic() - started,
-        keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
+        keys=tuple(
+            KeyColumn(name, type_name(fields[name].dataType), name in layout.nulls_equal)
+            for name in layout.on
+        ),
         compared=len(compared),
         unique=layout.has_unique_keys,
         schema=schema,
@@ -226,7 +237,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         latest=layout.latest,
     )
     _check_visible(begun.location, manifest)
-    assert hash_is_exact(key_types) == (not compared)
+    assert hash_is_exact(key_types, safe) == (not compared)
     return manifest
 
 
@@ -250,8 +261,9 @@ def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]
         return
     names = [_COMPARED.format(i) for i in range(len(layout.on))]
     keys = df.select(*(F.col(quoted(c)).alias(n) for c, n in zip(layout.on, names, strict=True)))
-    for name in names:  # `dropna` would drop NaN, too
-        keys = keys.where(F.col(name).isNotNull())
+    for column, name in zip(layout.on, names, strict=True):  # `dropna` would drop NaN, too
+        if column not in layout.nulls_equal:
+            keys = keys.where(F.col(name).isNotNull())
     counts = keys.groupBy(*names).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     found = counts.limit(1).toArrow().to_pylist()
     *key, count = found[0].values() if found else ("?", "several")

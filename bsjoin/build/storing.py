@@ -12,7 +12,13 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._clock import now_us
 from bsjoin.build.job import Layout, build
 from bsjoin.conditions import Condition, chooses
-from bsjoin.errors import DamagedTableError, StoreError, TableMismatchError, TableNotFoundError
+from bsjoin.errors import (
+    ColumnError,
+    DamagedTableError,
+    StoreError,
+    TableMismatchError,
+    TableNotFoundError,
+)
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.planner.arguments import distinct
@@ -27,7 +33,15 @@ from bsjoin.spark.arrow import check_storable
 from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin.spark.fingerprint import renew
 from bsjoin.spark.interrupts import Interruption, interruptible
-from bsjoin.storage import LatestBy, Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.storage import (
+    NULL_KEYS,
+    LatestBy,
+    Manifest,
+    StorageLocation,
+    builds,
+    freshness,
+    versions,
+)
 from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.versioned_folder import Superseded
@@ -49,6 +63,7 @@ def layout_of(
     condition: Condition | None,
     *,
     private: bool,
+    nulls_equal: Sequence[str] = (),
 ) -> Layout:
     """Return what the table of a DataFrame is to hold.
 
@@ -60,6 +75,7 @@ def layout_of(
         condition: the range condition.
         private: whether the table belongs to one join. If it has no store either, it is for
             look-ups only, and rows that match nothing are left out.
+        nulls_equal: the key columns that are null-safe.
 
     Raises:
         ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
@@ -85,8 +101,16 @@ def layout_of(
         tuple(df.columns if ordered or latest is not None else columns),
         whole=not private or options.store is not None,
         latest=latest,
+        nulls_equal=tuple(key for key in keys if key in nulls_equal),
     )
-    return layout if set(layout.needed) <= set(columns) else replace(layout, whole=False)
+    if nulls_equal and NULL_KEYS in columns:
+        raise ColumnError(
+            f"nulls_equal: the table has a column {NULL_KEYS!r}, and bsjoin stores one of that "
+            "name with keys in which null equals null. Rename it"
+        )
+    return (
+        layout if {*layout.needed, *nulls_equal} <= set(columns) else replace(layout, whole=False)
+    )
 
 
 def _check_same(layout: Layout, df: DataFrame, before: Manifest, path: str) -> None:
@@ -96,7 +120,8 @@ def _check_same(layout: Layout, df: DataFrame, before: Manifest, path: str) -> N
         TableMismatchError: says what it was built for.
     """
     types = [df.schema[name].dataType for name in layout.on]
-    BuiltTable(before, path).check_built_for(layout.on, types, layout.ranged)
+    built = BuiltTable(before, path)
+    built.check_built_for(layout.on, types, layout.ranged, layout.nulls_equal)
 
 
 def build_new(location: StorageLocation, df: DataFrame, layout: Layout) -> None:
@@ -153,6 +178,13 @@ def _ensure(
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
     _check_same(layout, df, before, str(location))
     is_ordered = layout.is_ordered
+    built = _safe_keys(before)
+    if not private and layout.nulls_equal != built:
+        raise TableMismatchError(
+            f"the table in {str(location)!r} was built with nulls_equal={list(built)!r}, not "
+            f"{list(layout.nulls_equal)!r}. Build another table at another path"
+        )
+    layout = replace(layout, nulls_equal=built)
     if private:
         is_ordered = layout.latest is not None or chooses(layout.condition)
         columns = _in_order(before.columns, layout.columns)
@@ -226,6 +258,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
         (*row, *(name for name in columns if name not in row)),
         whole=adds,
         latest=before.latest,
+        nulls_equal=_safe_keys(before),
     )
     layout = _kept_whole(layout, before)
     _check_same(layout, df, before, path)
@@ -309,6 +342,10 @@ def _by_its_rule(
             f" is joined lacks the columns {lacking}. Give it with them, or another store"
         )
     return replace(layout, latest=rule, row=_in_order(before.row or (), df.columns))
+
+
+def _safe_keys(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(key.name for key in manifest.keys if key.nulls_equal)
 
 
 def _kept_whole(layout: Layout, before: Manifest) -> Layout:

@@ -48,6 +48,8 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     source.add_argument("--latest-by", default="", metavar="COLUMNS", help=told)
     told = "how many rows of a key --latest-by keeps; 1"
     source.add_argument("--keep", type=int, default=1, help=told)
+    told = "key columns in which null equals null in joins, separated by commas"
+    source.add_argument("--nulls-equal", default="", metavar="COLUMNS", help=told)
     told = "a setting of the Spark session; may be repeated"
     source.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=told)
 
@@ -130,6 +132,7 @@ def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> Stats:
         when=_condition(options),
         latest_by=_names(options.latest_by),
         keep=options.keep,
+        nulls_equal=_names(options.nulls_equal),
         **more,
     )
     return table.stats()

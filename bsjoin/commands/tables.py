@@ -94,7 +94,7 @@ def _stats(options: argparse.Namespace) -> Answer:
     stats = manifest.stats
     said: list[tuple[str, object]] = [
         ("version", str(stats.version)),
-        ("keys", ", ".join(f"{key.name} {key.type}" for key in manifest.keys) or "none"),
+        ("keys", ", ".join(map(str, manifest.keys)) or "none"),
         ("unique", "yes" if manifest.unique else "not declared"),
         ("condition", "none" if manifest.condition is None else repr(manifest.condition)),
         ("rows", f"{stats.rows:,}"),

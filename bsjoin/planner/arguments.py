@@ -21,6 +21,7 @@ __all__ = [
     "Partition",
     "distinct",
     "key_list",
+    "nulls_equal_of",
     "probe_side",
     "table_side",
 ]
@@ -93,6 +94,7 @@ class JoinCall:
         partition: how the stream's rows are sent to partitions.
         select: the table's columns to return.
         suffix: given to those whose name the stream already has.
+        nulls_equal: whether null equals null in all keys; or the keys in which it does.
         where: what each pair of rows must fulfil besides; None (default) for nothing.
         indicator: the name of a column that says whether a row has a match; None (default) for no
             such column.
@@ -112,6 +114,7 @@ class JoinCall:
     partition: Partition = None
     select: Sequence[str] | None = None
     suffix: str = "_batch"
+    nulls_equal: bool | Sequence[str] = False
     where: Column | str | None = field(default=None, compare=False)
     indicator: str | None = None
     stream: DataFrame | None = field(default=None, repr=False, compare=False)
@@ -138,6 +141,7 @@ class JoinCall:
             raise ArgumentError(
                 f"suffix={self.suffix!r} is a {type(self.suffix).__name__}; give a text"
             )
+        object.__setattr__(self, "nulls_equal", nulls_equal_of(self.nulls_equal))
         if not isinstance(self.where, Column | str | None):
             raise ArgumentError(
                 f"where={self.where!r} is a {type(self.where).__name__}: give a Column, or a "
@@ -241,6 +245,20 @@ def key_list(on: object) -> list[str]:
     if isinstance(on, Sequence) and on and all(isinstance(name, str) for name in on):
         return list(on)
     raise ArgumentError(f"on={on!r}: give a column name, or a list of different column names")
+
+
+def nulls_equal_of(given: object) -> bool | tuple[str, ...]:
+    """The null-safe keys: all, none, or some by name."""
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        names = tuple(given)
+        if all(isinstance(name, str) for name in names):
+            return names or False
+    raise ArgumentError(
+        f"nulls_equal={given!r}: give True for all keys, False for none, or a list of the names of "
+        "those in which null equals null"
+    )
 
 
 def distinct(df: Any, side: str) -> Any:

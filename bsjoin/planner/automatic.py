@@ -45,7 +45,9 @@ def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremen
     """Choose by size and log it; ``follows``: whether the join goes on while the source changes."""
     rows = source.size() if source.can_scan and not needs_whole else None
     if needs_whole or (rows is not None and rows <= _FULL_UP_TO_ROWS):
-        why = "is joined without a key" if rows is None else f"has about {rows} rows"
+        why = (
+            "is not queried by the keys of this join" if rows is None else f"has about {rows} rows"
+        )
         chosen = _AUTOMATIC_FULL if follows else Full()
         times = f"now and again every {chosen.refresh}" if follows else "once"
         _log.info("bsjoin: full cache for %r, which %s: it is read %s", source, why, times)

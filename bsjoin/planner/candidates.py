@@ -29,6 +29,7 @@ from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.planner.where import Where, where_over
 from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted
+from bsjoin.storage import NULL_KEYS
 
 __all__ = ["returned", "with_candidates"]
 
@@ -222,11 +223,13 @@ def _nameable(
 def _marker(join: ResolvedJoin, columns: Sequence[str]) -> str:
     """A column that is not null in any row that can match: a key, or where its range begins."""
     first = [] if join.ranged is None else [join.ranged.names[0]]
-    known = [*join.table_keys, *first]
+    known = [*(key for key in join.table_keys if key not in join.safe_keys), *first]
+    if not known:
+        return NULL_KEYS
     integers = [
         key
         for key, dtype in zip(join.table_keys, join.key_types, strict=True)
-        if isinstance(dtype, T.IntegralType)
+        if isinstance(dtype, T.IntegralType) and key in known
     ]
     return next(column for column in [*filter(columns.__contains__, known), *integers, *known])
 

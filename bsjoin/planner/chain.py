@@ -215,7 +215,8 @@ def explain(df: DataFrame) -> None:
 
 def _lines(step: JoinStep, runs: str) -> str:
     plan, join = step.planned.plan, step.planned.join
-    equal = [f"{stream} = {table}" for stream, table in join.keys]
+    safe = join.safe_keys
+    equal = [f"{stream} {'<=>' if table in safe else '='} {table}" for stream, table in join.keys]
     condition = " and ".join([*equal, *([] if join.condition is None else [repr(join.condition)])])
     how = plan.how
     if join.checked:

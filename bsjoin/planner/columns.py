@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.spark.session import is_case_sensitive
+from bsjoin.storage import NULL_KEYS
 
 __all__ = [
     "Names",
     "On",
+    "column_of",
     "join_keys",
     "names_of",
     "result_names",
@@ -91,6 +94,11 @@ class Names:
 def names_of(df: DataFrame, side: str) -> Names:
     """The column names of a DataFrame."""
     return Names(df.columns, side, is_case_sensitive(df.sparkSession))
+
+
+def column_of(schema: T.StructType, name: str) -> T.StructField:
+    """A table's column, or the one of ours that is never null in a table with null-safe keys."""
+    return T.StructField(name, T.LongType(), False) if name == NULL_KEYS else schema[name]
 
 
 def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:

@@ -15,9 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from bsjoin.cache import CacheLimits, remove_at_exit
 from bsjoin.conditions import chooses
-from bsjoin.errors import ColumnError, SourceError, StoreError
+from bsjoin.errors import ArgumentError, ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
+from bsjoin.planner.columns import column_of
 from bsjoin.planner.keys import hash_is_exact, type_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
@@ -92,23 +93,32 @@ def plan_source(
     """
     schema = schema_of_source(source, options)
     unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
+    if join.safe_keys:
+        unique = False  # a unique index allows any number of nulls
+        if not source.takes_null_keys:
+            raise ArgumentError(
+                f"nulls_equal for {list(join.safe_keys)}: {source!r} is not looked up by keys that "
+                "are null (Source.takes_null_keys). Leave nulls_equal out, or use "
+                "cache=bsjoin.Full(...), if it can be read whole"
+            )
     shape = shape_of(join.how, join.columns, unique, 1)
     if join.condition is not None:  # the rows of a key are one entry, which serves any width
         shape = "rows"
     table = _table(source, options, schema, join, shape)
-    return plan_join(stream, join, table, shape, [schema[name] for name in join.columns])
+    return plan_join(stream, join, table, shape, [column_of(schema, n) for n in join.columns])
 
 
 def _table(
     source: Source, options: Incremental, schema: T.StructType, join: ResolvedJoin, shape: Shape
 ) -> SourceTable:
     keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
-    payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
+    columns = T.StructType([column_of(schema, name) for name in join.columns])
+    payload = pa.schema(arrow_fields(columns))
     order = None if join.ranged is None else _order(join.ranged, join, schema)
     # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
     # The representation of the options hides the secrets of a URL.
     log = str(options.invalidation_log)
-    same = (source.token, keys, join.columns, shape, options, log, order)
+    same = (source.token, keys, join.columns, shape, options, log, order, join.nulls_equal)
     token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
     warm_up = options.warm_up
     return SourceTable(
@@ -116,7 +126,7 @@ def _table(
         database=_database(token, source, options),
         source=source,
         keys=keys,
-        exact=hash_is_exact(join.key_types),
+        exact=hash_is_exact(join.key_types, join.nulls_equal),
         payload=payload,
         unique=shape == "row",
         limits=_limits(options),
@@ -127,12 +137,13 @@ def _table(
             on_error=options.on_error,
             failure_cooldown_s=seconds(options.failure_cooldown, "failure_cooldown"),
         ),
-        invalidation_log=_invalidation_log(token, source, keys, options),
+        invalidation_log=_invalidation_log(token, source, keys, options, join.nulls_equal),
         warm_up=warm_up
         if warm_up is None or isinstance(warm_up, str)
-        else key_table(warm_up, keys, "warm_up"),
+        else key_table(warm_up, keys, "warm_up", join.nulls_equal),
         folder=_folder(options),
         order=order,
+        nulls_equal=join.nulls_equal,
     )
 
 
@@ -163,7 +174,11 @@ def _folder(options: Incremental) -> str | None:
 
 
 def _invalidation_log(
-    token: str, source: Source, keys: pa.Schema, options: Incremental
+    token: str,
+    source: Source,
+    keys: pa.Schema,
+    options: Incremental,
+    nulls_equal: tuple[bool, ...] | None,
 ) -> InvalidationLog:
     """The invalidation log of a cache; the cache goes when the application ends."""
     invalidation_log = _invalidation_logs.get(token)
@@ -175,7 +190,7 @@ def _invalidation_log(
         )
         location.check_shared()
         location.make()
-        invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys)
+        invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys, nulls_equal)
         register(source.token, invalidation_log)
         remove_at_exit(token, None if options.folder is None else str(options.folder))
     return invalidation_log

@@ -7,6 +7,9 @@ binary, long decimals and composite keys are sent along and compared.
 
 A value of the stream that no value of the table's type can equal becomes null, and null never
 matches: 5.5 against an int column, or 300 against a tinyint.
+
+Keys that are null-safe have one more key behind them, a number whose bits say which of them are
+null. So a null is told from every value, and the index needs no place for nulls.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
 
 __all__ = [
     "KeySide",
+    "NullsEqual",
     "check_key_types",
     "digits_together",
     "fits_8_bytes",
@@ -54,12 +58,16 @@ _SIMPLE: dict[type[T.DataType], str] = {
 }
 
 
+NullsEqual = Sequence[bool] | None
+"""Which keys are null-safe; None where the index has no row with a null key."""
+
+
 @dataclass(frozen=True)
 class KeySide:
     """One side of the join's key, as SQL expressions.
 
     Args:
-        hash: the 64-bit hash; null where a key is null.
+        hash: the 64-bit hash; null where a key is null that is not null-safe.
         compared: the columns that distinguish keys of equal hash; empty where the hash is exact.
     """
 
@@ -160,8 +168,10 @@ def fits_8_bytes(dtype: T.DataType) -> bool:
     return not isinstance(dtype, T.StringType | T.BinaryType)
 
 
-def hash_is_exact(types: Sequence[T.DataType]) -> bool:
+def hash_is_exact(types: Sequence[T.DataType], nulls_equal: NullsEqual = None) -> bool:
     """Whether equal hashes of such keys mean equal keys."""
+    if nulls_equal is not None:
+        return False
     return not types or (len(types) == 1 and fits_8_bytes(types[0]))
 
 
@@ -195,46 +205,104 @@ def _if_equal(value: str, dtype: T.DataType) -> str:
     return sql.case((f"{converted} = {value}", converted))
 
 
-def _side(values: Sequence[str], table: Sequence[T.DataType]) -> KeySide:
+def _side(
+    given: Sequence[str], values: Sequence[str], table: Sequence[T.DataType], nulls: NullsEqual
+) -> KeySide:
+    """The key of values in the table's canonical types.
+
+    Args:
+        given: what they were made of; it is null where a value is null, but not the other way
+            round.
+        values: the values.
+        table: the table's types.
+        nulls: which of them are null-safe.
+    """
     if not values:  # a pure range join: all rows have the same, empty key
         return KeySide("0L", ())
-    compared: tuple[str, ...] = ()
-    if not hash_is_exact(table):
+    known, compared = [], []
+    for value, own, dtype, is_safe in zip(
+        values, given, table, nulls or [False] * len(values), strict=True
+    ):
+        if not is_safe:
+            known.append(f"({value}) IS NOT NULL")
+        elif value != own:
+            known.append(f"(({value}) IS NOT NULL OR ({own}) IS NULL)")
         # The hash of a value of at most 8 bytes is a bijection and easier to compare than
         # the value: no NaN, no -0.0, no time zone.
-        compared = tuple(
-            f"xxhash64({value})" if fits_8_bytes(dtype) else value
-            for value, dtype in zip(values, table, strict=True)
-        )
-    known = " AND ".join(f"({value}) IS NOT NULL" for value in values)
-    return KeySide(sql.case((known, f"xxhash64({', '.join(values)})")), compared)
+        if fits_8_bytes(dtype):
+            compared.append(f"xxhash64({value})")
+        else:
+            compared.append(f"coalesce({value}, {_some(dtype)})" if is_safe else value)
+    values = [*values]
+    if nulls is not None:
+        values.append(_null_keys(given, nulls))
+        compared.append(f"xxhash64({values[-1]})")
+    if hash_is_exact(table, nulls):
+        compared = []
+    hashed = f"xxhash64({', '.join(values)})"  # a null leaves the hash of what is before it
+    return KeySide(sql.case((" AND ".join(known), hashed)) if known else hashed, tuple(compared))
 
 
-def table_key(values: Sequence[str], types: Sequence[T.DataType]) -> KeySide:
+def _null_keys(given: Sequence[str], nulls: Sequence[bool]) -> str:
+    """The number whose bits say which of the null-safe keys are null."""
+    bits = [
+        sql.case((f"({value}) IS NULL", f"{1 << place}L"), otherwise="0L")
+        for place, (value, is_safe) in enumerate(zip(given, nulls, strict=True))
+        if is_safe
+    ]
+    return " + ".join(bits) or "0L"
+
+
+def _some(dtype: T.DataType) -> str:
+    """A value of a type of more than 8 bytes, which is stored for a null."""
+    if isinstance(dtype, T.DecimalType):
+        return sql.cast("0", dtype)
+    return "X''" if isinstance(dtype, T.BinaryType) else sql.text("")
+
+
+def table_key(
+    values: Sequence[str], types: Sequence[T.DataType], nulls_equal: NullsEqual = None
+) -> KeySide:
     """The table's side of the key."""
     pairs = zip(values, types, strict=True)
-    return _side([_canonical(value, dtype, dtype) for value, dtype in pairs], types)
+    own = [_canonical(value, dtype, dtype) for value, dtype in pairs]
+    return _side(values, own, types, nulls_equal)
 
 
 def stream_key(
-    values: Sequence[str], types: Sequence[T.DataType], table: Sequence[T.DataType]
+    values: Sequence[str],
+    types: Sequence[T.DataType],
+    table: Sequence[T.DataType],
+    nulls_equal: NullsEqual = None,
 ) -> KeySide:
-    """The stream's side of the key, comparable with the table's."""
+    """The stream's side of the key, comparable with the table's.
+
+    Args:
+        values: the keys in SQL.
+        types: their types.
+        table: the table's types.
+        nulls_equal: which keys are null-safe in this join, of a table that has null-safe keys.
+    """
     triples = zip(values, types, table, strict=True)
-    return _side([_canonical(*triple) for triple in triples], table)
+    return _side(values, [_canonical(*triple) for triple in triples], table, nulls_equal)
 
 
 def source_key(
-    values: Sequence[str], types: Sequence[T.DataType], table: Sequence[T.DataType]
+    values: Sequence[str],
+    types: Sequence[T.DataType],
+    table: Sequence[T.DataType],
+    nulls_equal: NullsEqual = None,
 ) -> KeySide:
     """The stream's side of a key that is looked up in a source.
 
     Its ``compared`` columns are the values to look up, in exactly the table's types; floating-point
-    ones are canonical. The hash is that of :func:`table_key`.
+    ones are canonical, and null-safe ones may be null. The hash is that of :func:`table_key`.
     """
     triples = zip(values, types, table, strict=True)
     exact = [_exactly(*triple) for triple in triples]
-    return KeySide(table_key(exact, table).hash, tuple(exact))
+    pairs = zip(exact, table, strict=True)
+    own = [_canonical(value, dtype, dtype) for value, dtype in pairs]
+    return KeySide(_side(values, own, table, nulls_equal).hash, tuple(exact))
 
 
 def _exactly(value: str, dtype: T.DataType, table: T.DataType) -> str:

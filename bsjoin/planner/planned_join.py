@@ -72,7 +72,7 @@ class PlannedJoin:
         side = source_key if isinstance(self.plan.table, SourceTable) else stream_key
         join, schema = self.join, self.stream.schema
         types = [schema[name].dataType for name in join.stream_keys]
-        return side(join.key_values(column), types, join.key_types)
+        return side(join.key_values(column), types, join.key_types, join.nulls_equal)
 
     @property
     def probe_types(self) -> list[T.DataType]:

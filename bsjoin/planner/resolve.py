@@ -24,7 +24,7 @@ from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, needs_places, range_columns
 from bsjoin.planner.where import Where
-from bsjoin.storage import Manifest, RangeColumns
+from bsjoin.storage import NULL_KEYS, Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
 
 __all__ = [
@@ -32,9 +32,12 @@ __all__ = [
     "ResolvedJoin",
     "UnbuiltTable",
     "resolve",
+    "safe_keys",
 ]
 
 _log = logging.getLogger("bsjoin")
+
+_MOST_SAFE_KEYS = 63
 
 _noted: set[str] = set()  # tables of earlier versions, by their paths
 
@@ -54,6 +57,8 @@ class ResolvedJoin:
             ``extra``.
         names: what these are called in the result.
         partition: how the stream's rows are sent to partitions.
+        nulls_equal: which keys are null-safe; None (default) where the index has no row with a null
+            key.
         lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
             they differ.
         cycle: the cycle of ``bsjoin.cycles`` that the join is of; None for any other.
@@ -75,6 +80,7 @@ class ResolvedJoin:
     names: tuple[str, ...]
     partition: Partition
     lengths: tuple[tuple[int, int] | None, ...]
+    nulls_equal: tuple[bool, ...] | None = None
     cycle: Cycle | None = field(default=None, repr=False, compare=False)
     checked: tuple[Condition, ...] = ()
     where: Where | None = field(default=None, repr=False, compare=False)
@@ -117,7 +123,14 @@ class ResolvedJoin:
             keys=tuple(self.keys[place] for place in places),
             key_types=tuple(self.key_types[place] for place in places),
             lengths=tuple(self.lengths[place] for place in places),
+            nulls_equal=self.nulls_equal and tuple(self.nulls_equal[place] for place in places),
         )
+
+    @property
+    def safe_keys(self) -> tuple[str, ...]:
+        """The table's key columns that are null-safe."""
+        flags = self.nulls_equal or ()
+        return tuple(key for key, is_safe in zip(self.table_keys, flags, strict=False) if is_safe)
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -184,6 +197,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         names=tuple(result_names(columns, names, call.suffix)),
         partition=call.partition,
         lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
+        nulls_equal=table.nulls_equal(pairs, safe_keys(call.nulls_equal, pairs, names)),
         cycle=call.cycle,
         checked=tuple(one for one in call.conditions if one is not searched),
     )
@@ -244,6 +258,17 @@ class UnbuiltTable:
                 f"{table.columns}. Give on=..., or on=[] for a pure range join"
             )
         return join_keys(None, left, right)
+
+    def nulls_equal(
+        self, pairs: Sequence[tuple[str, str]], wanted: Sequence[bool]
+    ) -> tuple[bool, ...] | None:
+        """The null-safe keys of the call; None where there are none."""
+        if any(wanted) and NULL_KEYS in self.schema.names:
+            raise ColumnError(
+                f"nulls_equal: {self.side} has a column {NULL_KEYS!r}, and bsjoin has one of that "
+                "name where null equals null. Rename it"
+            )
+        return tuple(wanted) if any(wanted) else None
 
     def key_type(self, name: str) -> T.DataType:
         """The column's type."""
@@ -332,6 +357,23 @@ class BuiltTable:
             )
         return [(by_key[key], key) for key in keys]
 
+    def nulls_equal(
+        self, pairs: Sequence[tuple[str, str]], wanted: Sequence[bool]
+    ) -> tuple[bool, ...] | None:
+        """The null-safe keys of the call, if the table has the rows in which they are null."""
+        built = {key.name for key in self.manifest.keys if key.nulls_equal}
+        lacking = [
+            key for (_, key), is_safe in zip(pairs, wanted, strict=True)
+            if is_safe and key not in built
+        ]  # fmt: skip
+        if lacking:
+            raise TableMismatchError(
+                f"the table in {self.path!r} was built without nulls_equal for {lacking}: its "
+                "index has no rows in which they are null. Build it with "
+                f"nulls_equal={[*sorted(built), *lacking]!r}, at another path"
+            )
+        return tuple(wanted) if built else None
+
     def key_type(self, name: str) -> T.DataType:
         """The type that the key was built with."""
         return next(type_of(key.type) for key in self.manifest.keys if key.name == name)
@@ -382,7 +424,11 @@ class BuiltTable:
             )
 
     def check_built_for(
-        self, keys: Sequence[str], types: Sequence[T.DataType], ranged: RangeColumns | None
+        self,
+        keys: Sequence[str],
+        types: Sequence[T.DataType],
+        ranged: RangeColumns | None,
+        nulls_equal: Sequence[str],
     ) -> None:
         """Refuse a table of other keys or another condition.
 
@@ -390,6 +436,7 @@ class BuiltTable:
             keys: the wanted key columns, in order.
             types: their types.
             ranged: the wanted range columns.
+            nulls_equal: the key columns that are to be null-safe, at least.
 
         Raises:
             TableMismatchError: says what it was built for.
@@ -401,6 +448,8 @@ class BuiltTable:
                 f"the table in {self.path!r} was built for the keys {_shown(built)}, not "
                 f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
             )
+        pairs = [(key, key) for key in keys]
+        self.nulls_equal(pairs, [key in nulls_equal for key in keys])
         if self.manifest.ranged != ranged:
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(self.manifest.ranged)}, "
@@ -425,6 +474,9 @@ class BuiltTable:
             join,
             keys=tuple((probe, of(key)) for probe, key in join.keys),
             columns=tuple(map(of, join.columns)),
+            nulls_equal=(join.nulls_equal or (False,) * len(join.keys))
+            if self.manifest.has_null_keys
+            else None,
             ranged=ranges,
             condition=condition,
         )
@@ -435,13 +487,48 @@ class BuiltTable:
         Raises:
             TableMismatchError: it has other keys, another condition, or lacks columns of the join.
         """
-        self.check_built_for(join.table_keys, join.key_types, join.ranged)
-        lacking = [name for name in join.columns if name not in self.manifest.columns]
+        self.check_built_for(join.table_keys, join.key_types, join.ranged, join.safe_keys)
+        there = [*self.manifest.columns, *[NULL_KEYS] * self.manifest.has_null_keys]
+        lacking = [name for name in join.columns if name not in there]
         if lacking:
             raise TableMismatchError(
                 f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "
                 "another one was built at its path. Build another table at another path"
             )
+
+
+def safe_keys(
+    wanted: bool | Sequence[str], pairs: Sequence[tuple[str, str]], stream: Names
+) -> list[bool]:
+    """Which keys a call wants to be null-safe; named as in the stream, or as in the table.
+
+    Raises:
+        ArgumentError: there are no keys, or more than the 63 that one number tells apart.
+        ColumnError: a name is no key.
+    """
+    if wanted and len(pairs) > _MOST_SAFE_KEYS:
+        raise ArgumentError(
+            f"nulls_equal={wanted!r}: there are {len(pairs)} keys, and null equals null in joins "
+            f"on up to {_MOST_SAFE_KEYS}. Put some of them into one column"
+        )
+    if not wanted or wanted is True:
+        found = [bool(wanted)] * len(pairs)
+        if wanted and not pairs:
+            raise ArgumentError("nulls_equal=True: there are no keys. Leave nulls_equal out")
+        return found
+    places = set()
+    for name in wanted:
+        same = [
+            place
+            for side in (0, 1)
+            for place, pair in enumerate(pairs)
+            if stream.same(name, pair[side])
+        ]
+        if not same:
+            hint = suggest(name, [key for key, _ in pairs])
+            raise ColumnError(f"nulls_equal: {name!r} is no key of this join. {hint}")
+        places.add(same[0])
+    return [place in places for place in range(len(pairs))]
 
 
 def _as_of(conditions: Sequence[Condition]) -> Iterator[Condition]:

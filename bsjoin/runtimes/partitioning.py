@@ -54,7 +54,8 @@ def _sent(
 ) -> DataFrame:
     names = join.stream_keys
     columns = [*map(sql.column, names)]
-    key = stream_key(columns, [stream.schema[n].dataType for n in names], join.key_types).hash
+    types = [stream.schema[n].dataType for n in names]
+    key = stream_key(columns, types, join.key_types, join.nulls_equal).hash
     counted, label, cycle = plan.reports, plan.label, join.cycle
     how = join.how if join.where is None else join.where.how
     if not counted and how in ("inner", "semi"):

@@ -29,7 +29,8 @@ def function(
     """A table behind a Python function.
 
     Args:
-        fn: receives a ``pyarrow.Table`` of distinct keys without nulls, and returns every row of
+        fn: receives a ``pyarrow.Table`` of distinct keys, without nulls unless the join has
+            ``nulls_equal=``, and returns every row of
             these keys, key columns included, in any order: a ``pyarrow.Table`` or ``RecordBatch``,
             a pandas DataFrame, a list of dicts, or None for no row. An exception counts as
             transient and is retried, unless it is a ``bsjoin.BSJoinError`` or of the data: a
@@ -92,6 +93,8 @@ def _schema(schema: Any) -> pa.Schema:
 
 
 class _Function(Source):
+    takes_null_keys = True
+
     def __init__(
         self,
         fn: Callable[[pa.Table], Any],

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError
 from bsjoin.storage.location import StorageLocation
@@ -34,10 +35,12 @@ class InvalidationLog:
     Args:
         location: the folder.
         keys: the key columns, in the order of the join.
+        nulls_equal: which of them are null-safe; None (default) if none is.
     """
 
     location: StorageLocation
     keys: pa.Schema
+    nulls_equal: tuple[bool, ...] | None = None
 
     def forget(self, keys: pa.Table | None) -> int:
         """Publish an invalidation of some keys, or of all; its number."""
@@ -97,14 +100,17 @@ def logs_of(token: str) -> list[InvalidationLog]:
     return list(_registered.get(token, []))
 
 
-def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
-    """Keys as a user gives them, as a table; nulls are left out, for they match nothing.
+def key_table(
+    keys: Any, schema: pa.Schema, argument: str, nulls_equal: Sequence[bool] | None = None
+) -> pa.Table:
+    """Keys as a user gives them, as a table; nulls that match nothing are left out.
 
     Args:
         keys: a table with the key columns; or a sequence of values for one key column, of
             tuples or dicts for several.
         schema: the key columns.
         argument: what an error message calls the keys.
+        nulls_equal: in which key columns null equals null; None (default) for none.
 
     Raises:
         ArgumentError: a value does not have its column's type.
@@ -124,7 +130,11 @@ def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
             f"{argument}: the keys are {', '.join(f'{f.name} ({f.type})' for f in schema)}, and "
             f"a value does not fit: {error}"
         ) from error
-    return pa.Table.from_arrays(arrays, schema=schema).drop_null()
+    table, safe = pa.Table.from_arrays(arrays, schema=schema), nulls_equal or ()
+    for place, array in enumerate(arrays):
+        if array.null_count and not (safe and safe[place]):
+            table = table.filter(pc.is_valid(table.column(place)))
+    return table
 
 
 def _array(values: list[Any] | pa.ChunkedArray, dtype: pa.DataType) -> pa.Array:

@@ -29,6 +29,9 @@ class Source(ABC):
             batches. Default 10,000.
         takes_any_text: whether :meth:`lookup` takes keys with text that is not UTF-8, which Spark's
             strings may hold. Default False: such a key has no row, and is not looked up.
+        takes_null_keys: whether :meth:`lookup` takes keys that are null, and returns the rows in
+            which they are, as joins with ``nulls_equal=`` need it. Default False: such a join is an
+            error at the call.
 
     Example:
         >>> class Squares(Source):
@@ -43,6 +46,7 @@ class Source(ABC):
 
     max_keys: int = 10_000
     takes_any_text: bool = False
+    takes_null_keys: bool = False
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
@@ -58,7 +62,8 @@ class Source(ABC):
 
         Args:
             keys: the distinct keys, with the table's column names and exactly the types of
-                :attr:`schema`; 1 to :attr:`max_keys` rows, without nulls.
+                :attr:`schema`; 1 to :attr:`max_keys` rows, without nulls unless
+                :attr:`takes_null_keys`.
             columns: the columns to return besides the keys. None (default): all columns.
 
         Returns:
@@ -177,7 +182,8 @@ class Source(ABC):
             ArgumentError: no join uses this source, or a key does not have the columns' types.
         """
         for invalidation_log in self._joins():
-            invalidation_log.forget(key_table(keys, invalidation_log.keys, "keys"))
+            safe = invalidation_log.nulls_equal
+            invalidation_log.forget(key_table(keys, invalidation_log.keys, "keys", safe))
 
     def invalidate_all(self) -> None:
         """Invalidate all keys; see :meth:`invalidate`.

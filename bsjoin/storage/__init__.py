@@ -13,7 +13,7 @@ Pure pyarrow, numpy and fsspec: independent of Spark.
 from bsjoin.storage.builds import Build
 from bsjoin.storage.latest import Latest, LatestBy
 from bsjoin.storage.location import StorageLocation
-from bsjoin.storage.manifest import KeyColumn, Manifest, RangeColumns, Stats
+from bsjoin.storage.manifest import NULL_KEYS, KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.storage.merging import Gathering, HashRange, Merge, hash_ranges, run_groups
 from bsjoin.storage.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
 from bsjoin.storage.segment import Segment
@@ -22,6 +22,7 @@ from bsjoin.storage.segment_writer import write_segment
 from bsjoin.storage.unindexed import write_unindexed
 
 __all__ = [
+    "NULL_KEYS",
     "RUN",
     "UNINDEXED_RUN",
     "Build",

@@ -27,13 +27,25 @@ from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 from bsjoin.values.sort_order import respelled, sort_orders
 
-__all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
+__all__ = [
+    "FORMAT",
+    "LARGEST",
+    "NULL_KEYS",
+    "KeyColumn",
+    "Manifest",
+    "RangeColumns",
+    "Stats",
+    "compared_fields",
+]
 
 FORMAT = 2
 """The number of the format in format.md: with layers. Tables without them have format 1."""
 
 LARGEST = 32 << 20
 """The maximum size of a manifest in bytes: enough for about 600,000 files."""
+
+NULL_KEYS = "bsjoin_null_keys"
+"""The last compared column of a table with null-safe keys: which of them are null."""
 
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 _INTEGERS = ("byte", "short", "integer", "long")
@@ -47,10 +59,19 @@ class KeyColumn:
     Args:
         name: its name in the table.
         type: its type in the table, by its name in Spark's JSON schemas.
+        nulls_equal: whether rows in which it is null are in the index, too. Default False.
     """
 
     name: str
     type: str
+    nulls_equal: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{', null-safe' * self.nulls_equal}"
+
+    def to_json(self) -> list[str | bool]:
+        """The entry of a manifest."""
+        return [self.name, self.type, *[True] * self.nulls_equal]
 
 
 @dataclass(frozen=True)
@@ -164,6 +185,11 @@ class Manifest:
     changes: Applied | None = None
 
     @property
+    def has_null_keys(self) -> bool:
+        """Whether the index may have rows with null keys."""
+        return any(key.nulls_equal for key in self.keys)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all rows of the source are stored, those that match nothing too."""
         return self.unindexed is not None
@@ -253,7 +279,7 @@ class Manifest:
             "activates_at_us": self.activates_at_us,
             "created_at_us": self.created_at_us,
             "build_s": round(self.build_s, 3),
-            "keys": [[key.name, key.type] for key in self.keys],
+            "keys": [key.to_json() for key in self.keys],
             "compared": self.compared,
             "unique": self.unique,
             "spark_schema": self.spark_schema,
@@ -313,16 +339,21 @@ class Manifest:
 def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
     """The key columns that are stored for comparison: none if equal hashes mean equal keys.
 
+    Behind null-safe keys there is the hash of a number, whose bit ``i`` is set where key ``i`` is
+    null; a null key itself is stored as some value of its type.
+
     Raises:
         ValueError: a column has a type that is not supported for keys.
     """
     types = [_key_type(key) for key in keys]
-    if not types or (len(types) == 1 and _fits_8_bytes(types[0])):
+    has_null_keys = any(key.nulls_equal for key in keys)
+    if not types or (len(types) == 1 and _fits_8_bytes(types[0]) and not has_null_keys):
         return []
-    return [
+    found = [
         pa.field(f"k{i}", pa.int64() if _fits_8_bytes(dtype) else dtype, nullable=False)
         for i, dtype in enumerate(types)
     ]
+    return [*found, *[pa.field(NULL_KEYS, pa.int64(), nullable=False)] * has_null_keys]
 
 
 def _check_format(data: Any, where: str) -> None:
@@ -368,6 +399,8 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     ranged = _ranged(data["ranged"]) if data.get("ranged") is not None else None
     if not keys and ranged is None:
         raise ValueError("keys is empty, and there are no range columns")
+    if any(key.nulls_equal for key in keys) and NULL_KEYS in columns.names:
+        raise ValueError(f"spark_schema has a column {NULL_KEYS}, and a key is null-safe")
     schema = pa.schema([*compared_fields(keys), *columns])
     compared = len(schema) - len(columns)
     if fields.whole(data, "compared") != compared:
@@ -375,7 +408,9 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     number = fields.whole(data, "version", 1, LARGEST_NUMBER)
     if version is not None and number != version:
         raise ValueError(f"version is {number}, and the file is that of version {version}")
-    integers = len(keys) == 1 and keys[0].type in _INTEGERS and ranged is None
+    integers = (
+        len(keys) == 1 and keys[0].type in _INTEGERS and not keys[0].nulls_equal and ranged is None
+    )
     segments = [
         SegmentInfo.from_json(item, len(schema), integers=integers)
         for item in fields.items(data, "segments")
@@ -443,7 +478,8 @@ def _live(
 
 
 def _key(item: Any) -> KeyColumn:
-    if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)):
+    named = isinstance(item, list) and len(item) in (2, 3) and isinstance(item[0], str)
+    if not named or (len(item) == 3 and item[2] is not True):
         raise ValueError(f"keys has {fields.shown(item)}, which is not a name and a type")
     key = KeyColumn(*item)
     _key_type(key)

@@ -56,6 +56,7 @@ class Table:
         unique: whether it is declared unique.
         latest_by: by what its latest rows are kept; empty for all rows.
         keep: how many of a key.
+        nulls_equal: the keys that are null-safe in some joins.
         limits: arguments of ``Incremental``.
         strict: whether columns without nulls are declared so.
         max_keys: how many keys a query of a source has at most.
@@ -69,6 +70,7 @@ class Table:
     unique: bool = False
     latest_by: tuple[str, ...] = ()
     keep: int = 1
+    nulls_equal: tuple[str, ...] = ()
     limits: tuple[tuple[str, Any], ...] = ()
     strict: bool = False
     max_keys: int = 10_000
@@ -100,6 +102,7 @@ class Join:
         selects: whether selections come before it that leave rows and columns as they are.
         where: the rest of the condition: ``"same"`` or ``"above"``, which compare a column of the
             stream with one of the table, or ``"null"``: the table's one is null.
+        nulls_equal: the table's keys that are null-safe.
     """
 
     table: int
@@ -111,6 +114,7 @@ class Join:
     runtime: str = "jvm"
     selects: bool = False
     where: tuple[str, str, str] | None = None
+    nulls_equal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,7 @@ class _Tables:
                 unique=table.unique,
                 latest_by=table.latest_by,
                 keep=table.keep,
+                nulls_equal=table.nulls_equal,
                 **self.built_with,
             )
         if table.cache == "private":
@@ -250,6 +251,7 @@ class _Tables:
             "how": join.how,
             "suffix": ending,
             "partition": _partition(join),
+            "nulls_equal": [ours for ours, theirs in join.on if theirs in join.nulls_equal],
         }
         if join.where is not None:
             number = int(ending.removeprefix("_"))

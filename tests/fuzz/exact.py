@@ -55,9 +55,9 @@ class _Side:
         self.by_key: dict[Row, list[int]] = {}
         keys = [names.index(key) for _, key in join.on]
         for number, row in enumerate(rows.rows):
-            key = [row[i] for i in keys]
-            if None not in key:
-                self.by_key.setdefault(tuple(map(equality, key)), []).append(number)
+            key = _key_of(join, [row[i] for i in keys])
+            if key is not None:
+                self.by_key.setdefault(key, []).append(number)
         taken = [] if join.how in ("semi", "anti") else brought(table, join)
         self.taken = [names.index(name) for name in taken]
         self.nothing = (None,) * len(taken)
@@ -131,6 +131,14 @@ def _first(
     return numbers[0]
 
 
+def _key_of(join: Join, key: Sequence[Any]) -> Row | None:
+    """What two keys that are equal have in common; None for one that equals none."""
+    pairs = [*zip(join.on, key, strict=True)]
+    if any(value is None and theirs not in join.nulls_equal for (_, theirs), value in pairs):
+        return None
+    return tuple(None if value is None else equality(value) for value in key)
+
+
 def latest(table: Table, version: int) -> Rows:
     """The rows of a version that the table has; those with null keys may lack."""
     given = table.rows(version)
@@ -199,8 +207,7 @@ def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Itera
     names = [name for name, _ in columns]
     keys = [names.index(name) for name, _ in join.on]
     for row in rows:
-        key = [row[i] for i in keys]
-        equal = None if None in key else tuple(map(equality, key))
+        equal = _key_of(join, [row[i] for i in keys])
         found: Sequence[int] = [] if equal is None else side.by_key.get(equal, [])
         if join.when is not None:
             probe = [row[names.index(name)] for name in join.when.stream_columns]

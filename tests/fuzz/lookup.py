@@ -32,11 +32,11 @@ class Lookup:
 
 
 def _keys(rows: pa.Table) -> list[Any]:
-    found: list[Any] = []
-    for number, key in enumerate(zip(*map(plain, rows.columns), strict=True)):
-        missing = any(value is None for value in key)
-        found.append((number, None) if missing else tuple(map(equality, key)))
-    return found
+    # What is null is asked for only where null equals null.
+    return [
+        tuple(None if value is None else equality(value) for value in key)
+        for key in zip(*map(plain, rows.columns), strict=True)
+    ]
 
 
 def plain(column: pa.ChunkedArray) -> list[Any]:

@@ -49,7 +49,8 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield smaller
     for number, join in enumerate(case.joins):
         plain_join = {
-            "where": None, "partition": None, "select": None, "selects": False, "runtime": "python"
+            "where": None, "partition": None, "select": None, "selects": False, "runtime": "python",
+            "nulls_equal": (),
         }  # fmt: skip
         for name, value in plain_join.items():
             other = replace(join, **{name: value})  # type: ignore[arg-type]

@@ -68,7 +68,9 @@ def _joined(
 
     condition = F.lit(True)
     for name, key in join.on:
-        condition = condition & (ours(name) == theirs(key))
+        is_safe = key in join.nulls_equal
+        one, other = ours(name), theirs(key)
+        condition = condition & (one.eqNullSafe(other) if is_safe else one == other)
     when = join.when
     if isinstance(when, Band):
         kind = dict(before)[when.stream_col]

@@ -80,9 +80,10 @@ def words(case: Case, number: int) -> set[str]:
 def _of_keys(case: Case, join: Join, table: Table) -> set[str]:
     there = dict(table.columns)
     found = {"no-keys" if not table.keys else "one-key" if len(table.keys) == 1 else "several-keys"}
+    found |= {"null-safe"} if join.nulls_equal else set()
     kinds = [there[key] for key in table.keys]
     found |= {f"key-{KINDS[kind].family}" for kind in kinds}
-    if len(kinds) == 1 and kinds[0] in _INTEGERS:
+    if len(kinds) == 1 and kinds[0] in _INTEGERS and not table.nulls_equal:
         found.add("integer-key")
     else:
         found.add("hashed-key")

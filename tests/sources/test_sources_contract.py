@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -119,6 +120,30 @@ def test_one_column_is_a_key_too(stand: Stand, table: pa.Table, name: str) -> No
     asked = table.select([name]).group_by(name).aggregate([]).drop_null().slice(0, 5)
     found = source.lookup(asked)
     assert rows(matching(found, asked), SCHEMA.names) == rows(matching(table, asked), SCHEMA.names)
+
+
+# Of these all take null keys.
+@pytest.mark.parametrize("stand", EVERYWHERE[:-2], indirect=True)
+@pytest.mark.parametrize(
+    "names", [["note"], ["amount", "id", "note"], ["code", "amount"], ["amount"]]
+)
+def test_a_null_key_finds_the_rows_in_which_it_is_null(
+    stand: Stand, table: pa.Table, names: list[str]
+) -> None:
+    source = stand.source()
+    assert source.takes_null_keys
+    both = pa.Table.from_pylist(
+        [{"id": 7, "code": None}, {"id": 0, "code": "a", "note": "a/0/0"}, {"code": "A"}], SCHEMA
+    )
+    null = pc.or_(table["note"].is_null(), table["amount"].is_null())
+    asked = pa.concat_tables([both, table.filter(null).slice(0, 9), table.slice(50, 3)])
+    asked = asked.select(names).group_by(names).aggregate([])
+    only_nulls = asked.filter(pc.invert(asked[names[-1]].is_valid()))
+    for part in (asked, only_nulls):
+        found = source.lookup(part)
+        assert {(f.name, f.type) for f in found.schema} == {(f.name, f.type) for f in SCHEMA}
+        right = rows(matching(table, part), SCHEMA.names)
+        assert rows(matching(found, part), SCHEMA.names) == right
 
 
 def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand, table: pa.Table) -> None:

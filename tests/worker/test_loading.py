@@ -104,7 +104,7 @@ class Faulty:
 def table_of(on_error: str) -> Any:
     return SimpleNamespace(
         source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
-        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
+        payload=pa.schema([("v", pa.string())]), order=None, unique=False, nulls_equal=None,
         retry_policy=SimpleNamespace(on_error=on_error, failure_cooldown_s=3600),
     )  # fmt: skip
 

@@ -132,11 +132,13 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         "path": table.location.url,
         "epoch": table.epoch,
         "version": table.version or 0,
-        "on": [[column.name, column.type] for column in table.keys],
+        "on": [column.to_json() for column in table.keys],
         "how": join.how,
         "columns": join.columns,
         "fields": T.StructType(list(planned.fields)).jsonValue(),
     }
+    if join.safe_keys:
+        found["nulls_equal"] = join.nulls_equal
     if table.max_staleness_us:
         found["staleness"] = table.max_staleness_us
     if not table.location.is_local:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import os
 from abc import abstractmethod
@@ -18,7 +19,7 @@ from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.databases.conversion import rows_of_keys
 from bsjoin.sources.databases.declared import Column, Target
-from bsjoin.sources.databases.parts import of_keys
+from bsjoin.sources.databases.parts import by_nulls, of_keys
 from bsjoin.sources.databases.session import Session
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.texts import is_utf8, with_utf8
@@ -43,6 +44,7 @@ class Database(Source):
 
     mark = '"'
     takes_any_text = True  # look-ups leave out what is not UTF-8
+    takes_null_keys = True
     as_text = "CAST({} AS VARCHAR)"
     """The SQL expression for the database's text of a value."""
     as_bytes: str
@@ -55,6 +57,7 @@ class Database(Source):
         self._columns: dict[str, Column] | None = None
         self._schema: pa.Schema | None = None
         self._session = Session(self._shut)
+        self._null: tuple[str, ...] = ()  # the columns that are null in all rows
 
     # Implemented by each subclass.
 
@@ -147,9 +150,35 @@ class Database(Source):
         return self._schema
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some keys, by one query unless they are long; see :meth:`Source.lookup`."""
+        """The rows of some keys, by one query unless they are long; see :meth:`Source.lookup`.
+
+        Keys with nulls are queried apart, for each set of null columns: an index finds them so,
+        which ``OR ... IS NULL`` would keep from it.
+        """
         schema, chosen = self._chosen(keys.column_names, columns)
         self._check_keys(keys.column_names)
+        found = []
+        for null, part in by_nulls(keys):
+            try:
+                found.append(self._where_null(null)._rows_of(part, chosen, schema))
+            except DataError as fault:
+                if null:
+                    fault.keys = None  # they have fewer columns
+                raise
+        return pa.concat_tables(found) if found else schema.empty_table()
+
+    def _where_null(self, names: Sequence[str]) -> Database:
+        """The same table, or query, with the rows alone in which some columns are null."""
+        if not names:
+            return self
+        part = copy.copy(self)
+        part._session, part._null = self._session, tuple(names)
+        return part
+
+    def _rows_of(self, keys: pa.Table, chosen: list[Column], schema: pa.Schema) -> pa.Table:
+        """The rows of keys without nulls; all rows if the keys have no column."""
+        if not keys.num_columns:
+            return pa.Table.from_batches(self._scanned(self._from, chosen, schema), schema)
         keys = with_utf8(keys)
         if not len(keys):
             return schema.empty_table()
@@ -267,8 +296,13 @@ class Database(Source):
     @property
     def _from(self) -> str:
         if self.target.table is None:
-            return f"({self.target.query}\n) AS t"
-        return ".".join(map(self._quoted, self.target.table)) + " AS t"
+            found = f"({self.target.query}\n) AS t"
+        else:
+            found = ".".join(map(self._quoted, self.target.table)) + " AS t"
+        if not self._null:
+            return found
+        null = " AND ".join(f"{self._at(name)} IS NULL" for name in self._null)
+        return f"(SELECT * FROM {found} WHERE {null}) AS t"
 
     def _selected(self, columns: Sequence[Column]) -> str:
         """The list after SELECT; a constant if there is no column, so that rows are counted."""

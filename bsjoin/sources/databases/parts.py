@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["cut", "in_parts", "of_keys", "sizes_of"]
+__all__ = ["by_nulls", "cut", "in_parts", "of_keys", "sizes_of"]
 
 _PER_VALUE = 16  # a number, or what a text or its placeholder needs besides its bytes
 
@@ -49,6 +49,22 @@ def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator
     """The keys in parts of at most so many bytes each, about."""
     for part in cut(sizes_of(keys, per_value), most):
         yield keys.slice(part.start, part.stop - part.start)
+
+
+def by_nulls(keys: pa.Table) -> Iterator[tuple[list[str], pa.Table]]:
+    """The keys that are null in the same columns, without these: for each set of columns.
+
+    >>> keys = pa.table({"a": [1, None, 2], "b": ["x", "x", None]})
+    >>> [(null, part.to_pylist()) for null, part in by_nulls(keys)]
+    [([], [{'a': 1, 'b': 'x'}]), (['a'], [{'b': 'x'}]), (['b'], [{'a': 2}])]
+    """
+    names = [name for name in keys.column_names if keys.column(name).null_count]
+    bits = np.zeros(len(keys), np.int64)
+    for place, name in enumerate(names):
+        bits |= keys.column(name).is_null().to_numpy().astype(np.int64) << place
+    for one in np.unique(bits).tolist():
+        null = [name for place, name in enumerate(names) if one >> place & 1]
+        yield null, keys.filter(pa.array(bits == one)).drop_columns(null) if names else keys
 
 
 def of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:

@@ -206,11 +206,11 @@ class ParquetFile:
 
 
 def _can_be(values: Sequence[Any] | None, constant: pa.Scalar | None) -> bool:
-    """Whether a key equals a partition's value; what is null, or of another type, equals none."""
-    if constant is None or not constant.is_valid:
+    """Whether a key may equal a partition's value; what is of another type equals none."""
+    if constant is None or values is None:
+        return constant is not None
+    if not constant.is_valid:
         return False
-    if values is None:
-        return True
     try:
         (value,) = comparable(pa.repeat(constant, 1))
     except (ValueError, OverflowError):  # a date outside of Python's calendar

@@ -71,7 +71,9 @@ def comparable(values: pa.Array) -> list[Any]:
 
 
 def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
-    """The sorted keys; None if statistics cannot exclude one of them (NaN)."""
+    """The sorted keys; None if statistics cannot exclude one of them (NaN, or null)."""
+    if column.null_count:
+        return None
     # Files whose bounds are known have no value outside of Python's calendar.
     values = comparable(column.filter(in_calendar(column)).combine_chunks())
     if any(value != value for value in values):

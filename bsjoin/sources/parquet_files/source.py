@@ -114,6 +114,8 @@ class _Parquet(Source):
     listed_every_s = _LISTED_EVERY_S
     takes_any_text = True
 
+    takes_null_keys = True
+
     def __init__(self, path: str, override: pa.Schema | None, unique: bool, max_keys: int) -> None:
         super().__init__()
         self._path, self._override, self._unique = path, override, unique

@@ -71,7 +71,8 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         partition = draw.choice([("hash", draw.choice([1, 3])), ("hot spot", 3)])
     selects = draw.random() < 0.4
     join = Join(which, tuple(on), how, when, select, partition, runtime, selects)
-    return replace(join, where=_where(join, table, columns))
+    join = replace(join, where=_where(join, table, columns))
+    return replace(join, nulls_equal=_nulls_equal(join, table))
 
 
 def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:
@@ -88,6 +89,14 @@ def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] |
     if not suit or draw.random() < 0.2:
         return "null", columns[0][0], name
     return draw.choice(["same", "above"]), draw.choice(suit), name
+
+
+def _nulls_equal(join: Join, table: Table) -> tuple[str, ...]:
+    """Which keys are null-safe, of those that may be: mostly all. Drawn by itself, too."""
+    draw = random.Random(repr((join, table.nulls_equal)))
+    if draw.random() < 0.7:
+        return table.nulls_equal
+    return tuple(draw.sample(table.nulls_equal, draw.randint(0, len(table.nulls_equal))))
 
 
 def _matched(pools: Pools, table: Table, columns: Columns) -> list[tuple[str, str]] | None:

@@ -108,6 +108,7 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
         unique=unique,
         latest_by=latest_by,
         keep=keep,
+        nulls_equal=() if unique else _nulls_equal([name for name, _ in keys], versions),
         limits=limits,
         strict=strict,
         max_keys=draw.choice([10_000, 3]) if limits else 10_000,
@@ -129,6 +130,14 @@ def _latest(columns: Sequence[tuple[str, str]], versions: object) -> tuple[tuple
     by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
     texts = [f"`{name.replace('`', '``')}`{draw.choice(ends)}" for name in by]
     return sort_orders(texts, "latest_by", descending=True), draw.choice([1, 1, 2])
+
+
+def _nulls_equal(keys: Sequence[str], versions: object) -> tuple[str, ...]:
+    """The keys that are null-safe in joins; of every fourth table."""
+    draw = random.Random(repr((keys, "nulls equal", versions)))  # of its own, as above
+    if not keys or draw.random() < 0.75:
+        return ()
+    return tuple(draw.sample(keys, draw.randint(1, len(keys))))
 
 
 @dataclass(frozen=True)

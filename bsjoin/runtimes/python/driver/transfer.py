@@ -96,6 +96,8 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return f"{TRANSFER} is keys"
     if any(planned.join.lengths):
         return "its keys are of the type CHAR(n), of another length than the table's"
+    if planned.join.nulls_equal is not None:
+        return "nulls are equal in its keys"
     if planned.plan.reports != before.joins[0].plan.reports:
         return "its figures are read, and those of the join before are not"
     if wanted == "auto" and not _is_narrow(before.stream, len(before.joins) + 1):

@@ -115,7 +115,7 @@ class _Sent:
         join, plan = planned.join, planned.plan
         hashed, types = None, _key_types(planned)
         # A worker hashes integers as quickly, and one column less travels.
-        by_spark = not all(map(pa.types.is_integer, types))
+        by_spark = join.nulls_equal is not None or not all(map(pa.types.is_integer, types))
         if by_spark and all(found[name] < len(self._fields) for name in join.stream_keys):
             hashed, key = self._hashed(planned, found)
         else:
@@ -150,12 +150,17 @@ class _Sent:
         looked_up = None if isinstance(table, StoredTable) else table.keys
         side = planned.key(lambda name: self._name(found[name]))
         numbers = tuple(found[name] for name in join.stream_keys)
-        same = numbers, join.key_types, join.lengths
+        same = numbers, join.key_types, join.lengths, join.nulls_equal
         (hashed,) = self._sent((same, "hash"), [side.hash])
         key = []
+        safe = join.nulls_equal or (False,) * len(numbers)
         for i, value in enumerate(side.compared):
+            if i == len(numbers):  # which of the keys are null
+                key += self._sent((same, i), [value])
+                continue
             number, dtype = numbers[i], join.key_types[i]
             as_it_is = self._fields[number].dataType == dtype and join.lengths[i] is None
+            as_it_is &= looked_up is not None or not safe[i]
             if as_it_is and (
                 isinstance(dtype, T.StringType | T.BinaryType)
                 or (looked_up is not None and not is_floating(dtype))

@@ -191,7 +191,7 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
             "The query was planned with a newer version, and this micro-batch began with this one: "
             "start the query from a new checkpoint"
         )
-    types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
+    types = dict(zip(manifest.schema.names, manifest.schema.types, strict=True))
     for column, wanted in zip(plan.columns, plan.row_type, strict=False):
         if column not in types:
             if before_plan and stored.version is None:
@@ -207,7 +207,7 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
 
 
 def _shown(keys: Sequence[KeyColumn]) -> str:
-    return json.dumps([[key.name, key.type] for key in keys], separators=(",", ":"))
+    return json.dumps([key.to_json() for key in keys], separators=(",", ":"))
 
 
 def _version(stored: StoredTable, table: _Table, time_us: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -28,6 +29,7 @@ from bsjoin.runtimes.python.worker.connections import SharedConnection
 from bsjoin.runtimes.python.worker.grouping import CacheRows
 from bsjoin.runtimes.python.worker.loading import Loader
 from bsjoin.runtimes.python.worker.maintenance import Upkeep
+from bsjoin.runtimes.python.worker.null_keys import with_nulls, without_nulls
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, answer_type, lists, structs
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.python_values import shown
@@ -136,6 +138,7 @@ def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports:
     worker.upkeep.apply_invalidations()
     typed = [key.cast(dtype) for key, dtype in zip(keys, table.keys.types, strict=True)]
     batch = Batch.of(hashes, typed)
+    batch = replace(batch, keys=without_nulls(batch.keys, table.nulls_equal))
     answer = worker.ask(batch, reports=reports)
     places = batch.places
     if places is None:
@@ -168,8 +171,9 @@ class _Worker:
         # In use during the object's lifetime.
         self._folder = cache_folder(table.token, table.folder)
         folder = self._folder.path
+        self._nulls_equal = table.nulls_equal
         self.cache = HostCache(
-            folder, table.keys.types, table.stored_types, table.limits, exact=table.exact
+            folder, table.key_types, table.stored_types, table.limits, exact=table.exact
         )
         self._client = SourceClient(table.source, table.retry_policy, _connection(table))
         self._loader = Loader(table, self.cache, self._client)
@@ -225,6 +229,7 @@ class _Worker:
         sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
         hottest = Counter(batch.hashes[sample].tolist()).most_common(_HOTTEST)
         places = dict(zip(batch.hashes[sample].tolist(), sample.tolist(), strict=True))
+        keys = with_nulls(batch.keys, self._nulls_equal)
         rows, held = self.cache.held()
         return LookupMetrics(
             partition=notes.partition,
@@ -238,7 +243,7 @@ class _Worker:
             stale_rows=stale + tally.outdated,
             evictions=tally.evicted,
             sampled=len(sample),
-            hottest=[(_shown(batch.keys, places[h]), n) for h, n in hottest if n > 1],
+            hottest=[(_shown(keys, places[h]), n) for h, n in hottest if n > 1],
             rows=rows,
             bytes=held,
         )

@@ -21,7 +21,9 @@ from bsjoin.plan import SourceTable
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally, whole
 from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of, range_columns
 from bsjoin.runtimes.python.worker.matching import canonical, owners
+from bsjoin.runtimes.python.worker.null_keys import with_nulls, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
+from bsjoin.storage import NULL_KEYS
 from bsjoin.values.python_values import reprs
 from bsjoin.values.retype import retyped
 
@@ -146,7 +148,8 @@ class Loader:
                     if fault is None:
                         _log.warning("bsjoin: a key counts as unanswered: %s", error)
                     fault, faults = error, faults + 1
-                    todo += [piece[rest] for rest in _without_fault(part, error)]
+                    safe = self._table.nulls_equal
+                    todo += [piece[rest] for rest in _without_fault(part, error, safe)]
                     continue
                 tally.evicted += self._cache.put(
                     part.hashes, part.keys, counts, columns, ticks[piece], now, invalidations
@@ -181,7 +184,7 @@ class Loader:
             raise CircuitOpenError(
                 f"{table.source!r} failed recently and is not queried until the cooldown ends"
             )
-        asked = pa.Table.from_arrays(keys.keys, schema=table.keys)
+        asked = pa.Table.from_arrays(with_nulls(keys.keys, table.nulls_equal), schema=table.keys)
         wanted = table.queried_columns
         answered = self._client.look_up(asked, wanted, tally.queries).combine_chunks()
         lacking = [n for n in (*table.keys.names, *wanted) if n not in answered.column_names]
@@ -190,9 +193,11 @@ class Loader:
                 f"{table.source!r} returned no column {lacking[0]!r}, which is in its schema"
             )
         theirs = [canonical(whole(answered, name)) for name in table.keys.names]
-        whose = owners(keys.keys, theirs)
+        whose = owners(keys.keys, without_nulls(theirs, table.nulls_equal))
         payload = [
-            retyped(whole(answered, name), dtype)
+            pa.array(np.zeros(len(answered), np.int64))
+            if name == NULL_KEYS
+            else retyped(whole(answered, name), dtype)
             for name, dtype in zip(table.payload.names, table.payload.types, strict=True)
         ]
         if table.order is None:
@@ -244,14 +249,15 @@ class Loader:
         tally.outdated += len(rest)
 
 
-def _without_fault(keys: Batch, fault: DataError) -> list[Int64s]:
+def _without_fault(
+    keys: Batch, fault: DataError, nulls_equal: Sequence[bool] | None
+) -> list[Int64s]:
     """The parts in which some keys are to be queried after a fault of their data."""
     count = len(keys.hashes)
     concerned = np.zeros(count, np.bool_)
     if fault.keys is not None:
-        whose = owners(
-            keys.keys, [canonical(whole(fault.keys, n)) for n in fault.keys.column_names]
-        )
+        theirs = [canonical(whole(fault.keys, n)) for n in fault.keys.column_names]
+        whose = owners(keys.keys, without_nulls(theirs, nulls_equal))
         concerned[whose[whose >= 0]] = True
     if concerned.any():
         rest = np.flatnonzero(~concerned)

@@ -16,9 +16,9 @@ from bsjoin.cache import HostCache, State, only_one
 from bsjoin.errors import DataError, LookupFailedError
 from bsjoin.plan import SourceTable
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally, whole
-from bsjoin.runtimes.python.worker.hashing import xxhash64
 from bsjoin.runtimes.python.worker.loading import Loader
 from bsjoin.runtimes.python.worker.matching import canonical, distinct
+from bsjoin.runtimes.python.worker.null_keys import hashed, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 
 __all__ = ["Upkeep"]
@@ -93,7 +93,7 @@ class Upkeep:
                 self._cache.invalidate(None, [])
             else:
                 columns = [canonical(column.combine_chunks()) for column in keys.columns]
-                self._cache.invalidate(xxhash64(columns), columns)
+                self._cache.invalidate(*hashed(columns, self._table.nulls_equal))
             header.last_invalidation = number + 1
 
     def warm_up(self, lock: Path) -> None:
@@ -118,10 +118,10 @@ class Upkeep:
         columns = [canonical(whole(table, name)) for name in self._table.keys.names]
         if not len(columns[0]):
             return
-        which, _ = distinct(columns)
+        which, _ = distinct(without_nulls(columns, self._table.nulls_equal))
         # Earlier keys are evicted last, so they get the most recent uses.
         chosen = pa.array(np.sort(which)[::-1])
         columns = [column.take(chosen) for column in columns]
-        keys = Batch(xxhash64(columns), columns, None)
+        keys = Batch(*hashed(columns, self._table.nulls_equal), None)
         _, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
         self._loader.load(keys, ticks, [], Tally())

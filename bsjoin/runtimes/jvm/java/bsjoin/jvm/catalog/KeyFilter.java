@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 
 /**
  * Which segments can have rows that a filter lets through: rows are in the segments by the hash of
@@ -51,6 +52,9 @@ public final class KeyFilter {
           keys.stream()
               .flatMap(key -> all.stream().map(value -> longer(key, value)))
               .toList();
+    }
+    if (manifest.hasNullKeys()) { // none of these is null
+      keys = keys.stream().map(key -> longer(key, new Literal(0L, DataTypes.LongType))).toList();
     }
     return manifest.keyNames.isEmpty()
         ? null

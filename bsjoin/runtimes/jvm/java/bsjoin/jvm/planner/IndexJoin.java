@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -46,7 +47,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.util.package$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructField;
 
 /**
@@ -74,6 +74,9 @@ public final class IndexJoin {
 
   /** The same as the index has them, see {@link KeyTypes}. */
   final List<Expression> keys = new ArrayList<>();
+
+  /** The numbers of the keys in which null equals null. */
+  final Set<Integer> nullSafe = new HashSet<>();
 
   /** The other conditions on a pair of rows, of the stream's and the scan's columns. */
   final List<Expression> residual = new ArrayList<>();
@@ -194,7 +197,7 @@ public final class IndexJoin {
 
   /** Whether the key is one integer, which is searched as a long. */
   boolean isInteger() {
-    return manifest.keyTypes.size() == 1 && manifest.keyTypes.get(0) instanceof IntegralType;
+    return manifest.isByInteger();
   }
 
   /** Whether an expression has columns of the stream, and no others. */
@@ -267,7 +270,7 @@ public final class IndexJoin {
     // A key that is found is not null.
     boolean areKnown =
         residual.removeIf(
-            one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
+            one -> one instanceof IsNotNull && isNeverNull(keyNumber(((IsNotNull) one).child())));
     return !nullAware || (areKnown || !mayHaveNullKeys()) && isNullAware();
   }
 
@@ -315,17 +318,29 @@ public final class IndexJoin {
     if (!isOfStream(given) || !isPlain(given)) {
       return -1;
     }
-    if (condition instanceof EqualNullSafe && given.nullable() && mayHaveNullKeys()) {
-      return -1; // the rows with null keys are not in the index
-    }
     Expression stored = substituted(isLeft ? right : left, values);
     int number = keyNumber(KeyTypes.column(stored));
     if (number < 0 || found[number] != null) {
       return -1;
     }
+    boolean meetsNulls =
+        condition instanceof EqualNullSafe && given.nullable() && mayHaveNullKeys();
+    if (meetsNulls && !manifest.isNullSafe(number)) {
+      return -1; // the rows with null keys are not in the index
+    }
     found[number] = KeyTypes.searched(given, stored, manifest.keyTypes.get(number));
     sides[number] = given;
-    return found[number] == null ? -1 : number;
+    if (found[number] == null) {
+      return -1;
+    }
+    if (meetsNulls) {
+      nullSafe.add(number);
+    }
+    return number;
+  }
+
+  private boolean isNeverNull(int key) {
+    return key >= 0 && !nullSafe.contains(key);
   }
 
   private int keyNumber(Expression column) {

@@ -231,18 +231,26 @@ public final class JoinStrategy extends SparkStrategy {
         all.addAll(search.arguments);
         return all;
       }
-      all.add(keys.isEmpty() ? new Literal(0L, DataTypes.LongType) : hash(keys));
+      List<Expression> known = new ArrayList<>(); // none is null where a row may match
+      List<Expression> hashed = new ArrayList<>(keys);
+      if (join.manifest.hasNullKeys()) {
+        hashed.add(NullKeys.which(join, keys, this::computed, known));
+      }
+      all.add(keys.isEmpty() ? new Literal(0L, DataTypes.LongType) : hash(hashed));
       for (int i = 0; i < join.manifest.compared.length; i++) {
         boolean isHashed = join.manifest.compared[i] instanceof LongType;
-        Expression key = keys.get(i);
-        all.add(isHashed ? hash(Collections.singletonList(key)) : key);
+        Expression key = hashed.get(i);
+        boolean isNull = join.nullSafe.contains(i) && key.nullable();
+        all.add(
+            isHashed ? hash(Collections.singletonList(key)) : isNull ? NullKeys.stored(key) : key);
       }
       all.addAll(search.arguments);
-      for (Expression key : keys) {
-        if (key.nullable()) {
-          all.add(key);
+      for (int i = 0; i < keys.size(); i++) {
+        if (keys.get(i).nullable() && !join.nullSafe.contains(i)) {
+          all.add(keys.get(i));
         }
       }
+      all.addAll(known);
       return all;
     }
 

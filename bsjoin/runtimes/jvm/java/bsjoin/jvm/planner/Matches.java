@@ -40,7 +40,8 @@ import scala.collection.immutable.Seq;
  * <p>Its arguments are the keys of the stream, and the values that it is searched by: a point, or the
  * ends of an interval. The last one is an error, so that Spark does not evaluate a call whose other
  * arguments are constants. Its specification has the table ({@code path}, {@code epoch}, {@code
- * version}, {@code staleness}, {@code python}), its keys ({@code on}) and range columns ({@code
+ * version}, {@code staleness}, {@code python}), its keys ({@code on}, and which of them are {@code
+ * nulls_equal}) and range columns ({@code
  * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
  * ({@code fields}), the {@code search}, and the {@code label} of the join, if its figures are
  * reported.
@@ -125,6 +126,11 @@ public final class Matches extends Function<ArrayData> {
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
         .check(join.manifest);
     int keys = node.path("on").size();
+    for (int i = 0; i < keys; i++) {
+      if (node.path("nulls_equal").path(i).asBoolean()) {
+        join.nullSafe.add(i);
+      }
+    }
     if (!join.findBy(arguments.subList(0, keys))) {
       throw new IllegalStateException("a key is not compared with the table's: " + arguments);
     }

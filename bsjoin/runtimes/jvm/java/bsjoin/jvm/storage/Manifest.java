@@ -49,7 +49,8 @@ public final class Manifest {
   public final int keep; // how many of a key; 0 for all
   public final List<String> keyNames = new ArrayList<>();
   public final List<DataType> keyTypes = new ArrayList<>();
-  public final String keys; // their names and types, as JSON
+  public final String keys; // their names and types, and which are null-safe, as JSON
+  private final List<Boolean> nullsEqual = new ArrayList<>(); // whether null keys are in the index
   public final DataType[] compared; // of the keys that are stored for comparison
   public final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
   public final List<String> rangeNames = new ArrayList<>();
@@ -69,6 +70,7 @@ public final class Manifest {
    */
   public final Rows[] unindexed;
 
+  private static final String NULL_KEYS = "bsjoin_null_keys"; // what the column of null keys is called
   private static final Set<String> CLOSED = Set.of("both", "left", "right", "neither");
 
   private final String where; // what an error calls its file
@@ -177,16 +179,19 @@ public final class Manifest {
     for (JsonNode key : node.path("keys")) {
       keyNames.add(key.path(0).asText());
       keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
+      nullsEqual.add(key.path(2).asBoolean(false));
     }
     keys = node.path("keys").toString();
     long count = whole(node, "compared");
-    boolean isExact = keyTypes.size() == 1 && ColumnType.fits8Bytes(keyTypes.get(0));
-    check(
-        count == (isExact ? 0 : keyTypes.size()), "its keys are not those that are compared");
+    List<DataType> types = new ArrayList<>(keyTypes);
+    if (hasNullKeys()) {
+      types.add(DataTypes.LongType); // which of them are null
+    }
+    boolean isExact = types.size() == 1 && ColumnType.fits8Bytes(types.get(0));
+    check(count == (isExact ? 0 : types.size()), "its keys are not those that are compared");
     compared = new DataType[(int) count];
     Arrays.setAll(
-        compared,
-        i -> ColumnType.fits8Bytes(keyTypes.get(i)) ? DataTypes.LongType : keyTypes.get(i));
+        compared, i -> ColumnType.fits8Bytes(types.get(i)) ? DataTypes.LongType : types.get(i));
     JsonNode range = node.path("ranged");
     JsonNode ends = range.path("closed");
     rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;
@@ -422,16 +427,29 @@ public final class Manifest {
 
   /** Whether a row may have a null key: then {@code NOT IN} has no answer but null for it. */
   public boolean mayHaveNullKeys() {
-    return !isWhole() || unindexed.length > 0;
+    return !isWhole() || unindexed.length > 0 || hasNullKeys();
   }
 
-  /** Whether the key is one integer. */
-  boolean isByInteger() {
-    return keyTypes.size() == 1 && keyTypes.get(0) instanceof IntegralType;
+  /** Whether the rows in which a key is null are in the index. */
+  public boolean isNullSafe(int key) {
+    return nullsEqual.get(key);
+  }
+
+  /** Whether the index may have rows with a null key; then the last compared key says in which. */
+  public boolean hasNullKeys() {
+    return nullsEqual.contains(true);
+  }
+
+  /** Whether the key is one integer, and never null. */
+  public boolean isByInteger() {
+    return keyTypes.size() == 1 && keyTypes.get(0) instanceof IntegralType && !hasNullKeys();
   }
 
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
   public int place(String column) {
+    if (hasNullKeys() && column.equals(NULL_KEYS)) {
+      return compared.length - 1;
+    }
     Option<Object> found = columns.getFieldIndex(column);
     return found.isEmpty() ? -1 : compared.length + (Integer) found.get();
   }

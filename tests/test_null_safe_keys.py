@@ -1,0 +1,391 @@
+"""``nulls_equal=``: keys in which null equals null. Spark's ``eqNullSafe`` is the oracle."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import random
+import sqlite3
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from oracle import (
+    HOWS,
+    assert_same_rows,
+    by_join_type,
+    one_part,
+    right_rows,
+    rows_of_all,
+)
+from page_reader import PageReader
+from plain_joins import lookups, plain, plan_of
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed, rows
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Full, HotSpot, Incremental, Overlaps, Within, sources
+from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError
+
+ROOMY = Incremental(max_rows=100_000)
+_TIMES = [
+    dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
+    dt.datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=dt.UTC),
+]
+_POOLS: dict[str, list[Any]] = {
+    "i": [None, None, 0, 1, 2, 2**31 - 1],
+    "d": [None, None, float("nan"), -0.0, 0.0, float("inf"), 1.5],
+    "s": [None, None, "", "a", "ä"],
+    "n": [None, None, Decimal("0.00"), Decimal("1.10"), Decimal("-9999999999999999999999.99")],
+    "x": [None, None, b"", b"\x00"],
+    "b": [None, None, True, False],
+    "t": [None, None, *_TIMES],
+    "p": [None, 1, 2, 3, 4],
+    "e": [None, 2, 3, 5],
+}
+STREAM = pa.schema(
+    [("i", pa.int64()), ("d", pa.float64()), ("s", pa.string()), ("n", pa.decimal128(30, 3)),
+     ("x", pa.binary()), ("b", pa.bool_()), ("t", pa.timestamp("us", "UTC")), ("p", pa.int32()),
+     ("e", pa.int32())]
+)  # fmt: skip
+TABLE = pa.schema(
+    [("i", pa.int32()), ("d", pa.float32()), ("s", pa.string()), ("n", pa.decimal128(25, 2)),
+     ("x", pa.binary()), ("b", pa.bool_()), ("t", pa.timestamp("us", "UTC")), ("p", pa.int32()),
+     ("e", pa.int32()), ("v", pa.int32())]
+)  # fmt: skip
+ONLY_THERE = {"i": [2**40, -1], "n": [Decimal("1.105")], "d": [1e300]}
+
+# The keys, those that are null-safe, and the range condition, in SQL, too.
+BAND = "r.p BETWEEN l.p - 1L AND l.p + 1L"
+CASES: dict[str, tuple[str, str, Any, str]] = {
+    "integer": ("i", "i", None, "true"),
+    "double": ("d", "d", None, "true"),
+    "text": ("s", "s", None, "true"),
+    "long decimal": ("n", "n", None, "true"),
+    "some of three": ("isb", "sb", None, "true"),
+    "all of four": ("bxtd", "bxtd", None, "true"),
+    "none, of a table that has them": ("sb", "", None, "true"),
+    "band": ("i", "i", Band("p", "p", before=1, after=1), BAND),
+    "within": ("sb", "b", Within("p", "p", "e"), "r.p <= l.p AND (l.p < r.e OR r.e IS NULL)"),
+    "overlaps": (
+        "s",
+        "s",
+        Overlaps(("p", "e"), ("p", "e")),
+        "r.p < coalesce(l.e, 99) AND l.p < coalesce(r.e, 99) AND l.p < coalesce(l.e, 99)"
+        " AND r.p < coalesce(r.e, 99)",
+    ),
+}
+BUILT = {"none, of a table that has them": "sb"}
+
+
+def _drawn(seed: str, count: int, schema: pa.Schema) -> pa.Table:
+    draw = random.Random(seed)
+    pools = {k: [*v, *ONLY_THERE.get(k, [])] if schema == STREAM else v for k, v in _POOLS.items()}
+    columns = [
+        pa.array([draw.choice(pools[f.name]) if f.name != "v" else n for n in range(count)], f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return one_part(spark, _drawn("stream", 60, STREAM))
+
+
+@pytest.fixture(scope="module")
+def batch(spark: SparkSession) -> DataFrame:
+    return one_part(spark, _drawn("table", 40, TABLE))
+
+
+def _condition(case: str) -> str:
+    keys, safe, _, ranges = CASES[case]
+    equal = [f"l.{key} {'<=>' if key in safe else '='} r.{key}" for key in keys]
+    return " AND ".join([*equal, f"({ranges})"])
+
+
+def _wheres(case: str) -> str:
+    return _condition(case) + " AND r.v % 3 <> 1"
+
+
+@pytest.fixture(scope="module")
+def right(stream: DataFrame, batch: DataFrame) -> dict[str, dict[str, pa.Table]]:
+    """What Spark answers, by case and join type."""
+    left = stream.withColumn("__id", F.monotonically_increasing_id()).alias("l")
+    there = batch.withColumn("__found", F.lit(True)).alias("r")
+    conditions = {case: _condition(case) for case in CASES}
+    conditions |= {f"{case}, where": _wheres(case) for case in ("integer", "some of three")}
+    joined = {
+        case: left.join(there, F.expr(condition), "left").selectExpr(
+            *(f"l.{name}" for name in STREAM.names), "r.v", "l.__id", "r.__found"
+        )
+        for case, condition in conditions.items()
+    }
+    return {
+        case: by_join_type(table, len(STREAM.names)) for case, table in right_rows(joined).items()
+    }
+
+
+def _held(results: dict[Any, DataFrame], right: dict[str, dict[str, pa.Table]]) -> None:
+    for name, found in rows_of_all(results).items():
+        assert_same_rows(found, right[name[0]][name[-1]], str(name))
+
+
+def _selected(how: str) -> dict[str, Any]:
+    return {"select": ["v"]} if how in ("inner", "left") else {}
+
+
+@pytest.mark.usefixtures("runtime")
+def test_every_key_type_and_condition_answers_as_spark_does(
+    stream: DataFrame, batch: DataFrame, right: dict[str, dict[str, pa.Table]]
+) -> None:
+    assert all(table["inner"].num_rows for table in right.values())
+    results: dict[Any, DataFrame] = {}
+    for case, (keys, safe, when, _) in CASES.items():
+        table = BatchTable.build(
+            batch, on=list(keys), when=when, nulls_equal=list(BUILT.get(case, safe))
+        )
+        for how in HOWS:
+            results[case, how] = table.join(
+                stream, list(keys), how, when=when, nulls_equal=list(safe), **_selected(how)
+            )
+    for how, (case, where) in itertools.product(HOWS, [("integer", "i"), ("some of three", "isb")]):
+        results[f"{case}, where", how] = bsjoin.join(
+            stream, batch, list(where), how, nulls_equal=list(CASES[case][1]), where="v % 3 <> 1",
+            **_selected(how),
+        )  # fmt: skip
+    _held(results, right)
+
+
+def test_an_incremental_cache_answers_as_spark_does(
+    tmp_path: Path, stream: DataFrame, right: dict[str, dict[str, pa.Table]]
+) -> None:
+    source = Model(tmp_path / "model", _drawn("table", 40, TABLE), max_keys=5)
+    source.takes_null_keys = True
+    results: dict[Any, DataFrame] = {}
+    for case, how in itertools.product([*CASES, "integer, where"], HOWS):
+        keys, safe, when, _ = CASES[case.removesuffix(", where")]
+        where = None if case in CASES else "v % 3 <> 1"
+        results[case, how] = bsjoin.join(
+            stream, source, list(keys), how, when=when, nulls_equal=list(safe), where=where,
+            cache=ROOMY, **_selected(how),
+        )  # fmt: skip
+    _held(results, right)
+
+
+def _left_and_right(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    left = [
+        {"n": n, "k": k, "s": s}
+        for n, (k, s) in enumerate(itertools.product([None, 0, 1, 9], [None, "a"]))
+    ]
+    keys = [(None, None), (None, "a"), (0, None), (0, ""), (1, "a"), (1, None)]
+    there = [{"k": k, "s": s, "v": v} for v, (k, s) in enumerate(keys)]
+    return one_part(spark, pa.Table.from_pylist(left)), one_part(spark, pa.Table.from_pylist(there))
+
+
+def test_plain_joins_and_filters_of_a_stored_table(spark: SparkSession, tmp_path: Path) -> None:
+    """The index answers ``<=>``, in SQL and in DataFrames, where it has the rows with null keys."""
+    left, there = _left_and_right(spark)
+    for name, safe in {"safe": ["k", "s"], "half": ["s"], "none": []}.items():
+        BatchTable.build(there, on=["k", "s"], nulls_equal=safe, path=tmp_path / name)
+        plain(spark, tmp_path / name).createOrReplaceTempView(f"t_{name}")
+    left.createOrReplaceTempView("l")
+    there.createOrReplaceTempView("own")
+    queries = {
+        "l {join} {t} r ON l.k <=> r.k AND l.s IS NOT DISTINCT FROM r.s": ("safe",),
+        "l {join} {t} r ON l.k = r.k AND l.s <=> r.s": ("safe", "half"),
+        "l {join} {t} r ON l.k = r.k AND l.s = r.s": ("safe", "half", "none"),
+        "l {join} {t} r ON l.k = r.k AND (l.s = r.s OR (l.s IS NULL AND r.s IS NULL))": (
+            "safe",
+            "half",
+        ),
+        "l {join} {t} r ON l.k <=> r.k AND l.s <=> r.s AND r.s IS NOT NULL": ("safe",),
+    }
+    ours: dict[Any, DataFrame] = {}
+    own: dict[Any, DataFrame] = {}
+    try:
+        for (text, found), kind in itertools.product(
+            queries.items(), ("JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+        ):
+            brought = ", r.v" if kind in ("JOIN", "LEFT JOIN") else ""
+            own[text, kind] = spark.sql(
+                f"SELECT l.*{brought} FROM {text.format(join=kind, t='own')}"
+            )
+            for name in ("safe", "half", "none"):
+                query = spark.sql(
+                    f"SELECT l.*{brought} FROM {text.format(join=kind, t='t_' + name)}"
+                )
+                assert (lookups(query) == 1) == (name in found), (text, name, plan_of(query))
+                ours[text, kind, name] = query
+        for where in ("k = 0 AND s <=> 'a'", "k IS NULL AND s IS NULL", "k IN (0, NULL) AND s = ''",
+                      "k <=> NULL", "(k, s) NOT IN (SELECT k, s FROM l WHERE n > 6)"):  # fmt: skip
+            own[where, ""] = spark.sql(f"SELECT k, s, v FROM own WHERE {where}")
+            for name in ("safe", "half", "none"):
+                ours[where, "", name] = spark.sql(f"SELECT k, s, v FROM t_{name} WHERE {where}")
+        in_list = "SELECT n, k, s FROM l WHERE k NOT IN (SELECT k FROM {} WHERE v > 1)"
+        own["NOT IN", ""] = spark.sql(in_list.format("own"))
+        ours["NOT IN", "", "safe"] = spark.sql(in_list.format("t_safe"))
+        wanted = {name: Counter(map(str, df.collect())) for name, df in own.items()}
+        for (text, kind, name), df in ours.items():
+            assert Counter(map(str, df.collect())) == wanted[text, kind], (text, kind, name)
+    finally:
+        for name in ("l", "own", "t_safe", "t_half", "t_none"):
+            spark.catalog.dropTempView(name)
+
+
+@pytest.mark.in_turns("runtime")
+def test_chains_routes_indicators_versions_and_latest_rows(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
+    left, there = _left_and_right(spark)
+    every = there.selectExpr("k", "s", "v", "v * 0.5D AS at")
+    safe: Any = {"nulls_equal": True}
+    table = BatchTable.build(every, on=["k", "s"], path=tmp_path / "t", unique=True, **safe)
+    assert (table.stats().rows, table.stats().keys, table.stats().unindexed) == (6, 6, 0)
+    # The key of the second join is a column of the first, and is null without a match there.
+    chained = table.join(left, how="left", select=["v"], **safe)
+    parts = every.selectExpr("nullif(v, 4) AS v", "at")
+    chained = bsjoin.join(chained, parts, "v", "left", **safe)
+    assert rows(chained.select("n", "v", "at")) == [
+        (0, 0, 0.0), (1, 1, 0.5), (2, 2, 1.0), (3, None, 2.0), (4, 5, 2.5), (5, 4, None),
+        (6, None, 2.0), (7, None, 2.0),
+    ]  # fmt: skip
+    # No column of the table tells a match from none, as all of its keys may be null.
+    marked = table.join(left, how="left", select=[], indicator="found", **safe)
+    assert rows(marked.where("found").select("n")) == [(0,), (1,), (2,), (4,), (5,)]
+    checked = bsjoin.join(left, every, ["k", "s"], "left", select=[], where="at < 2",
+                          indicator="found", **safe)  # fmt: skip
+    assert rows(checked.where("found").select("n")) == [(0,), (1,), (2,)]
+    hot = left.union(left.where("k IS NULL")).union(left.where("k IS NULL"))
+    for how, wanted in (("inner", 3 * 2 + 3), ("semi", 9), ("anti", 3)):
+        found = table.join(hot, how=how, partition=HotSpot(partitions=3, sample=100), **safe)
+        assert found.count() == wanted, how
+    latest = BatchTable.build(every, on="k", latest_by="v DESC", **safe)
+    assert rows(latest.join(left, on="k", select=["v"], **safe).select("k", "v").distinct()) == [
+        (None, 1), (0, 3), (1, 5)
+    ]  # fmt: skip
+    # As it is refreshed, with a null key more, and opened again.
+    more = every.union(spark.sql("SELECT 9L, cast(NULL AS string), 9L, 0D"))
+    assert table.refresh(more) == 2
+    opened = BatchTable.open(tmp_path / "t")
+    reader = PageReader(tmp_path / "t")  # which was written from the specification alone
+    for v, key in enumerate([(None, None), (None, b"a"), (0, None), (0, b""), (1, b"a")]):
+        assert reader.find(list(key), [], "v") == [v]
+    assert reader.find([1, b""], [], "v") == reader.find([None, b""], [], "v") == []
+    assert rows(opened.join(left, select=["v"], **safe).where("k = 9").select("n", "v")) == [(6, 9)]
+    assert opened.join(left).count() == 1
+    opened.apply(spark.sql("SELECT cast(NULL AS long) k, cast(NULL AS string) s, 70L v, 3.5D at"))
+    changed = opened.join(left, select=["v"], **safe)
+    assert rows(changed.where("n < 2").select("n", "v")) == [(0, 70), (1, 1)]
+    nearest = bsjoin.join(
+        left.withColumn("at", F.col("n") / 2), every, "k", when=AsOf("at", "at"), **safe
+    )
+    assert rows(nearest.select("n", "v")) == [
+        (0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)
+    ]  # fmt: skip
+
+
+def test_databases_files_and_functions_find_null_keys(spark: SparkSession, tmp_path: Path) -> None:
+    left, there = _left_and_right(spark)
+    held = pa.table({"k": [None, None, 0, 0, 1, 1], "s": [None, "a", None, "", "a", None],
+                     "v": pa.array(range(6))})  # fmt: skip
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("CREATE TABLE t (k bigint, s text, v bigint)")
+        values = zip(*(column.to_pylist() for column in held.columns), strict=True)
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
+    connection.close()
+    there.coalesce(1).write.parquet(str(tmp_path / "files"))
+    kinds = {
+        "table": sources.sql(f"sqlite:///{tmp_path / 'db'}", table="t", unique=True),
+        "query": sources.sql(f"sqlite:///{tmp_path / 'db'}", query="SELECT * FROM t"),
+        "parquet": sources.parquet(str(tmp_path / "files")),
+        "function": sources.function(lambda keys: held, held.schema),
+    }
+    joined = {
+        (kind, *safe): bsjoin.join(
+            left, source, ["k", "s"], "left", nulls_equal=list(safe), cache=ROOMY
+        )
+        for kind, source in kinds.items()
+        for safe in ("ks", "s")
+    }
+    both = [(0, 0), (1, 1), (2, 2), (3, None), (4, 5), (5, 4), (6, None), (7, None)]
+    half = [(0, None), (1, None), *both[2:]]
+    for name, found in rows_of_all({n: df.select("n", "v") for n, df in joined.items()}).items():
+        pairs = sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        assert pairs == (both if len(name) == 3 else half), name
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_stream_over_versions_and_invalidated_keys(
+    tmp_path: Path, spark: SparkSession, feed: Feed
+) -> None:
+    there = pa.table({"k": pa.array([None, 1], pa.int64()), "v": [1, 2]})
+    changed = pa.table({"k": pa.array([None, 1], pa.int64()), "v": [5, 2]})
+    table = BatchTable.build(spark.createDataFrame(there), on="k", nulls_equal=True)
+    source = Model(tmp_path / "model", there)
+    source.takes_null_keys = True
+    joined = table.join(feed.stream, how="left", nulls_equal=["k"])
+    joined = bsjoin.join(joined, source, "k", "left", nulls_equal=True, cache=ROOMY)
+    query = feed.start(joined)
+    try:
+        feed.add(None, 1, 7)
+        query.processAllAvailable()
+        source.put(changed)
+        source.invalidate([None])
+        table.refresh(spark.createDataFrame(changed))
+        feed.add(None, 7, None)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert feed.results[0] == [(None, 1, 1), (1, 2, 2), (7, None, None)]
+    assert feed.results[1] == [(None, 5, 5), (None, 5, 5), (7, None, None)]
+    # A key without rows is remembered, and a null key is asked for as any other.
+    assert source.times == {"None": 2, 1: 1, 7: 1}
+
+
+def test_what_is_wrong_is_said_at_the_call(spark: SparkSession, tmp_path: Path) -> None:
+    left, there = _left_and_right(spark)
+    built = BatchTable.build(there, on=["k", "s"], nulls_equal=["s"], path=tmp_path / "t")
+    ours = there.withColumnRenamed("v", "bsjoin_null_keys")
+    source = Model(tmp_path / "model", pa.table({"k": [1], "v": [1]}))
+    for call, error, text in (
+        (lambda: built.join(left, nulls_equal=True), TableMismatchError, r"for \['k'\]"),
+        (lambda: built.join(left, nulls_equal=["x"]), ColumnError, "'x' is no key of this join"),
+        (lambda: built.join(left, nulls_equal="k"), ArgumentError, "nulls_equal='k'"),
+        (lambda: built.join(left, nulls_equal=1), ArgumentError, "nulls_equal=1"),
+        (lambda: BatchTable.build(there, on="k", nulls_equal=["v"]), ColumnError, "is no key"),
+        (lambda: bsjoin.join(left, ours, "k", nulls_equal=True), ColumnError, "Rename it"),
+        (lambda: BatchTable.build(ours, on="k", nulls_equal=True), ColumnError, "Rename it"),
+        (
+            lambda: bsjoin.join(left, source, "k", nulls_equal=True, cache=ROOMY),
+            ArgumentError,
+            "takes_null_keys",
+        ),
+        (
+            lambda: BatchTable.build(there, on=["k", "s"], path=tmp_path / "t"),
+            TableMismatchError,
+            r"built with nulls_equal=\['s'\], not \[\]",
+        ),
+        (
+            lambda: bsjoin.join(
+                left, there, ["k", "s"], cache=Full(store=tmp_path / "t"), nulls_equal=["k"]
+            ),
+            TableMismatchError,
+            "without nulls_equal",
+        ),
+        (
+            lambda: bsjoin.join(left, there, [], when=Band("n", "v", before=1, after=1),
+                                nulls_equal=True),
+            ArgumentError,
+            "there are no keys",
+        ),
+    ):  # fmt: skip
+        with pytest.raises(error, match=text):
+            call()
+    kept = bsjoin.join(left, there, ["k", "s"], cache=Full(store=tmp_path / "t"))
+    assert kept.count() == 1
