@@ -279,9 +279,9 @@ def test_chains_routes_indicators_versions_and_latest_rows(
     assert reader.find([1, b""], [], "v") == reader.find([None, b""], [], "v") == []
     assert rows(opened.join(left, select=["v"], **safe).where("k = 9").select("n", "v")) == [(6, 9)]
     assert opened.join(left).count() == 1
-    opened.apply(spark.sql("SELECT cast(NULL AS long) k, cast(NULL AS string) s, 70L v, 3.5D at"))
-    changed = opened.join(left, select=["v"], **safe)
-    assert rows(changed.where("n < 2").select("n", "v")) == [(0, 70), (1, 1)]
+    change = spark.sql("SELECT cast(NULL AS long) k, cast(NULL AS string) s, 70L v, 3.5D at")
+    with pytest.raises(ArgumentError, match="null in 'k', which tells rows apart"):
+        opened.apply(change)
     nearest = bsjoin.join(
         left.withColumn("at", F.col("n") / 2), every, "k", when=AsOf("at", "at"), **safe
     )
