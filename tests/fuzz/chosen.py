@@ -22,7 +22,7 @@ __all__ = ["chosen", "shown_by", "with_each_runtime"]
 _FIRST = (1, 10, 27, 31, 43, 52, 69, 70, 91, 97, 123, 127, 129, 131, 136, 137, 149, 159, 217, 330)
 _ROUNDS = dict.fromkeys([*_FIRST, *range(400)])
 _FAULTS = {mutant.name: wanted(mutant.file, mutant.needs) for mutant in MUTANTS}
-_OF_A_FAULT, _OF_A_WORD = 4, 1
+_OF_A_FAULT, _OF_A_WORD = 6, 2
 """How many cases are to have what a fault needs, and how many a word."""
 
 
