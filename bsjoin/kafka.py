@@ -96,7 +96,7 @@ def route(
     Example:
         >>> from pyspark.sql import functions as F
         >>> records = orders.selectExpr(
-        ...     "CAST(order_id AS BINARY) AS key", "CAST(order_id AS BINARY) AS value",
+        ...     "CAST('7' AS BINARY) AS key", "CAST(string(order_id) AS BINARY) AS value",
         ...     "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
         ...     "current_timestamp() AS timestamp", "customer_id")
         >>> joined = bsjoin.join(records, customers, on="customer_id", how="left",

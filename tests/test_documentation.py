@@ -41,6 +41,7 @@ WITH_SPARK = [
     "bsjoin.metrics.progress",
     "bsjoin._reporting",
     "bsjoin.functions",
+    "bsjoin.kafka",
     "bsjoin.planner.chain",
     "bsjoin.table",
 ]
