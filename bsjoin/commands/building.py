@@ -72,7 +72,9 @@ def session(options: argparse.Namespace) -> SparkSession:
 
     import bsjoin.spark  # noqa: F401  # says what to do where there is no Spark
 
-    builder = SparkSession.builder.appName("python -m bsjoin")
+    builder = SparkSession.builder
+    if SparkSession.getActiveSession() is None:
+        builder = builder.appName("python -m bsjoin")
     for name, value in _pairs(options.conf, "--conf").items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
