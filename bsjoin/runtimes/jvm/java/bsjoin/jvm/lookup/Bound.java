@@ -58,6 +58,14 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
             && isSafe(((Cast) value).child());
   }
 
+  Expression value() {
+    return child;
+  }
+
+  RangeBound rule() {
+    return rule;
+  }
+
   @Override
   public DataType dataType() {
     return rule.type();

@@ -2,6 +2,7 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Column;
 import bsjoin.jvm.storage.LiveVersion;
+import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.StoredVersion;
@@ -61,6 +62,8 @@ public abstract class Finder implements Serializable, Cloneable {
   private transient Ranks ranks;
   private transient long following;
   private transient long end;
+  private transient KeysAhead.Keys ahead; // null: keys are found when they are asked for
+  private transient long code; // what of a range is searched
 
   /** One that finds rows as a text says, beside the table and its version. */
   Finder(Searched rows, String how) {
@@ -84,6 +87,11 @@ public abstract class Finder implements Serializable, Cloneable {
   /** Whether the key is one integer or text. */
   final boolean isByOneKey() {
     return isInteger || compared.length == 1 && compared[0] instanceof StringType;
+  }
+
+  /** Whether all rows of the table have one key, as there is none. */
+  final boolean isWithoutKey() {
+    return !isInteger && compared.length == 0;
   }
 
   /** How many rows may be found for a row of the stream. */
@@ -168,9 +176,45 @@ public abstract class Finder implements Serializable, Cloneable {
     return found;
   }
 
-  /** The first row with an integer key, or with a hash. */
-  long firstOf(long search) {
+  private long firstOf(long search) {
+    return ahead == null ? alone(search) : ahead.first(search, code, this);
+  }
+
+  /** The first row with an integer key, or with a hash, that was not found ahead. */
+  final long alone(long search) {
     return isInteger ? version.findInteger(search) : version.find(search);
+  }
+
+  /** Let these find the keys of the next iterator, which is opened in this task. */
+  final void find(KeysAhead.Keys keys) {
+    ahead = keys;
+  }
+
+  /** Which of the arguments behind the keys is searched among the points of a key; -1 for none. */
+  int searched() {
+    return -1;
+  }
+
+  /** Whether what is searched is a code above it. */
+  boolean isAbove() {
+    return false;
+  }
+
+  /** {@link #firstOfKey(long)}, whose row with a code is asked for then. */
+  final long firstOfKey(long search, long code) {
+    this.code = code;
+    long found = firstOfKey(search);
+    if (ahead != null) {
+      ahead.confirm(found);
+    }
+    return found;
+  }
+
+  /** {@link Points#notBelow}, which may have been found ahead. */
+  final int notBelow(Points points, long code, int low, int high) {
+    return ahead == null
+        ? points.notBelow(code, low, high)
+        : ahead.notBelow(points, code, low, high);
   }
 
   /** The code of a {@link RankBound} in a segment; of several with one value it searches once. */

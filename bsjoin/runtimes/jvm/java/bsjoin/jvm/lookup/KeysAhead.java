@@ -1,22 +1,34 @@
 package bsjoin.jvm.lookup;
 
+import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Finds the keys of a join many at a time, ahead of the rows that they are of: see {@link InputAhead}.
+ * Finds the keys of a join many at a time, ahead of the rows that they are of, and their points among
+ * those of the keys: see {@link InputAhead}.
  *
  * <p>A key and its row are at a place of the index, one of the hashes, and one or two of each
  * column, each some hundred nanoseconds away where the table is larger than the CPU's caches. One row
@@ -31,28 +43,116 @@ public final class KeysAhead implements Serializable {
   private static final long MANY = 1 << 10; // keys, after which it must have paid
   private static final int MOST = 16; // columns: what is read for them fits into a core's caches
 
-  private final KeyFinder finder; // in a task the one of the generated code, which it opens then
-  private final int place;
-  private final DataType type;
+  /**
+   * A column of the input that is searched.
+   *
+   * @param bound of a point; null for a key
+   * @param more what is added to the bound
+   */
+  record Input(int place, DataType type, RangeBound bound, int more) implements Serializable {
+    /** What is searched for a row whose column is not null. */
+    private long of(InternalRow row) {
+      if (type instanceof StringType) {
+        return hash(row.getUTF8String(place));
+      }
+      if (type instanceof DoubleType) {
+        return bound.code(row.getDouble(place)) + more;
+      }
+      boolean isInt = type instanceof IntegerType || type instanceof DateType;
+      long value = isInt ? row.getInt(place) : row.getLong(place);
+      return bound == null ? value : bound.code(value) + more;
+    }
+
+    /** The same as Spark's xxhash64. */
+    private static long hash(UTF8String text) {
+      return XXH64.hashUnsafeBytes(
+          text.getBaseObject(), text.getBaseOffset(), text.numBytes(), Segment.SEED);
+    }
+  }
+
+  private final Finder finder; // in a task the one of the generated code, which it opens then
+  private final Input key; // null: all rows of the table have the same
+  private final Input point; // null: none is searched
   private final ArrayList<Read> reads;
 
-  /**
-   * Find keys for a finder.
-   *
-   * @param place of the key's column in the input
-   * @param type its type, which {@link #takes} has allowed
-   * @param reads what is read of the rows
-   */
-  KeysAhead(KeyFinder finder, int place, DataType type, List<Read> reads) {
+  private KeysAhead(Finder finder, Input key, Input point, List<Read> reads) {
     this.finder = finder;
-    this.place = place;
-    this.type = type;
+    this.key = key;
+    this.point = point;
     this.reads = new ArrayList<>(reads.subList(0, Math.min(MOST, reads.size())));
   }
 
-  /** Whether keys of a type are found so: integers as they are, texts by their hash. */
-  static boolean takes(DataType type) {
-    return type instanceof LongType || type instanceof IntegerType || type instanceof StringType;
+  /**
+   * What finds the keys of a join; null if they, or the points, are not columns of the input, or of
+   * types that are not found so.
+   *
+   * @param arguments see {@link LookupExec}
+   * @param values the columns that the join brings
+   * @param input the columns of the stage's input
+   */
+  static KeysAhead of(
+      Lookup lookup, List<Expression> arguments, List<Expression> values, List<Attribute> input) {
+    Finder finder = lookup.finder();
+    boolean isRange = finder.searched() >= 0;
+    if (finder.follows() || !isRange && !(finder instanceof KeyFinder)) {
+      return null;
+    }
+    Input key = finder.isByOneKey() ? key(arguments.get(0), input) : null;
+    Input point = null;
+    if (isRange && arguments.get(1 + lookup.compared() + finder.searched()) instanceof Bound bound) {
+      point = point(bound, input, finder.isAbove() ? 1 : 0);
+    }
+    if (key == null && !finder.isWithoutKey() || point == null && isRange) {
+      return null;
+    }
+    List<Read> reads = new ArrayList<>();
+    values.forEach(value -> addReads(value, reads));
+    return new KeysAhead(finder, key, point, reads);
+  }
+
+  /** An integer as it is, or a text by its hash. */
+  private static Input key(Expression search, List<Attribute> input) {
+    boolean isHash = search instanceof XxHash64 && search.children().size() == 1;
+    Expression key = isHash || search instanceof Cast ? search.children().head() : search;
+    DataType type = key.dataType();
+    boolean isFound =
+        isHash ? type instanceof StringType
+            : type instanceof LongType || type instanceof IntegerType;
+    int place = place(key, input);
+    return isFound && place >= 0 ? new Input(place, type, null, 0) : null;
+  }
+
+  private static Input point(Bound bound, List<Attribute> input, int more) {
+    boolean isWider = bound.value() instanceof Cast && bound.value().dataType() instanceof LongType;
+    Expression value = isWider ? bound.value().children().head() : bound.value();
+    DataType type = value.dataType();
+    boolean isFound =
+        type instanceof LongType || type instanceof IntegerType
+            || !isWider
+                && (type instanceof DateType || type instanceof TimestampType
+                    || type instanceof TimestampNTZType || type instanceof DoubleType);
+    int place = place(value, input);
+    return isFound && place >= 0 && !(bound.rule() instanceof RankBound)
+        ? new Input(place, type, bound.rule(), more)
+        : null;
+  }
+
+  /** The place of a column; -1 if it is none of these. */
+  private static int place(Expression column, List<Attribute> input) {
+    for (int place = 0; place < input.size(); place++) {
+      if (column instanceof AttributeReference same
+          && input.get(place).exprId().equals(same.exprId())) {
+        return place;
+      }
+    }
+    return -1;
+  }
+
+  private static void addReads(Expression value, List<Read> reads) {
+    if (value instanceof Read) {
+      reads.add((Read) value);
+    }
+    Scala.list(value.children()).forEach(child -> addReads(child, reads));
   }
 
   /** The keys of a partition, for the finder that is opened next. */
@@ -64,25 +164,27 @@ public final class KeysAhead implements Serializable {
 
   /** The keys of the rows that a stage takes next. */
   final class Keys {
-    private final boolean isText = type instanceof StringType;
-    private final boolean isLong = type instanceof LongType;
     private List<ReadAhead> columns; // when the version is open
-    private final long[] keys = new long[SIZE];
-    private final long[] found = new long[SIZE];
+    private final long[] keys = new long[SIZE]; // 0 where there is none
+    private final long[] codes = new long[SIZE]; // of the points; 0 where there is none
+    private final long[] found = new long[SIZE]; // the first rows of the keys
+    private final int[] points = new int[SIZE]; // the rows of the points
+    private final long[] near = new long[SIZE]; // of rows that are read
     private final Version.Steps steps = new Version.Steps(SIZE);
-    private ColumnVector vector; // null: the rows are these
+    private ColumnarBatch batch; // null: the rows are these
     private InternalRow[] rows;
     private int end; // of the rows
     private int next; // of the rows, to be found
     private int count; // of those that are found
     private int at; // the one that was asked for last
+    private boolean isAt; // whether it was found
     private long asked; // keys, of which these
     private long searched; // were found before
     private long read; // keeps the compiler from leaving out what is read for nothing else
 
-    /** Take the keys of a columnar batch, whose column is {@code all.column(place)}. */
+    /** Take the keys of a columnar batch. */
     void begin(ColumnarBatch all) {
-      vector = all.column(place);
+      batch = all;
       begin(all.numRows());
     }
 
@@ -102,25 +204,42 @@ public final class KeysAhead implements Serializable {
     /**
      * The reference of the first row with a key, or of a text with a hash; {@link Version#MISSING} if
      * there is none.
+     *
+     * @param code what is asked for then: see {@link #notBelow}
      */
-    long first(long key, KeyFinder finder) {
+    long first(long key, long code, Finder finder) {
       asked++;
+      isAt = true;
       if (searched > MANY && asked < searched / 4) {
+        isAt = false;
         return finder.alone(key); // most rows are dropped before
       }
       do {
         for (; at < count; at++) {
-          if (keys[at] == key) {
+          if (keys[at] == key && codes[at] == code) {
             return found[at];
           }
         }
       } while (advance(finder.version()));
+      isAt = false;
       return finder.alone(key); // it is none of these rows'
+    }
+
+    /** Say which row it was that the key has, of those with the same hash. */
+    void confirm(long reference) {
+      isAt = isAt && found[at] == reference;
+    }
+
+    /** {@link Points#notBelow} in the rows of the key that {@link #first} was asked for. */
+    int notBelow(Points all, long code, int low, int high) {
+      return isAt && codes[at] == code
+          ? points[at]
+          : all.notBelow(code, low, high);
     }
 
     private void open() {
       columns = new ArrayList<>();
-      if (isText) {
+      if (key != null && key.type instanceof StringType) {
         columns.add(ReadAhead.ofCompared(0));
       }
       reads.forEach(one -> columns.add(one.ahead()));
@@ -132,33 +251,31 @@ public final class KeysAhead implements Serializable {
       }
       at = 0;
       count = 0;
-      while (next < end && count < SIZE) {
-        if (vector == null) {
-          InternalRow row = rows[next];
-          if (!row.isNullAt(place)) {
-            keys[count++] =
-                isText ? hash(row.getUTF8String(place))
-                    : isLong ? row.getLong(place) : row.getInt(place);
-          }
-        } else if (!vector.isNullAt(next)) {
-          keys[count++] =
-              isText ? hash(vector.getUTF8String(next))
-                  : isLong ? vector.getLong(next) : vector.getInt(next);
+      for (; next < end && count < SIZE; next++) {
+        InternalRow row = batch == null ? rows[next] : batch.getRow(next);
+        if ((key == null || !row.isNullAt(key.place))
+            && (point == null || !row.isNullAt(point.place))) {
+          keys[count] = key == null ? 0 : key.of(row);
+          codes[count++] = point == null ? 0 : point.of(row);
         }
-        next++;
       }
       searched += count;
-      version.find(keys, !isText, count, steps, found);
-      for (ReadAhead column : columns) {
-        read += column.read(version, found, count);
-      }
+      find(version);
       return count > 0;
     }
 
-    /** The same as Spark's xxhash64. */
-    private long hash(UTF8String text) {
-      return XXH64.hashUnsafeBytes(
-          text.getBaseObject(), text.getBaseOffset(), text.numBytes(), Segment.SEED);
+    private void find(Version version) {
+      if (key == null) {
+        Arrays.fill(found, 0, count, version.find(0));
+      } else {
+        version.find(keys, !(key.type instanceof StringType), count, steps, found);
+      }
+      if (point != null) {
+        version.search(found, key == null, codes, count, steps, points, point.more, near);
+      }
+      for (ReadAhead column : columns) {
+        read += column.read(version, point == null ? found : near, count);
+      }
     }
   }
 }

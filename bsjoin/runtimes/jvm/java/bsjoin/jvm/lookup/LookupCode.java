@@ -22,25 +22,27 @@ import org.apache.spark.sql.types.DataTypes;
 public final class LookupCode {
   private final CodegenContext context;
   private final Lookup lookup;
-  private final List<ExprCode> input; // the columns of the stream, then the found row
+  private final List<ExprCode> input = new ArrayList<>(); // the stream's columns, the found row
   private final String finder;
   private final String counts; // null: nothing is counted
   private final String found;
+  private final String any; // whether a row of the stream has had a match
+  private final String taken; // how many it has had; null if there is no limit
+  private final boolean isResumed;
 
   /**
    * Code of a join.
    *
    * @param counts what counts; null for nothing
-   * @param input the columns of the child
+   * @param isResumed see {@link #resumed}
    */
-  LookupCode(CodegenContext context, Lookup lookup, Counts counts, List<ExprCode> input) {
+  LookupCode(CodegenContext context, Lookup lookup, Counts counts, boolean isResumed) {
     this.context = context;
     this.lookup = lookup;
-    found = context.freshName("found");
-    this.input = new ArrayList<>(input);
-    this.input.add(
-        ExprCode.apply(
-            FalseLiteral$.MODULE$, JavaCode.variable(found, DataTypes.LongType)));
+    this.isResumed = isResumed;
+    found = variable("long", "found");
+    any = variable("boolean", "any");
+    taken = lookup.limit() < Integer.MAX_VALUE ? variable("int", "taken") : null;
     String open;
     if (counts == null) {
       this.counts = null;
@@ -52,6 +54,32 @@ public final class LookupCode {
     }
     Class<?> type = lookup.finder().getClass();
     finder = state(type, "finder", "(" + type.getName() + ") " + open);
+  }
+
+  /** The name of a variable; of a field if it is needed when the code goes on later. */
+  private String variable(String type, String name) {
+    return isResumed
+        ? context.addMutableState(type, name, Scala.function(state -> ""), true, true)
+        : context.freshName(name);
+  }
+
+  /** A variable with a value. */
+  private String set(String type, String name, Object value) {
+    return (isResumed ? "" : type + " ") + name + " = " + value + ";\n";
+  }
+
+  /** Use these codes of the child's columns from now on. */
+  LookupCode with(List<ExprCode> columns) {
+    input.clear();
+    input.addAll(columns);
+    input.add(
+        ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(found, DataTypes.LongType)));
+    return this;
+  }
+
+  /** The codes of the child's columns. */
+  List<ExprCode> columns() {
+    return input;
   }
 
   private String reference(String name, Object object, Class<?> type) {
@@ -81,7 +109,38 @@ public final class LookupCode {
    */
   String text(List<Expression> arguments, List<Expression> condition, Supplier<String> consume) {
     String search = search(codes(arguments));
-    return search + (lookup.isSingle() ? single(condition, consume) : each(condition, consume));
+    return search
+        + (lookup.isSingle() ? single(condition, consume) : begin() + each(condition, consume, ""));
+  }
+
+  /**
+   * The code for all rows of an iterator. A stage that stops at a row of the result goes on behind it
+   * when it runs again, so that a row of the stream may have any number of matches.
+   *
+   * @param rows the iterator
+   * @param row a field for the row that is joined
+   * @param goesOn what must hold to take one, with {@code &&} behind it; may be empty
+   * @param stop stops the stage if it has a row of the result
+   * @param searched makes the code of the columns that the arguments need, see {@link #with}
+   * @param used the same of those that are needed then
+   */
+  String resumed(
+      String rows, String row, String goesOn, String stop, List<Expression> arguments,
+      List<Expression> condition, Supplier<String> searched, Supplier<String> used,
+      Supplier<String> consume) {
+    String isIn = variable("boolean", "isIn"); // among the matches of a row
+    String search =
+        row + " = (InternalRow) " + rows + ".next();\n" + searched.get()
+            + search(codes(arguments)) + begin() + isIn + " = true;\n";
+    String each = used.get() + each(condition, consume, stop);
+    return "while (" + isIn + " || " + goesOn + rows + ".hasNext()) {\n"
+        + "if (!" + isIn + ") {\n" + search + "}\n"
+        + each + isIn + " = false;\n" + stop + "}\n";
+  }
+
+  /** Before the first match. */
+  private String begin() {
+    return set("boolean", any, false) + (taken == null ? "" : set("int", taken, 0));
   }
 
   /** Sets the variable with the first row that is found; negative if there is none. */
@@ -94,7 +153,7 @@ public final class LookupCode {
         known.add("!" + argument.isNull());
       }
     }
-    text.append("long " + found + " = " + lookup.ifNull() + "L;\n");
+    text.append(set("long", found, lookup.ifNull() + "L"));
     text.append(known.isEmpty() ? "{\n" : "if (" + String.join(" && ", known) + ") {\n");
     for (int i = 0; i < lookup.compared(); i++) {
       text.append(finder + ".key(" + i + ", " + arguments.get(1 + i).value() + ");\n");
@@ -137,17 +196,17 @@ public final class LookupCode {
     return text + result() + consume.get() + "}\n";
   }
 
-  /** A row of the result for each match. */
-  private String each(List<Expression> condition, Supplier<String> consume) {
+  /**
+   * A row of the result for each match.
+   *
+   * @param stop is behind each row
+   */
+  private String each(List<Expression> condition, Supplier<String> consume, String stop) {
     boolean outer = lookup.kind() == JoinKind.OUTER;
-    String any = context.freshName("any");
     String next = found + " = " + finder + ".next();\n";
     String following = next; // after one that is taken
     StringBuilder text = new StringBuilder();
-    text.append("boolean " + any + " = false;\n");
-    if (lookup.limit() < Integer.MAX_VALUE) {
-      String taken = context.freshName("taken");
-      text.append("int " + taken + " = 0;\n");
+    if (taken != null) {
       String more = "++" + taken + " < " + lookup.limit();
       following = found + " = " + more + " ? " + finder + ".next() : -1L;\n";
     }
@@ -157,12 +216,12 @@ public final class LookupCode {
       text.append(unless(condition, next + "continue;\n") + "}\n");
     }
     if (!outer) {
-      text.append(any + " = true;\n" + result() + consume.get() + following + "}\n");
+      text.append(any + " = true;\n" + result() + consume.get() + following + stop + "}\n");
       return text + count(any + " ? 0L : -1L");
     }
     // Before the last row of an outer join, the one with nulls, nothing has matched.
     text.append(any + " = " + found + " >= 0L;\n" + result() + consume.get());
-    text.append("if (" + found + " < 0L) break;\n" + following + "}\n");
+    text.append("if (" + found + " < 0L) break;\n" + following + stop + "}\n");
     return text + count(any + " ? 0L : -1L");
   }
 

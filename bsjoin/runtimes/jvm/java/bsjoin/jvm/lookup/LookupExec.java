@@ -13,13 +13,12 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
-import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
@@ -30,6 +29,7 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
@@ -38,7 +38,6 @@ import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StringType;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag$;
@@ -82,6 +81,24 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     this.condition = condition;
     this.columns = columns;
     this.child = child;
+  }
+
+  /** The same, in a stage of its own if a row may have more matches than generated code keeps. */
+  public LookupExec resumed() {
+    boolean isWide = !lookup.isSingle() && most() > MOST;
+    return isWide
+        ? new LookupExec(lookup, arguments, condition, columns, new StageEnd(child))
+        : this;
+  }
+
+  /** Whether its stage begins with it, and goes on among the matches of a row. */
+  private boolean isResumed() {
+    return child instanceof StageEnd
+        || child instanceof InputAdapter && child.children().head() instanceof StageEnd;
+  }
+
+  private long most() {
+    return Math.min(lookup.finder().most(), lookup.limit());
   }
 
   // The plan.
@@ -222,14 +239,13 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public boolean supportCodegen() {
-    return lookup.isSingle() || made() <= MOST;
+    return lookup.isSingle() || isResumed() || made() <= MOST;
   }
 
   /** How many rows its stage may make of one row with its matches, if it is a part of the stage. */
   private long made() {
     if (made == 0) {
-      long most = Math.min(lookup.finder().most(), lookup.limit());
-      made = Math.min(most, MOST + 1) * kept(child);
+      made = isResumed() ? 1 : Math.min(most(), MOST + 1) * kept(child);
     }
     return made;
   }
@@ -246,7 +262,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public boolean needCopyResult() {
-    return !lookup.isSingle() || ((CodegenSupport) child).needCopyResult();
+    return !lookup.isSingle() && !isResumed() || ((CodegenSupport) child).needCopyResult();
   }
 
   @Override
@@ -284,7 +300,11 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   /** Whether rows of a plan may be taken before they are used: see {@link InputAhead}. */
   private static boolean isKept(SparkPlan plan) {
-    if (plan instanceof CoalesceExec) {
+    if (plan instanceof CoalesceExec
+        || plan instanceof StageEnd
+        || plan instanceof WholeStageCodegenExec
+        || plan instanceof ColumnarToRowExec
+        || plan instanceof InputAdapter) {
       return isKept(plan.children().head());
     }
     return plan instanceof InMemoryTableScanExec
@@ -297,52 +317,71 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
   private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
-    Expression key = arguments.head();
-    boolean isHash = key instanceof XxHash64 && key.children().size() == 1;
-    key = isHash || key instanceof Cast ? key.children().head() : key;
-    boolean isText = key.dataType() instanceof StringType;
-    boolean isColumn = key instanceof AttributeReference && KeysAhead.takes(key.dataType());
-    isColumn &= isHash == isText;
     boolean pays = isColumnar || lookup.indexBytes() > CACHED; // rows are copied first
-    boolean isOne = lookup.finder().isByOneKey() && !lookup.finder().follows();
-    if (!isColumn || !isOne || !pays || !(lookup.finder() instanceof KeyFinder finder)) {
-      return;
+    KeysAhead found =
+        pays ? KeysAhead.of(lookup, Scala.list(arguments), values(), Scala.list(input)) : null;
+    if (found != null) {
+      joins.add(found);
     }
-    List<Read> reads = new ArrayList<>();
-    values().forEach(value -> addReads(value, reads));
-    int place = 0;
-    for (Attribute column : Scala.list(input)) {
-      if (column.exprId().equals(((AttributeReference) key).exprId())) {
-        joins.add(new KeysAhead(finder, place, key.dataType(), reads));
-        return;
-      }
-      place++;
-    }
-  }
-
-  private static void addReads(Expression value, List<Read> reads) {
-    if (value instanceof Read) {
-      reads.add((Read) value);
-    }
-    Scala.list(value.children()).forEach(child -> addReads(child, reads));
   }
 
   @Override
   public String doProduce(CodegenContext context) {
-    return ((CodegenSupport) child).produce(context, this);
+    if (!isResumed()) {
+      return ((CodegenSupport) child).produce(context, this);
+    }
+    String rows =
+        context.addMutableState(
+            "scala.collection.Iterator", "input",
+            Scala.function(state -> state + " = inputs[0];"), true, true);
+    String row =
+        context.addMutableState("InternalRow", "row", Scala.function(state -> ""), true, true);
+    StringBuilder goesOn = new StringBuilder();
+    Scala.list(limitNotReachedChecks()).forEach(check -> goesOn.append(check).append(" && "));
+    LookupCode code = new LookupCode(context, lookup, counts(), true);
+    AttributeSet used = parent.usedInputs().$plus$plus(references(condition));
+    return code.resumed(
+        rows, row, goesOn.toString(), shouldStopCheckCode() + "\n",
+        Scala.list(bound(Scala.list(arguments))),
+        Scala.list(bound(Scala.list(condition))),
+        () -> read(context, row, references(arguments), code),
+        () -> read(context, row, used, code),
+        () -> consumed(context, code));
+  }
+
+  private static AttributeSet references(Seq<Expression> expressions) {
+    return AttributeSet.fromAttributeSets(
+        Scala.seq(Scala.list(expressions).stream().map(Expression::references).toList()));
+  }
+
+  /** The code that reads columns of a row of the child. */
+  private String read(CodegenContext context, String row, AttributeSet used, LookupCode code) {
+    context.INPUT_ROW_$eq(row);
+    context.currentVars_$eq(null);
+    List<ExprCode> read = new ArrayList<>();
+    for (Attribute column : Scala.list(child.output())) {
+      BoundReference place =
+          new BoundReference(read.size(), column.dataType(), column.nullable());
+      read.add(place.genCode(context));
+    }
+    code.with(read);
+    return evaluateRequiredVariables(child.output(), Scala.seq(read), used);
   }
 
   @Override
   public String doConsume(CodegenContext context, Seq<ExprCode> input, ExprCode row) {
-    LookupCode code = new LookupCode(context, lookup, counts(), Scala.list(input));
+    LookupCode code = new LookupCode(context, lookup, counts(), false).with(Scala.list(input));
     return code.text(
         Scala.list(bound(Scala.list(arguments))),
         Scala.list(bound(Scala.list(condition))),
-        () -> {
-          List<ExprCode> stream = Scala.list(input).subList(0, lookup.kept());
-          List<ExprCode> table = code.codes(Scala.list(bound(values())));
-          return consume(context, Scala.seq(ordered(stream, table)), null);
-        });
+        () -> consumed(context, code));
+  }
+
+  /** The code of what is above, for a row of the result. */
+  private String consumed(CodegenContext context, LookupCode code) {
+    List<ExprCode> table = code.codes(Scala.list(bound(values())));
+    List<ExprCode> stream = code.columns().subList(0, lookup.kept());
+    return consume(context, Scala.seq(ordered(stream, table)), null);
   }
 
   // Equal plans make equal rows: Spark runs one of them.

@@ -75,6 +75,16 @@ public final class NearestFinder extends Finder {
     return Math.min(most, super.most());
   }
 
+  @Override
+  int searched() {
+    return isLast ? 1 : isFirst ? 0 : unit == 1 && !isWide ? 2 : -1;
+  }
+
+  @Override
+  boolean isAbove() {
+    return isLast;
+  }
+
   /**
    * The nearest row.
    *
@@ -84,7 +94,7 @@ public final class NearestFinder extends Finder {
    * @param point to which the row is the nearest one, in units of its last digit
    */
   public long first(long search, long low, long high, long point) {
-    long found = firstOfKey(search);
+    long found = firstOfKey(search, isLast ? high + 1 : isFirst ? low : point);
     return found < 0 ? NONE : first(found, version().segment(found), low, high, point);
   }
 
@@ -119,9 +129,10 @@ public final class NearestFinder extends Finder {
     before = -1;
     after = end;
     if (isLast) {
-      before = points.firstOfEquals(points.above(high, begin, end) - 1, begin, end);
+      int above = high == Long.MAX_VALUE ? end : notBelow(points, high + 1, begin, end);
+      before = points.firstOfEquals(above - 1, begin, end);
     } else if (isFirst) {
-      after = points.notBelow(low, begin, end);
+      after = notBelow(points, low, begin, end);
     } else if (!floating || !Double.isNaN(Code.toDouble(point))) { // which has no distance
       start();
     }
@@ -150,7 +161,7 @@ public final class NearestFinder extends Finder {
     int at =
         isBelowAll ? begin
             : between ? points.above(code, begin, end)
-            : points.notBelow(code, begin, end);
+            : notBelow(points, code, begin, end);
     boolean met = !between && !isBelowAll && at < end && points.value(at) == code;
     if (met && exact) {
       before = at;

@@ -36,6 +36,11 @@ public final class RangeFinder extends Finder {
     this.withEmpty = withEmpty;
   }
 
+  @Override
+  int searched() {
+    return 0;
+  }
+
   /**
    * The first row.
    *
@@ -45,7 +50,7 @@ public final class RangeFinder extends Finder {
    * @param last the least last code of an interval
    */
   public long first(long search, long low, long high, long last) {
-    long found = firstOfKey(search);
+    long found = firstOfKey(search, low);
     return found < 0 ? none() : first(found, version().segment(found), low, high, last);
   }
 
@@ -75,7 +80,7 @@ public final class RangeFinder extends Finder {
     row = begin;
     stop = end;
     if (isBound) {
-      row = low == Long.MIN_VALUE ? begin : points.notBelow(low, begin, end);
+      row = low == Long.MIN_VALUE ? begin : notBelow(points, low, begin, end);
       if (row == end || points.value(row) > high) {
         return rows(NONE, 0);
       }

@@ -217,7 +217,7 @@ public final class JoinStrategy extends SparkStrategy {
               Scala.seq(condition),
               Scala.seq(columns()),
               child);
-      return join.scan.live ? RealTimeLookup.of(planned, child) : planned;
+      return join.scan.live ? RealTimeLookup.of(planned, child) : planned.resumed();
     }
 
     private List<Expression> arguments() {

@@ -216,6 +216,11 @@ public final class Segment {
     return after < rows && file.getLong(hashes + 8L * after) == hash ? after : -1;
   }
 
+  /** The address of where the run of a row ends; 0 if there is nothing to read. */
+  long run(int row) {
+    return runs == 0 ? 0 : file.address(runs + 4L * row);
+  }
+
   /** How many rows have the key of a run's first row. */
   public int count(int row) {
     int found = end(row) - row;

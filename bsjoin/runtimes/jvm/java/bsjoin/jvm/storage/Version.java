@@ -195,6 +195,8 @@ public final class Version {
     private final int[] numbers; // of segments
     private final int[] rows;
     private final long[] addresses; // 0: nothing is read there
+    private final Points[] points; // null: the key has no row
+    private final int[] ends; // of the rows of a key
     private long read; // keeps the compiler from leaving out what is read for nothing else
 
     public Steps(int size) {
@@ -203,6 +205,14 @@ public final class Version {
       numbers = new int[size];
       rows = new int[size];
       addresses = new long[size];
+      points = new Points[size];
+      ends = new int[size];
+    }
+
+    private void touch(int count) {
+      for (int i = 0; i < count; i++) {
+        read += addresses[i] == 0 ? 0 : Platform.getByte(null, addresses[i]);
+      }
     }
   }
 
@@ -258,6 +268,68 @@ public final class Version {
         found[i] = manifest.compared.length == 0 ? ifPresent(newest) : newest;
       }
     }
+  }
+
+  /**
+   * {@link Points#notBelow} of many codes, in steps like those of {@link #find(long[], boolean, int,
+   * Steps, long[])}.
+   *
+   * @param found references of the keys' first rows
+   * @param isOne whether they are all the same
+   * @param codes one for each
+   * @param rows gets the rows of those that are found
+   * @param back how many rows before it the row is whose reference is wanted
+   * @param near gets it, or that of the nearest row of the key
+   */
+  public void search(
+      long[] found, boolean isOne, long[] codes, int count, Steps steps, int[] rows, int back,
+      long[] near) {
+    long[] addresses = steps.addresses;
+    Points[] points = steps.points;
+    int[] ends = steps.ends;
+    for (int i = 0; i < count; i++) {
+      // What is found ahead is not compared yet: it may be of a key that is gone.
+      Segment segment = ifPresent(found[i]) < 0 ? null : segment(found[i]);
+      steps.rows[i] = row(found[i]);
+      points[i] = segment == null ? null : segment.points();
+      ends[i] = segment != null && isOne ? segment.end(steps.rows[i]) : 0;
+      addresses[i] = segment == null ? 0 : segment.run(steps.rows[i]);
+    }
+    if (!isOne) {
+      steps.touch(count);
+      for (int i = 0; i < count; i++) {
+        ends[i] = points[i] == null ? 0 : segment(found[i]).end(steps.rows[i]);
+        addresses[i] = points[i] == null ? 0 : points[i].address(steps.rows[i]);
+      }
+      steps.touch(count);
+      for (int i = 0; i < count; i++) {
+        addresses[i] = points[i] == null ? 0 : points[i].address(ends[i] - 1);
+      }
+      steps.touch(count);
+    }
+    for (int i = 0; i < count; i++) {
+      int slot = points[i] == null ? -1 : points[i].slot(codes[i], steps.rows[i], ends[i]);
+      steps.buckets[i] = slot;
+      addresses[i] = slot < 0 ? 0 : points[i].entry(slot);
+    }
+    steps.touch(count);
+    for (int i = 0; i < count; i++) {
+      int slot = (int) steps.buckets[i];
+      addresses[i] = slot < 0 ? 0 : points[i].first(slot, steps.rows[i], ends[i]);
+    }
+    steps.touch(count);
+    for (int i = 0; i < count; i++) {
+      int begin = steps.rows[i];
+      near[i] = MISSING;
+      addresses[i] = 0;
+      if (points[i] != null) {
+        rows[i] = points[i].notBelow(codes[i], (int) steps.buckets[i], begin, ends[i]);
+        near[i] = found[i] - begin + Math.max(begin, Math.min(rows[i] - back, ends[i] - 1));
+        // Rows before it are looked at, too, which may be on another line of the CPU's cache.
+        addresses[i] = points[i].address(Math.max(begin, rows[i] - 2));
+      }
+    }
+    steps.touch(count);
   }
 
   private long reference(int segment, int row) {
