@@ -27,6 +27,7 @@ from bsjoin.errors import (
     TableMismatchError,
 )
 from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage.layers.change_set import DELETE, UPSERT
 
 CONDITIONS: dict[str, list[Condition | None]] = {
     "": [None],
@@ -113,6 +114,39 @@ def test_joins_and_scans_read_through_layers(
                 )
     found = Counter(tuple(row) for row in reduce(DataFrame.unionAll, parts).collect())
     assert found == wanted
+
+
+FAR = 1_000_000_000
+APART: dict[str, tuple[list[int], list[list[int]]]] = {
+    "a layer of one key above hashes": ([1, FAR, 2 * FAR], [[FAR]]),
+    "neighbours above hashes": ([*range(7), FAR, 2 * FAR], [[2, 3, 4]]),
+    "one key, gone, above hashes": ([1, FAR, 2 * FAR], [[-FAR]]),
+    "hashes above neighbours": ([*range(9)], [[1, 5, FAR]]),
+    "gone above neighbours": ([*range(-4, 9)], [[-1, -5]]),
+    "layers above layers": ([*range(0, 50 * FAR, FAR)], [[*range(1, 30)], [7, FAR], [-9], [FAR]]),
+}
+"""The keys of tables, and those that changes put, or if negative take away."""
+
+
+def test_rows_that_a_layer_has_replaced_are_in_no_scan(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments are in the order of keys or of hashes, and one is looked up in the other."""
+    monkeypatch.setattr("bsjoin.storage.layers.applying._ABSORBED", 0)
+    parts, wanted = [], []
+    for place, (name, (base, steps)) in enumerate(APART.items()):
+        location = StorageLocation.of(tmp_path / str(place))
+        sample = Sample(location, Form("direct", ""), ("k",), False, random.Random(place))
+        sample.build([sample.row(key) | {"k": key} for key in base])
+        for step in steps:
+            kinds = [(DELETE if key < 0 else UPSERT, abs(key)) for key in step]
+            sample.apply([(kind, sample.row() | {"k": key}, 1) for kind, key in kinds])
+        assert len(versions.latest(location).layers) == len(steps)
+        scanned = BatchTable.open(tmp_path / str(place)).to_df()
+        parts.append(scanned.select(F.lit(name), "k", "id"))
+        wanted += [(name, row["k"], row["id"]) for row in sample.rows]
+    found = reduce(DataFrame.unionAll, parts).collect()
+    assert sorted(tuple(row) for row in found) == sorted(wanted)
 
 
 # -- changes in any form -------------------------------------------------------------------------

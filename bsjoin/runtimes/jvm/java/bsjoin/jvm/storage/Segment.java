@@ -251,8 +251,13 @@ public final class Segment {
     return isByKey ? hash(hashOrKey(row)) : hashOrKey(row);
   }
 
-  /** The same, or if {@link #isByKey} the key. */
-  long hashOrKey(int row) {
+  /** A row's key, which is an integer. */
+  long key(int row) {
+    return isByKey ? hashOrKey(row) : IntegerHash.inverse(hashOrKey(row));
+  }
+
+  /** The same as {@link #hash(int)}, or if {@link #isByKey} the key. */
+  private long hashOrKey(int row) {
     return file.getLong(hashes + 8L * row);
   }
 

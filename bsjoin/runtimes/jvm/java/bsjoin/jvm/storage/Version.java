@@ -1,10 +1,9 @@
 package bsjoin.jvm.storage;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -34,7 +33,7 @@ public final class Version {
   private final int present; // segments with rows
   private final int[] above; // the numbers of those that are not of the base, the newest first
   private final KeyBits changed; // the keys of layers; null without layers
-  private final Map<Integer, BitSet> hidden = new ConcurrentHashMap<>(); // rows, by segment
+  private BitSet[] hidden; // rows, by segment; made when they are first asked for
 
   /**
    * Map the indexes of all segments.
@@ -165,27 +164,46 @@ public final class Version {
    * @param number of the segment, among {@link Manifest#shown}
    */
   public BitSet hidden(int number) {
-    BitSet found =
-        changed == null ? null : hidden.computeIfAbsent(number, this::hiddenIn);
+    BitSet found = changed == null ? null : hidden()[number];
     return found == null || found.isEmpty() ? null : found;
   }
 
-  private BitSet hiddenIn(int number) {
-    Segment segment = segments[number];
-    BitSet found = new BitSet();
-    for (int row = 0; row < segment.rows; row = segment.end(row)) {
-      long hash = segment.hash(row);
-      if (changed.mayHave(hash)) {
-        long newest = inLayers(0, hash, segment.hashOrKey(row));
-        while (newest != MISSING && !segment.hasKeyOf(row, segment(newest), row(newest))) {
-          newest = next(newest, hash);
+  /** The same of all segments: the keys of layers are looked up in what is below. */
+  private synchronized BitSet[] hidden() {
+    if (hidden != null) {
+      return hidden;
+    }
+    BitSet[] found = new BitSet[present];
+    Arrays.setAll(found, i -> new BitSet());
+    for (int place = 0; place < above.length; place++) {
+      Segment segment = segments[above[place]];
+      for (int row = 0; row < segment.rows; row = segment.end(row)) {
+        long hash = segment.hash(row);
+        int base = manifest.segmentOf(hash);
+        if (base >= 0) {
+          hide(segment, row, hash, segments[base], found[base]);
         }
-        if (newest != MISSING && segmentNumber(newest) != number) {
-          found.set(row, segment.end(row));
+        for (int i = place + 1; i < above.length; i++) {
+          if (above[i] < present) {
+            hide(segment, row, hash, segments[above[i]], found[above[i]]);
+          }
         }
       }
     }
+    hidden = found;
     return found;
+  }
+
+  /** Find the rows that a segment has of a row's key. */
+  private static void hide(Segment segment, int row, long hash, Segment below, BitSet found) {
+    long searched = below.isByKey ? segment.key(row) : hash;
+    int at = below.find(searched);
+    while (at >= 0 && !below.hasKeyOf(at, segment, row)) {
+      at = below.next(at, hash);
+    }
+    if (at >= 0) {
+      found.set(at, below.end(at));
+    }
   }
 
   /** Where keys were found so far: see {@link #find(long[], boolean, int, Steps, long[])}. */
