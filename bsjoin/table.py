@@ -544,12 +544,13 @@ class BatchTable:
                 ``after``, ``op``; tombstones are passed over), ``_change_type`` of Delta's change
                 data feed and of Iceberg's changelog views, or a column ``op`` with one of
                 ``insert``, ``update``, ``upsert``, ``delete``, or their first letters, ``c`` and
-                ``r``. Without any of these all rows are upserts.
+                ``r``; names in upper or lower case. Without any of these all rows are upserts.
             key: the columns that tell a row from all others, a primary key. They may be other than
                 the table's keys, or more: its keys and a point. ``()``: all rows of a key of the
                 table are replaced by those that come. Default None: as for the first call; for that
                 the keys of a table that is declared unique.
-            op: the column with what happened to a row; default None: recognised.
+            op: the column with what happened to a row; default None: recognised, unless the table
+                has a column of that name, which is an error.
             sequence: a column that grows with each change of a row, or a field in one
                 (``"source.lsn"``): the change with the greatest value counts. If the table stores
                 the column, a change below the row that is there changes nothing. Default None:

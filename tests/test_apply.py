@@ -178,6 +178,16 @@ FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], str | None]] = {
          (4, "d", 40, "insert", 1)],
         "at",
     ),
+    "op in capitals": (
+        f"{SCHEMA}, Op string, AT long",
+        [(2, "b", 21, "U", 9), (3, "c", 30, "D", 9), (4, "d", 40, "I", 1)],
+        "at",
+    ),
+    "debezium in capitals": (
+        ENVELOPE.replace("before", "Before").replace("after", "AFTER").replace("op ", "OP "),
+        [((2, "b", 20), (2, "e", 21), "u", 5), ((3, "c", 30), None, "d", 7)],
+        "at",
+    ),
     "debezium": (
         ENVELOPE,
         [((2, "b", 20), (2, "e", 21), "u", 5), (None, (4, "d", 40), "c", 5), (None, None, None, 5),
@@ -201,6 +211,8 @@ FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], str | None]] = {
 RESULTS = {
     "upserts alone": [(1, "a", 10), (2, "b", 21), (3, "c", 30), (4, "d", 40)],
     "op": [(1, "a", 10), (2, "b", 21), (4, "d", 40)],
+    "op in capitals": [(1, "a", 10), (2, "b", 21), (4, "d", 40)],
+    "debezium in capitals": [(1, "a", 10), (2, "e", 21)],
     "debezium": [(1, "a", 10), (2, "e", 21), (4, "d", 40)],
     "delta": [(1, "a", 11), (2, "b", 21), (4, "d", 40)],
     "iceberg": [(1, "a", 10), (2, "f", 21), (3, "c", 30)],
@@ -340,6 +352,30 @@ def test_tables_that_changes_cannot_be_applied_to(spark: SparkSession, tmp_path:
     doubles = BatchTable.build(fraction, on="id", path=tmp_path / "doubles")
     with pytest.raises(ArgumentError, match="'price' is double, by which rows are not told"):
         doubles.apply(fraction, key="price")
+    named = rows.withColumn("OP", F.lit("d"))
+    stored = BatchTable.build(named, on="id", unique=True, path=tmp_path / "op")
+    with pytest.raises(ArgumentError, match=r"have a column 'OP', and so has the table.*Give op="):
+        stored.apply(named)
+    assert stored.apply(named, op="op") == 2
+    assert not stored.stats().rows
+
+
+def test_a_start_with_the_same_source_keeps_what_was_applied(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = str(tmp_path / "source")
+    spark.createDataFrame(ROWS, SCHEMA).coalesce(1).write.parquet(source)
+
+    def start() -> BatchTable:
+        return BatchTable.build(spark.read.parquet(source), on="name", path=tmp_path / "table")
+
+    assert start().apply(spark.createDataFrame([(4, "d", 40)], SCHEMA), key="id") == 2
+    assert start().version == 2
+    assert start().compact() == 3
+    assert start().refresh(spark.read.parquet(source)) == 3
+    assert rows_in(start()) == [*ROWS, (4, "d", 40)]
+    spark.createDataFrame([(5, "e", 50)], SCHEMA).coalesce(1).write.mode("append").parquet(source)
+    assert rows_in(start()) == [*ROWS, (5, "e", 50)]
 
 
 # -- others who publish ----------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def _next_version(
             begun.abandon()
             return before
         location.sync(begun.folder)
-        published = versions.publish(location, draft, parent=before.version)
+        published = versions.publish(location, draft, parent=before.version, marked_as=before)
         location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
     except Superseded:
         begun.abandon()
@@ -274,7 +274,7 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
                 begun.abandon()
                 return now
             try:
-                published = versions.publish(location, draft, parent=now.version)
+                published = versions.publish(location, draft, parent=now.version, marked_as=now)
             except Superseded:
                 continue
             begun.published()

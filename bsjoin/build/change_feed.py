@@ -35,7 +35,7 @@ _TYPES = {
     "update_before": PRE_IMAGE,
 }
 _BEFORE = "before u"
-_ENVELOPE = {"before", "after", "op"}
+_ENVELOPE = ("before", "after", "op")
 _CHANGE_TYPE = "_change_type"
 _VERSIONS = ("_commit_version", "_change_ordinal")  # of Delta, of Iceberg
 _OP, _ORDER = "bsjoin_op", "bsjoin_order"
@@ -72,20 +72,36 @@ class Feed:
             sequence: the column with the order; None: that of a table format, else none.
 
         Raises:
-            ColumnError: a column is not there.
+            ArgumentError: the table has a column of the name that ``op`` is recognised by.
+            ColumnError: a column is not there, or several have one name.
         """
         names = names_of(df, "the changes")
         order = None if sequence is None else _path(df, names, sequence)
-        if op is None and _is_envelope(df, columns):
-            return cls(_unwrapped(df, order), _OP, order and _ORDER, {_BEFORE: PRE_IMAGE} | _PLAIN)
-        if op is None and _CHANGE_TYPE in df.columns and _CHANGE_TYPE not in columns:
-            versions = [name for name in _VERSIONS if name in df.columns]
-            if order is None and versions:
-                order = sql.column(versions[0])
-            return cls(df, _CHANGE_TYPE, order, _TYPES, ranked=True)
         if op is not None:
             return cls(df, names.find(op, "op"), order, _PLAIN)
-        return cls(df, "op" if "op" in df.columns and "op" not in columns else None, order, _PLAIN)
+        # Whatever the session takes for the same name: a delete must not become an upsert.
+        given = Names(df.columns, "the changes", case_sensitive=False)
+        stored = Names(columns, "the table", case_sensitive=False)
+        envelope = _envelope(df, given, stored)
+        if envelope is not None:
+            kinds = {_BEFORE: PRE_IMAGE} | _PLAIN
+            return cls(_unwrapped(df, *envelope, order), _OP, order and _ORDER, kinds)
+        for name, kinds in ((_CHANGE_TYPE, _TYPES), ("op", _PLAIN)):
+            if name in given and name not in stored:
+                ranked, found = kinds is _TYPES, given.find(name, "op")
+                versions = [given.find(one, "sequence") for one in _VERSIONS if one in given]
+                if ranked and order is None and versions:
+                    order = sql.column(versions[0])
+                return cls(df, found, order, kinds, ranked)
+        for name in (_CHANGE_TYPE, "op"):
+            if name in given and name in stored:
+                raise ArgumentError(
+                    f"the changes have a column {given.find(name, 'op')!r}, and so has the table: "
+                    "nothing tells whether it says what happened to a row, or is a value of it. "
+                    "Give op= the column that says it; if all rows are to be there, one with "
+                    "'upsert'"
+                )
+        return cls(df, None, order, _PLAIN)
 
     def kinds_of(self, ops: pa.Array) -> NDArray[np.int8]:
         """What happened to each row.
@@ -107,32 +123,38 @@ class Feed:
         return np.asarray(np.array(found, np.int8)[encoded.indices.to_numpy()], np.int8)
 
 
-def _is_envelope(df: DataFrame, columns: Sequence[str]) -> bool:
-    """Whether rows are in the envelopes of Debezium."""
-    if not set(df.columns) >= _ENVELOPE or set(columns) >= _ENVELOPE:
-        return False
-    return all(isinstance(df.schema[name].dataType, T.StructType) for name in ("before", "after"))
+def _envelope(df: DataFrame, given: Names, stored: Names) -> tuple[str, str, str] | None:
+    """The columns of the envelopes of Debezium, as they are spelled; None for other rows."""
+    if not all(name in given for name in _ENVELOPE) or all(name in stored for name in _ENVELOPE):
+        return None
+    before, after, op = (given.find(name, "changes") for name in _ENVELOPE)
+    rows = (df.schema[name].dataType for name in (before, after))
+    return (before, after, op) if all(isinstance(row, T.StructType) for row in rows) else None
 
 
-def _unwrapped(df: DataFrame, order: str | None) -> DataFrame:
+def _unwrapped(df: DataFrame, before: str, after: str, op: str, order: str | None) -> DataFrame:
     """The rows of envelopes; an update becomes the row before it and the row after it.
 
     Tombstones, in which all is null, are left out.
     """
+    dtype = df.schema[after].dataType.simpleString()
+    before, after, op = map(sql.column, (before, after, op))
 
     def entry(row: str, op: str) -> str:
         parts = f"'op', {op}, 'row', {row}" + (f", 'order', {order}" if order else "")
         return f"named_struct({parts})"
 
-    dtype = df.schema["after"].dataType.simpleString()
-    before = entry(f"cast(before AS {dtype})", f"'{_BEFORE}'")
-    gone, now = entry(f"cast(before AS {dtype})", "op"), entry("after", "op")
+    was = f"cast({before} AS {dtype})"
+    gone, now = entry(was, op), entry(after, op)
     entries = sql.case(
-        ("lower(op) = 'd'", f"array({gone})"),
-        ("lower(op) = 'u' AND before IS NOT NULL", f"array({before}, {now})"),
+        (f"lower({op}) = 'd'", f"array({gone})"),
+        (
+            f"lower({op}) = 'u' AND {before} IS NOT NULL",
+            f"array({entry(was, repr(_BEFORE))}, {now})",
+        ),
         otherwise=f"array({now})",
     )
-    rows = df.where("coalesce(op, '') <> '' OR before IS NOT NULL OR after IS NOT NULL")
+    rows = df.where(f"coalesce({op}, '') <> '' OR {before} IS NOT NULL OR {after} IS NOT NULL")
     rows = rows.selectExpr(f"explode({entries}) AS entry")
     beside = ["entry.order AS " + _ORDER] if order else []
     return rows.selectExpr("entry.row.*", f"entry.op AS {_OP}", *beside)

@@ -25,7 +25,7 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest
 from bsjoin.storage.names import DATA, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
-from bsjoin.storage.versioned_folder import Activation, VersionedFolder
+from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder
 
 __all__ = [
     "check_there",
@@ -132,6 +132,7 @@ def publish(
     draft: Manifest,
     clock: Callable[[], int] = now_us,
     parent: int | None = None,
+    marked_as: Manifest | None = None,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -141,6 +142,8 @@ def publish(
         clock: microseconds since the epoch.
         parent: the version that it is made from, if nothing may be published between; None
             (default) for any.
+        marked_as: a version whose fingerprints are noted for the new one, before it is there, so
+            that no start in between takes its source for another one; None (default) for none.
 
     Returns:
         The manifest as published.
@@ -148,8 +151,19 @@ def publish(
     Raises:
         Superseded: another version was published after the parent.
     """
+    noted = []
+    if marked_as is not None:
+        prefix = _mark_prefix(marked_as.version, marked_as.created_at_us)
+        names = location.names(MARKS)
+        noted = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+    def content(slot: Publication) -> bytes:
+        for digest in noted:
+            location.create(f"{MARKS}/{_mark_prefix(*slot[:2])}{digest}", b"")
+        return draft.published_as(*slot).to_bytes()
+
     published = _versions(location).publish(
-        lambda slot: draft.published_as(*slot).to_bytes(),
+        content,
         _ACTIVATION,
         after=lambda version: _read(location, version).activates_at_us,
         clock=clock,
@@ -189,7 +203,11 @@ def is_marked(location: StorageLocation, manifest: Manifest, fingerprint: str) -
 
 def _mark(manifest: Manifest, fingerprint: str) -> str:
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:32]
-    return f"{MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
+    return f"{MARKS}/{_mark_prefix(manifest.version, manifest.created_at_us)}{digest}"
+
+
+def _mark_prefix(version: int, created_at_us: int) -> str:
+    return f"{version:08d}-{created_at_us}-"
 
 
 def since(
