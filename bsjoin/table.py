@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
-from bsjoin.build.apply import apply_changes, compact, start_compacting
+from bsjoin.build.apply import apply_changes, compact, forget, start_compacting
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
 from bsjoin.conditions import Condition
@@ -556,17 +556,19 @@ class BatchTable:
                 the column, a change below the row that is there changes nothing. Default None:
                 ``_commit_version`` or ``_change_ordinal`` of a change feed, else none: then a
                 second change of a row in one call is an error.
-            batch: the name of the writer and the number of its batch, which grows: nothing is
-                applied again that has been. Default None: not remembered.
-            retain: each 64th version removes those that were not in use for so long, as
-                :meth:`vacuum` does with ``older_than``; default 7 days. None: none is removed.
+            batch: the name of the writer and the number of its batch, which grows: the last one is
+                not applied again. Default None: not remembered.
+            retain: each 64th call that publishes removes versions that were not in use for so
+                long, as :meth:`vacuum` does with ``older_than``; default 7 days. None: none is
+                removed.
 
         Returns:
             The number of the newest version.
 
         Raises:
             ArgumentError: nothing tells rows apart; a column of ``key`` or ``sequence`` is null;
-                two changes of a row are not in order; or an operation is not known.
+                two changes of a row are not in order; an operation is not known; or a later batch
+                of the writer was applied before.
             ColumnError: a column is missing, or has another type.
             DuplicateKeyError: the table is declared unique, and would not be.
             TableMismatchError: it has only the latest rows (``latest_by``), or lacks columns.
@@ -589,11 +591,12 @@ class BatchTable:
         table_side(changes)
         if retain is not None:
             seconds(retain, "retain")
-        manifest = apply_changes(
+        manifest, is_new = apply_changes(
             self._location, changes, key=key, op=op, sequence=sequence, batch=batch
         )
         start_compacting(self._location, manifest, self._options.segment_bytes)
-        if retain is not None and manifest.version % _CHANGES_UNTIL_VACUUM == 0:
+        count = 0 if manifest.changes is None else manifest.changes.count
+        if retain is not None and is_new and count % _CHANGES_UNTIL_VACUUM == 0:
             keep_from_us = _needed_from_us(retain, "retain")
             if versions.has_older(self._location, keep_from_us):
                 versions.vacuum(self._location, keep_from_us, 1)
@@ -663,6 +666,7 @@ class BatchTable:
     def _remove(self) -> None:
         """Remove the table; for a private one."""
         self.stop_refreshing()
+        forget(self._location)
         self._location.remove("")
 
     def versions(self) -> list[Version]:
@@ -725,6 +729,7 @@ class BatchTable:
         if keep < 1:
             raise ArgumentError(f"keep={keep!r}: the newest version always stays; give 1 or more")
         builds.sweep(self._location)
+        forget(self._location)
         return versions.vacuum(self._location, _needed_from_us(older_than, "older_than"), keep)
 
 

@@ -26,7 +26,7 @@ from bsjoin.errors import (
     StoreError,
     TableMismatchError,
 )
-from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
 
 CONDITIONS: dict[str, list[Condition | None]] = {
@@ -234,7 +234,8 @@ def test_a_batch_is_applied_once_and_nothing_is_published_for_nothing(
 
     assert table.apply(frame((2, "b", 21, "u")), key="id", batch=("one", 7)) == 2
     assert table.apply(frame((2, "b", 22, "u")), batch=("one", 7)) == 2
-    assert table.apply(frame((2, "b", 22, "u")), batch=("one", 3)) == 2
+    with pytest.raises(ArgumentError, match=r"batch 7 of 'one' was applied .* new name"):
+        table.apply(frame((2, "b", 22, "u")), batch=("one", 3))
     assert table.apply(frame((2, "b", 23, "u")), batch=("two", 1)) == 3
     assert table.apply(frame((9, "x", 0, "d"))) == 3  # it was not there
     assert table.apply(frame((9, "x", 0, "d")), batch=("two", 2)) == 4  # to be remembered
@@ -278,17 +279,21 @@ def test_old_versions_go_and_layers_go_into_the_base(
     assert [apply(price, retain=None) for price in range(4)] == [2, 3, 4, 5]
     assert apply(5, retain="1 day") == 6
     assert len(table.versions()) == 6
-    assert [apply(price, retain=0) for price in range(6, 9)] == [7, 8, 9]
+    assert table.compact() == 7  # a version of no changes is not counted
+    assert [apply(price, retain=0) for price in range(6, 8)] == [8, 9]
     # The newest one is active for less time than this takes: the one before may be needed.
-    assert [version.number for version in table.versions()][-1] == 9
+    assert min(versions.numbers(table._location)) >= 7
+    assert apply(8, retain=0) == 10
+    assert apply(9, retain=0) == 11
+    assert [version.number for version in table.versions()][-1] == 11
     assert len(table.versions()) <= 2
     with pytest.raises(ArgumentError, match="retain"):
         apply(9, retain="soon")
     monkeypatch.setattr("bsjoin.storage.layers.compacting._FEWEST", 0)
-    assert apply(10) == 10
+    assert apply(10) == 12
     thread = applying._compacting[table.path]
     thread.join()
-    assert table.version == 11
+    assert table.version == 13
     assert not versions.latest(table._location).layers
     assert rows_in(table) == [(1, "a", 10), (2, "b", 10), (3, "c", 30)]
 
@@ -299,6 +304,9 @@ ERRORS: dict[str, tuple[str, list[tuple[Any, ...]], dict[str, Any], type[Excepti
     "twice with one order": (
         f"{SCHEMA}, at long", [(2, "b", 1, 4), (2, "b", 2, 4)], {"key": "id", "sequence": "at"},
         ArgumentError, "the sequence 4 both"),
+    "twice with one order, and the difference is far behind": (
+        f"{SCHEMA}, at long", [(2, "b" * 400, 1, 4), (2, "b" * 400, 2, 4)],
+        {"key": "id", "sequence": "at"}, ArgumentError, "the sequence 4 both"),
     "null identity": (SCHEMA, [(None, "b", 1)], {"key": "id"}, ArgumentError, "null in 'id'"),
     "null sequence": (
         f"{SCHEMA}, at long", [(2, "b", 1, None)], {"key": "id", "sequence": "at"}, ArgumentError,
@@ -378,7 +386,66 @@ def test_a_start_with_the_same_source_keeps_what_was_applied(
     assert rows_in(start()) == [*ROWS, (5, "e", 50)]
 
 
+def test_a_compaction_makes_no_row_newer(spark: SparkSession, table: BatchTable) -> None:
+    table.apply(spark.createDataFrame([(2, "b", 21)], SCHEMA), key="id")
+    location = table._location
+    old = versions.publish(location, replace(versions.latest(location), build_s=1e6))
+    assert table.compact() == 4
+    compacted = versions.latest(location)
+    assert freshness.read_us(compacted, None, []) < old.created_at_us - 5e11
+    freshness.confirm(location, compacted, compacted.created_at_us)
+    table.apply(spark.createDataFrame([(2, "b", 22)], SCHEMA))
+    seen = versions.publish(location, replace(versions.latest(location), build_s=1e6))
+    freshness.confirm(location, seen, seen.created_at_us)
+    assert table.compact() == 7
+    assert freshness.read_us(versions.latest(location), None, []) >= seen.created_at_us - 1
+
+
 # -- others who publish ----------------------------------------------------------------------------
+
+
+def test_changes_are_collected_again_where_the_columns_have_changed(
+    spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original: Callable[..., Any] = versions.publish
+    wider = spark.createDataFrame([(2, "b", 21, "x")], f"{SCHEMA}, note string")
+    left = [1]
+
+    def publish(*args: Any, **options: Any) -> Manifest:
+        if left:
+            left.clear()
+            table.refresh(wider)
+        found: Manifest = original(*args, **options)
+        return found
+
+    monkeypatch.setattr(versions, "publish", publish)
+    changes = spark.createDataFrame([(3, "c", 31, "y")], f"{SCHEMA}, note string")
+    assert table.apply(changes, key="id") == 3
+    found = sorted(tuple(row) for row in table.to_df().collect())
+    assert found == [(2, "b", 21, "x"), (3, "c", 31, "y")]
+
+
+def test_the_slower_of_two_starts_drops_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = str(tmp_path / "source"), tmp_path / "table"
+    spark.createDataFrame(ROWS, SCHEMA).coalesce(1).write.parquet(source)
+    original: Callable[..., Any] = versions.publish
+    left = [1]
+
+    def publish(*args: Any, **options: Any) -> Manifest:
+        if left:
+            left.clear()
+            other = BatchTable.build(spark.read.parquet(source), on="name", path=path)
+            other.apply(spark.createDataFrame([(4, "d", 40)], SCHEMA), key="id")
+        found: Manifest = original(*args, **options)
+        return found
+
+    monkeypatch.setattr(versions, "publish", publish)
+    table = BatchTable.build(spark.read.parquet(source), on="name", path=path)
+    assert table.version == 2
+    assert rows_in(table) == [*ROWS, (4, "d", 40)]
+    assert not table._location.names("builds")
 
 
 def test_two_writers_lose_nothing(spark: SparkSession, table: BatchTable) -> None:

@@ -21,7 +21,7 @@ from bsjoin.planner.full_cache import schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
 from bsjoin.spark.interrupts import Interruption, interruptible
-from bsjoin.storage import Build, Manifest, StorageLocation, builds, versions
+from bsjoin.storage import Build, Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import ChangeSet
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
@@ -30,7 +30,7 @@ from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["apply_changes", "compact", "start_compacting"]
+__all__ = ["apply_changes", "compact", "forget", "start_compacting"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -69,35 +69,33 @@ def apply_changes(
     op: str | None,
     sequence: str | None,
     batch: tuple[str, int] | None,
-) -> Manifest:
+) -> tuple[Manifest, bool]:
     """Publish a version with some changes; see :meth:`bsjoin.BatchTable.apply`.
 
     Returns:
-        The newest version.
+        The newest version, and whether it is that of these changes.
     """
     _check_batch(batch)
     given = (key,) if isinstance(key, str) else None if key is None else tuple(key)
     call = _Call(given, op, sequence, batch)
 
-    def work(interruption: Interruption) -> Manifest:
-        collected = None
+    def work(interruption: Interruption) -> tuple[Manifest, bool]:
+        collected, collected_for = None, None
         for _ in range(_TRIES):
             before = versions.latest(location)
             identity = _identity(location, before, call, df)
-            if batch is not None and before.changes is not None:
-                last = before.changes.last(batch[0])
-                if last is not None and last >= batch[1]:
-                    return before
+            if batch is not None and _is_applied(location, before, batch):
+                return before, False
             began_us = now_us()
-            if collected is None:
-                collected = change_set(df, before, op, sequence)
+            if collected is None or _form(before) != collected_for:
+                collected, collected_for = change_set(df, before, op, sequence), _form(before)
                 interruption.check()
             draft_of = partial(
                 _draft, call=call, identity=identity, collected=collected, began_us=began_us
             )
             published = _next_version(location, before, draft_of)
             if published is not None:
-                return published
+                return published, published is not before
             time.sleep(random.random() * _PAUSE_S)
         raise StoreError(
             f"the changes could not be applied to the table in {str(location)!r}: others have "
@@ -105,6 +103,28 @@ def apply_changes(
         )
 
     return interruptible(df.sparkSession, work)
+
+
+def _is_applied(location: StorageLocation, before: Manifest, batch: tuple[str, int]) -> bool:
+    """Whether the last batch of a writer is this one.
+
+    Raises:
+        ArgumentError: it is a later one.
+    """
+    writer, number = batch
+    last = None if before.changes is None else before.changes.last(writer)
+    if last is not None and number < last:
+        raise ArgumentError(
+            f"batch={batch!r}: the batch {last} of {writer!r} was applied to the table in "
+            f"{str(location)!r} before, and numbers grow. A query with a new checkpoint begins at "
+            "0 again: give it a new name of the writer"
+        )
+    return number == last
+
+
+def _form(manifest: Manifest) -> tuple[object, ...]:
+    """What changes are collected for."""
+    return manifest.schema, manifest.spark_schema, manifest.keys, manifest.ranged
 
 
 def _next_version(
@@ -163,12 +183,20 @@ def _draft(
 
 def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
     """A version, open; it shares what the one before has open in this process."""
-    last = _opened.get(location.url)
+    with _lock:
+        last = _opened.get(location.url)
     if last is not None and last.manifest == manifest:
         return last
     found = OpenTable(location, manifest, [] if last is None else [last])
-    _opened[location.url] = found
+    with _lock:
+        _opened[location.url] = found
     return found
+
+
+def forget(location: StorageLocation) -> None:
+    """Let go of what is open of a table: its files may be removed."""
+    with _lock:
+        _opened.pop(location.url, None)
 
 
 def _check_batch(batch: tuple[str, int] | None) -> None:
@@ -273,11 +301,17 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             if draft is None:  # the table was built again
                 begun.abandon()
                 return now
+            # The rows are no newer than they were.
+            marks = freshness.marks_in(freshness.mark_names(location))
+            age_us = now_us() - freshness.read_us(now, None, marks)
+            draft = replace(draft, build_s=max(0, age_us) / 1e6)
             try:
                 published = versions.publish(location, draft, parent=now.version, marked_as=now)
             except Superseded:
                 continue
             begun.published()
+            location.sync(VERSIONS, files=False)
+            forget(location)  # the files of the base before it
             return published
         raise StoreError(
             f"the table in {str(location)!r} could not be compacted: others have published "

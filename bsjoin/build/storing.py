@@ -172,7 +172,10 @@ def _ensure(
     began = now_us()
     before, source = _newest_or_none(location), _Source(df, options.fingerprint)
     if before is None:
-        _build(location, df, layout, None, source)
+        try:
+            _build(location, df, layout, None, source)
+        except Superseded:  # another has built it meanwhile, and more may have been applied to it
+            _ensure(location, df, layout, options, private=private)
         return
     if names := _table_spelling(df, before):
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
@@ -435,7 +438,11 @@ def _built(
 def _published(
     location: StorageLocation, before: Manifest | None, draft: Manifest
 ) -> Manifest | None:
-    """Publish what was built; None if changes were applied since the version before it."""
+    """Publish what was built; None if changes were applied since the version before it.
+
+    Raises:
+        Superseded: there was no version before it, and now there is one.
+    """
     newest = before
     while newest is not None:
         if _count(newest) != _count(before):
@@ -445,7 +452,7 @@ def _published(
             return versions.publish(location, carried, parent=newest.version)
         except Superseded:
             newest = versions.latest(location)
-    return versions.publish(location, draft)
+    return versions.publish(location, draft, parent=0)
 
 
 def _count(manifest: Manifest | None) -> int:

@@ -124,7 +124,7 @@ class ChangeSet:
         """Let changes that are delivered twice pass, and refuse others that are not in order."""
         for at in np.flatnonzero(doubtful):
             one, other = int(places[at]), int(places[last[at]])
-            if self.order is not None and self._shown(one) == self._shown(other):
+            if self.order is not None and self._text(one) == self._text(other):
                 continue
             why = "no order" if self.order is None else f"the sequence {self.order[one]} both"
             raise ArgumentError(
@@ -132,10 +132,14 @@ class ChangeSet:
                 "Give sequence= a column that grows with each change"
             )
 
-    def _shown(self, number: int) -> str:
+    def _text(self, number: int) -> str:
+        """A change in full, by which it is told from others."""
         row = self.rows.slice(number, 1).to_pylist()[0]
         what = ("before an update", "delete", "upsert")[self.kinds[number]]
-        return f"{what} {row}"[:300]
+        return f"{what} {row}"
+
+    def _shown(self, number: int) -> str:
+        return self._text(number)[:300]
 
 
 def values_of(column: pa.Array) -> pa.Array:
