@@ -273,20 +273,51 @@ SLOW = {
     SQLite: "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 1000000000) "
     "SELECT CAST(max(a) AS INTEGER) AS a FROM n",
     DuckDB: "SELECT max(x.a + y.a) AS a FROM range(3000000) AS x(a), range(3000000) AS y(a)",
-    PostgreSQL: "SELECT 1 AS a FROM pg_sleep(60) AS s(x)",
+    PostgreSQL: "SELECT length(x::text) AS a FROM pg_sleep(60) AS s(x)",
     MariaDB: "SELECT a FROM t WHERE sleep(60) = 0",
 }
 
 
 def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
-    database.run("CREATE TABLE t (a BIGINT)", "INSERT INTO t VALUES (1), (2)")
+    database.run("CREATE TABLE t (a BIGINT)", "INSERT INTO t VALUES (1), (NULL)")
     query = SLOW[type(database)]  # type: ignore[type-abstract]
     source = database.source(query=query, timeout=0.5, schema={"a": pa.int64()})
     assert source.schema.names == ["a"]
-    start = time.monotonic()
-    with pytest.raises(TransientSourceError):
-        source.lookup(by_type(source, a=[1]))
-    assert time.monotonic() - start < 8
+    for key in (1, None):
+        start = time.monotonic()
+        with pytest.raises(TransientSourceError):
+            source.lookup(by_type(source, a=[key]))
+        assert time.monotonic() - start < 8
+
+
+def test_a_null_key_is_queried_through_the_same_connection_and_may_be_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.run("CREATE TABLE t (a BIGINT, b BIGINT)", "INSERT INTO t VALUES (1, 5), (NULL, 6)")
+    source: Any = database.source(query="SELECT a, b FROM t WHERE b % 8 > 4")
+    asked = by_type(source, a=[None, 1])
+    source.close()
+    opened, selected, faults = type(source)._open, type(source)._selected, [1]
+    connections = []
+
+    def noted(self: Any) -> Any:
+        connections.append(opened(self))
+        return connections[-1]
+
+    def faulty(self: Any, columns: Any) -> str:
+        if self._null and faults:
+            faults.pop()
+            raise TransientSourceError("the connection is lost")
+        return selected(self, columns)
+
+    monkeypatch.setattr(type(source), "_open", noted)
+    assert source.lookup(asked)["b"].to_pylist() == [5, 6]
+    # DuckDB has no connection that stays open.
+    assert len(connections) == 1 + isinstance(database, DuckDB)
+    monkeypatch.setattr(type(source), "_selected", faulty)
+    with pytest.raises(TransientSourceError, match="the connection is lost"):
+        source.lookup(asked)
+    assert source.lookup(asked)["b"].to_pylist() == [5, 6]
 
 
 def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None:

@@ -76,7 +76,10 @@ class Database(Source):
 
     @abstractmethod
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> Any:
-        """The rows of the keys, as the driver returns them: a table, or a sequence of tuples."""
+        """The rows of the keys, as the driver returns them: a table, or a sequence of tuples.
+
+        Keys without columns have all rows: see :meth:`_where_null`.
+        """
 
     @abstractmethod
     def _table(self, rows: Any, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
@@ -178,7 +181,8 @@ class Database(Source):
     def _rows_of(self, keys: pa.Table, chosen: list[Column], schema: pa.Schema) -> pa.Table:
         """The rows of keys without nulls; all rows if the keys have no column."""
         if not keys.num_columns:
-            return pa.Table.from_batches(self._scanned(self._from, chosen, schema), schema)
+            rows = self._execute(partial(self._rows, keys=keys, columns=chosen))
+            return self._converted(rows, chosen, schema)
         keys = with_utf8(keys)
         if not len(keys):
             return schema.empty_table()

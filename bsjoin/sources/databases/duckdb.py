@@ -122,6 +122,9 @@ class DuckDB(Database):
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
+        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
+        if not names:
+            return connection.sql(statement).to_arrow_table()
         inner = [f"k{index}" for index in range(len(names))]
         connection.register("bsjoin_keys", keys.rename_columns(inner))
         equal = []
@@ -135,11 +138,8 @@ class DuckDB(Database):
                 value = f"CAST('{word}' AS {kind})"
                 sides[0] = f"if({sides[0]} = {value}, {_ENDS[kind, word]}, {sides[0]})"
             equal.append(" = ".join(sides))
-        found = connection.sql(
-            f"SELECT {self._selected(columns)} FROM {self._from} "
-            f"SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
-        )
-        return found.to_arrow_table()
+        statement += f" SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
+        return connection.sql(statement).to_arrow_table()
 
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         found = {}

@@ -186,20 +186,20 @@ class MySQL(Database):
         return in_parts(keys, most, _PER_VALUE)
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        statement, names = f"SELECT {self._selected(columns)} FROM {self._from}", keys.column_names
+        if not names:
+            return _fetched(connection, statement)
         values = python_values(keys, finite=True)
         if not values:
             return ()
-        names = keys.column_names
         tested = ", ".join(map(self._tested, names))
         row = ", ".join(map(self._place, names))
         if len(names) > 1:
             row = f"({row})"
-        # PyMySQL interprets a percent sign as a placeholder.
-        head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({tested})"
-        statement = head.replace("%", "%%") + f" IN ({', '.join([row] * len(values))})"
-        with connection.cursor() as cursor:
-            cursor.execute(statement, list(itertools.chain(*values)))
-            return cursor.fetchall()
+        # PyMySQL interprets a percent sign as a placeholder, where there are arguments.
+        statement = f"{statement} WHERE ({tested})".replace("%", "%%")
+        statement += f" IN ({', '.join([row] * len(values))})"
+        return _fetched(connection, statement, list(itertools.chain(*values)))
 
     def _is_retyped(self, name: str) -> bool:
         """Whether the user's type of a column is not the declared one."""
@@ -303,6 +303,12 @@ class MySQL(Database):
 
     def _error_message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
+
+
+def _fetched(connection: Any, statement: str, arguments: Sequence[Any] | None = None) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, arguments)
+        return cursor.fetchall()
 
 
 def _encodable(texts: Sequence[str], encoding: str) -> list[bool]:

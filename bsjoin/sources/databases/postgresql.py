@@ -243,7 +243,7 @@ class PostgreSQL(Database):
             if words:
                 given = f"({given} || '{{{words}}}'::{kinds[0]}[])"
             statement += f" WHERE {tested[0]} = ANY({given})"
-        else:
+        elif tested:
             names = [f"k{index}" for index in range(1, len(tested) + 1)]
             equals = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
             given = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
@@ -255,7 +255,8 @@ class PostgreSQL(Database):
             else:
                 equal = [f"{test} = {key}" for test, key in zip(tested, equals, strict=True)]
                 statement += f" JOIN {given} ON {' AND '.join(equal + exactly)}"
-        bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
+        named = [f"p{i}" for i in range(len(values))]
+        bound = pa.record_batch(values, names=named) if values else None
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement, bound)
             return cursor.fetch_arrow_table()

@@ -175,6 +175,9 @@ class SQLite(Database):
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
+        selected, source = self._selected(columns), self._from
+        if not keys.num_columns:
+            return self._fetched(connection, f"SELECT {selected} FROM {source}")
         types = [field.type for _, field in _fields(keys)]
         forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
         # Without duplicates: 0.0 and -0.0 are equal here. NaN is bound as null, which equals
@@ -205,7 +208,6 @@ class SQLite(Database):
                 [form.range or form.condition for form in forms],
             )
         )
-        selected, source = self._selected(columns), self._from
         row = "(" + ", ".join("?" * sum(form.width for form in forms)) + ")"
         rows = ", ".join([row] * len(values))
         if len(forms) == 1 and forms[0].expression is not None:
@@ -222,17 +224,22 @@ class SQLite(Database):
             ):  # one pass, which finds each row's key
                 tail = f") SELECT {selected} FROM {source} CROSS JOIN bsjoin_keys AS q"
                 statement = head + rows + tail + on
-        self._deadline = time.monotonic() + self.target.timeout_s
-        # At each look-up: another table may have opened the connection.
-        connection.set_progress_handler(self._overdue, _STEPS)
         connection.create_function(
             "bsjoin_key", 2, lambda value, key: canonical(value, types[key]), deterministic=True
         )
+        return self._fetched(connection, statement, list(itertools.chain(*values)))
+
+    def _fetched(
+        self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()
+    ) -> list[tuple[Any, ...]]:
+        """All rows of a query, within the timeout."""
+        self._deadline = time.monotonic() + self.target.timeout_s
+        # At each look-up: another table may have opened the connection.
+        connection.set_progress_handler(self._overdue, _STEPS)
         try:
-            found = connection.execute(statement, list(itertools.chain(*values))).fetchall()
+            return connection.execute(statement, values).fetchall()
         finally:
             self._deadline = 0.0
-        return found
 
     def _table(
         self, rows: list[tuple[Any, ...]], columns: Sequence[Column], schema: pa.Schema
