@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
 
+from bsjoin import Band
+
 Tables = dict[str, DataFrame]
 
 STREAM = """
@@ -131,6 +133,29 @@ def test_a_table_with_null_keys(spark: SparkSession, stream: DataFrame, tmp_path
         ("SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k)", 1),
     ):
         check_same(spark, lambda text=text: spark.sql(text), found=found)
+
+
+def test_tables_built_with_nulls_equal(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    stream.createOrReplaceTempView("s")
+    alone = spark.sql("SELECT cast(NULL AS bigint) AS k, 1 AS v")
+    stored(spark, alone, "k", tmp_path / "alone", nulls_equal=True).createOrReplaceTempView("t")
+    for text, found in (
+        # Of no row without a null in its key, and then a null of the stream's is not in it.
+        ("SELECT * FROM s WHERE k NOT IN (SELECT k FROM t WHERE k IS NOT NULL)", 0),
+        ("SELECT * FROM s WHERE id NOT IN (SELECT k FROM t WHERE k IS NOT NULL)", 1),
+        ("SELECT * FROM s WHERE k NOT IN (SELECT k FROM t)", 0),
+    ):
+        check_same(spark, lambda text=text: spark.sql(text), found=found)
+    # A range's index has all rows of a key, null or not, where each row has a point.
+    points = {"points": "id", "a null point": "nullif(id, 4)"}
+    for name, point in points.items():
+        df = spark.sql(f"SELECT nullif(id, 3) AS k, {point} AS p, id AS v FROM range(6)")
+        band = Band("p", "p", before=1, after=1)
+        t = stored(spark, df, "k", tmp_path / name, nulls_equal=True, when=band)
+        joins = of_kinds(stream, t, kinds=["left"])
+        check_same(spark, *joins, found=int(name == "points"))
 
 
 def test_an_empty_table(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:

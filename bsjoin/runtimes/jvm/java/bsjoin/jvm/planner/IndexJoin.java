@@ -290,13 +290,15 @@ public final class IndexJoin {
 
   /**
    * Make it a join by NOT IN, if that can be answered: a null on the stream's side is dropped unless
-   * no row is on the table's, which is known where that has no filter.
+   * no row with a key is on the table's, which is known where that has no filter.
    */
   private boolean isNullAware() {
     kind = JoinKind.NULL_AWARE_ANTI;
     Expression key = keys.get(0);
     boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
-    boolean hasRows = residual.isEmpty() && manifest.live() > 0 && !follows;
+    // Of a table with null keys in its index, all rows may have them.
+    boolean hasRows =
+        residual.isEmpty() && manifest.live() > 0 && !manifest.hasNullKeys() && !follows;
     return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
   }
 
@@ -354,7 +356,7 @@ public final class IndexJoin {
 
   /** Whether the index has all rows of a key; one for ranges lacks those without a point. */
   private boolean hasAllRowsOfKeys() {
-    return manifest.rangeColumns == 0 || !mayHaveNullKeys();
+    return manifest.rangeColumns == 0 || !follows && manifest.indexesAllRows();
   }
 
   /** Whether the join relies on keys of which no version may have several rows. */

@@ -427,7 +427,12 @@ public final class Manifest {
 
   /** Whether a row may have a null key: then {@code NOT IN} has no answer but null for it. */
   public boolean mayHaveNullKeys() {
-    return !isWhole() || unindexed.length > 0 || hasNullKeys();
+    return !indexesAllRows() || hasNullKeys();
+  }
+
+  /** Whether the index has all rows of the source. */
+  public boolean indexesAllRows() {
+    return isWhole() && unindexed.length == 0;
   }
 
   /** Whether the rows in which a key is null are in the index. */
