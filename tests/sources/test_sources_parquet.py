@@ -29,6 +29,10 @@ def written(path: Path, table: pa.Table, **options: Any) -> Any:
     return parquet(path)
 
 
+def _pairs(*keys: int) -> list[str]:
+    return [repr({"k": key, "v": key}) for key in keys]
+
+
 def read_by(source: Any, **columns: Any) -> tuple[list[str], int]:
     """What a look-up finds, and how many row groups it reads."""
     asked = pa.table(
@@ -102,6 +106,24 @@ def test_types_of_the_user_do_not_prune_wrongly(tmp_path: Path) -> None:
     source = parquet(tmp_path / "a.parquet", schema={"k": pa.int64()})
     assert source.schema == pa.schema([("k", pa.int64())])
     assert read_by(source, k=[5, 99, 100]) == ([repr({"k": 5}), repr({"k": 99})], 10)
+
+
+def test_a_null_among_the_keys_costs_only_the_groups_with_nulls(tmp_path: Path) -> None:
+    values = [None if n in (42, 43) else n for n in range(N)]
+    source = written(tmp_path / "a.parquet", pa.table({"k": values, "v": range(N)}))
+    nulls = [repr({"k": None, "v": n}) for n in (42, 43)]
+    assert read_by(source, k=[None]) == (nulls, 1)
+    assert read_by(source, k=[5, None, 7]) == (sorted([*nulls, *_pairs(5, 7)]), 2)
+    found = sorted([nulls[0], *_pairs(41)])
+    assert read_by(source, k=[None, 41, 1000], v=[42, 41, 1]) == (found, 1)
+    # A file without the column has nulls alone, and a folder may stand for null.
+    written(tmp_path / "b" / "p=__HIVE_DEFAULT_PARTITION__" / "1.parquet", pa.table({"v": [1]}))
+    written(tmp_path / "b" / "p=2" / "2.parquet", pa.table({"v": [2], "k": [3]}))
+    folder = parquet(tmp_path / "b")
+    one, two = repr({"v": 1, "k": None, "p": None}), repr({"v": 2, "k": 3, "p": 2})
+    for asked, found in (([None], [one]), ([2], [two]), ([2, None, 3], [one, two])):
+        assert read_by(folder, p=asked) == (found, len(found))
+    assert read_by(folder, k=[None, 4]) == ([one], 1)
 
 
 @settings(max_examples=20, deadline=None)

@@ -19,7 +19,15 @@ from bsjoin.sources.parquet_files.columns import (
     converted,
 )
 from bsjoin.sources.parquet_files.listing import Found
-from bsjoin.sources.parquet_files.row_groups import EMPTY, MinMax, comparable, min_max_of, touched
+from bsjoin.sources.parquet_files.row_groups import (
+    EMPTY,
+    AskedKeys,
+    MinMax,
+    comparable,
+    may_have_nulls,
+    min_max_of,
+    touched,
+)
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 
@@ -55,7 +63,7 @@ class ParquetFile:
         self._rules, self._overridden, self._what = rules, overridden, what
         self.fragment = FORMAT.make_fragment(found.path, filesystem)
         self._columns: dict[str, list[Column]] | None = None
-        self._bounds: dict[str, list[MinMax]] = {}
+        self._bounds: dict[str, tuple[list[MinMax], list[bool]]] = {}
 
     @property
     def metadata(self) -> Any:
@@ -166,36 +174,43 @@ class ParquetFile:
             reason = str(error)
         raise SourceError(reason)
 
-    def groups(self, keys: Mapping[str, list[Any] | None], schema: pa.Schema) -> list[int]:
+    def groups(self, keys: Mapping[str, AskedKeys], schema: pa.Schema) -> list[int]:
         """The row groups that can contain one of the keys.
 
         Args:
-            keys: the sorted keys, column by column; None: statistics cannot exclude one of them.
+            keys: the keys, column by column.
             schema: the table's columns.
         """
         for name, constant in self.constants.items():
             if name in keys and not _can_be(keys[name], constant):
                 return []
         groups = list(range(self.metadata.num_row_groups))
-        for name, values in keys.items():
-            if values is not None and name not in self.constants:
-                bounds = self._bounds_of(schema.field(name))
-                groups = [group for group in groups if touched(values, bounds[group])]
+        for name, asked in keys.items():
+            if asked.values is not None and name not in self.constants:
+                bounds, nulls = self._bounds_of(schema.field(name))
+                groups = [
+                    group
+                    for group in groups
+                    if touched(asked.values, bounds[group]) or (asked.null and nulls[group])
+                ]
         return groups
 
-    def _bounds_of(self, field: pa.Field) -> list[MinMax]:
+    def _bounds_of(self, field: pa.Field) -> tuple[list[MinMax], list[bool]]:
+        """The bounds of a column in every row group, and whether it may be null there."""
         name = field.name
         if name not in self._bounds:
             column, count = self.column(name), self.metadata.num_row_groups
+            bounds: list[MinMax] = [None] * count
+            nulls = [True] * count
             if column is None:
-                self._bounds[name] = [EMPTY] * count
-            elif column.parts or column.type is None or self._is_cast(column, field):
-                # Another type may have another order.
-                self._bounds[name] = [None] * count
-            else:
-                self._bounds[name] = min_max_of(
+                bounds = [EMPTY] * count
+            # Another type may have another order.
+            elif not (column.parts or column.type is None or self._is_cast(column, field)):
+                bounds = min_max_of(
                     self.metadata, column.leaf, column.type, self._converting(column, field.type)
                 )
+                nulls = may_have_nulls(self.metadata, column.leaf)
+            self._bounds[name] = bounds, nulls
         return self._bounds[name]
 
     def _is_cast(self, column: Column, field: pa.Field) -> bool:
@@ -205,17 +220,19 @@ class ParquetFile:
         return lambda values: converted(values, column, dtype, self._rules)
 
 
-def _can_be(values: Sequence[Any] | None, constant: pa.Scalar | None) -> bool:
+def _can_be(asked: AskedKeys, constant: pa.Scalar | None) -> bool:
     """Whether a key may equal a partition's value; what is of another type equals none."""
-    if constant is None or values is None:
-        return constant is not None
-    if not constant.is_valid:
+    if constant is None:
         return False
+    if not constant.is_valid:
+        return asked.null
+    if asked.values is None:
+        return True
     try:
         (value,) = comparable(pa.repeat(constant, 1))
     except (ValueError, OverflowError):  # a date outside of Python's calendar
         return True
-    return value != value or touched(values, (value, value))
+    return value != value or touched(asked.values, (value, value))
 
 
 def matching(

@@ -1,20 +1,43 @@
-"""Selects the row groups that can contain some keys, by their minimum and maximum statistics."""
+"""Selects the row groups that can contain some keys, by their statistics: bounds and nulls."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from bsjoin.values.python_values import in_calendar
 
-__all__ = ["EMPTY", "MinMax", "comparable", "min_max_of", "sorted_keys", "touched"]
+__all__ = [
+    "EMPTY",
+    "AskedKeys",
+    "MinMax",
+    "asked_keys",
+    "comparable",
+    "may_have_nulls",
+    "min_max_of",
+    "touched",
+]
 
 # The minimum and the maximum; None: unknown; EMPTY: only nulls.
 MinMax = tuple[Any, Any] | str | None
 EMPTY = "empty"
+
+
+@dataclass(frozen=True)
+class AskedKeys:
+    """The keys of a look-up in one column.
+
+    Args:
+        values: those that are not null, sorted; None: bounds cannot exclude one of them (NaN).
+        null: whether one is null.
+    """
+
+    values: list[Any] | None
+    null: bool
 
 
 def min_max_of(
@@ -70,15 +93,20 @@ def comparable(values: pa.Array) -> list[Any]:
     return found
 
 
-def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
-    """The sorted keys; None if statistics cannot exclude one of them (NaN, or null)."""
-    if column.null_count:
-        return None
+def may_have_nulls(metadata: Any, leaf: int) -> list[bool]:
+    """Whether a column may be null in a row, for every row group of a file."""
+    columns = (metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups))
+    known = (column.statistics for column in columns)
+    return [one is None or not one.has_null_count or one.null_count > 0 for one in known]
+
+
+def asked_keys(column: pa.ChunkedArray) -> AskedKeys:
+    """The keys in the order of statistics."""
+    known = column.drop_null()
     # Files whose bounds are known have no value outside of Python's calendar.
-    values = comparable(column.filter(in_calendar(column)).combine_chunks())
-    if any(value != value for value in values):
-        return None
-    return sorted(values)
+    values = comparable(known.filter(in_calendar(known)).combine_chunks())
+    has_nan = any(value != value for value in values)
+    return AskedKeys(None if has_nan else sorted(values), column.null_count > 0)
 
 
 def touched(keys: Sequence[Any], bounds: MinMax) -> bool:

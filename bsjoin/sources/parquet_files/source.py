@@ -24,7 +24,7 @@ from bsjoin.sources.parquet_files.partition_values import (
     partition_scalar,
     partitioning_of,
 )
-from bsjoin.sources.parquet_files.row_groups import sorted_keys
+from bsjoin.sources.parquet_files.row_groups import asked_keys
 from bsjoin.sources.parquet_files.schema import declared_columns, rules_of
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import TransientSourceError, run_translated
@@ -188,7 +188,7 @@ class _Parquet(Source):
 
     def _rows(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
         asked = {name: keys.column(name).combine_chunks() for name in keys.column_names}
-        ordered = {name: sorted_keys(keys.column(name)) for name in keys.column_names}
+        ordered = {name: asked_keys(keys.column(name)) for name in keys.column_names}
         parts = []
         for file in self._current().files:
             groups = file.groups(ordered, wanted)
