@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bsjoin.cache import CacheLimits, Found, HostCache, State
-from bsjoin.errors import DataError
+from bsjoin.cache import CacheLimits, ConnectionSemaphore, Found, HostCache, State
+from bsjoin.errors import DataError, LookupFailedError
+from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.batch import Batch, Tally
+from bsjoin.runtimes.python.worker.connections import SharedConnection
 from bsjoin.runtimes.python.worker.grouping import CacheRows
 from bsjoin.runtimes.python.worker.loading import Loader
+from bsjoin.runtimes.python.worker.null_keys import hashed
 from bsjoin.runtimes.python.worker.row_refs import gathered
+from bsjoin.runtimes.python.worker.source_client import SourceClient
+from bsjoin.sources import sql
+from bsjoin.sources.transient import TransientSourceError
 
 HASHES = np.array([7])
 KEYS = [pa.array([7])]
@@ -168,3 +175,42 @@ def test_a_fault_of_the_data_is_raised_as_it_is(tmp_path: Path, on_error: str) -
         with pytest.raises(DataError, match=r"wrong: \[7\]"):
             loader.load(KEY, TICKS, [], Tally())
     assert cache.header.down_until_us == 0
+
+
+@pytest.mark.parametrize("on_error", ["fail", "null", "stale"])
+def test_a_null_key_that_fails_is_retried_and_then_as_on_error_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: str
+) -> None:
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("CREATE TABLE t (k bigint, v text)")
+        connection.execute("INSERT INTO t VALUES (NULL, 'a'), (1, 'b')")
+    connection.close()
+    source: Any = sql(f"sqlite:///{tmp_path / 'db'}", table="t")
+    faults, selected = [2], type(source)._selected
+
+    def faulty(self: Any, columns: Any) -> str:
+        if self._null and faults[0]:
+            faults[0] -= 1
+            raise TransientSourceError("the connection is lost")
+        text: str = selected(self, columns)
+        return text
+
+    monkeypatch.setattr(type(source), "_selected", faulty)
+    policy = RetryPolicy(
+        retries=1, backoff_s=0, max_connections=1, on_error=on_error, failure_cooldown_s=0
+    )
+    table = table_of(on_error)
+    table.nulls_equal, table.retry_policy = [True], policy
+    hashes, held = hashed([pa.array([None, 1], pa.int64())], [True])
+    keys, limits = Batch(hashes, held, None), CacheLimits(max_rows=9)
+    cache = HostCache(tmp_path, [pa.int64()] * 2, [pa.string()], limits, exact=True)
+    client = SourceClient(source, policy, SharedConnection(ConnectionSemaphore(tmp_path, 1)))
+    loader, tally = Loader(table, cache, client), Tally()
+    if on_error == "null":
+        assert loader.load(keys, hashes, [], tally).counts.tolist() == [0, 0]
+    else:
+        with pytest.raises(LookupFailedError):
+            loader.load(keys, hashes, [], tally)
+    assert (tally.queries.retries, faults) == (1, [0])
+    assert loader.load(keys, hashes, [], tally).counts.tolist() == [1, 1]
+    source.close()
