@@ -26,7 +26,7 @@ from page_reader import PageReader
 from plain_joins import lookups, plain, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, rows
+from spark_samples import Feed, rows, write_stream_file
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, HotSpot, Incremental, Overlaps, Within, sources
@@ -290,6 +290,26 @@ def test_chains_routes_indicators_versions_and_latest_rows(
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.in_turns("runtime")
+def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    hot: list[tuple[Any, Any]] = [(None, "a"), ("a", None), (None, None)]
+    k, s = (pa.array([key[at] for key in hot for _ in range(400)], pa.string()) for at in (0, 1))
+    write_stream_file(tmp_path / "in", 0, k=k, s=s)
+    stream = spark.readStream.schema("k string, s string").parquet(str(tmp_path / "in"))
+    table = spark.sql("SELECT cast(NULL AS string) AS k, 'a' AS s, 1 AS v")
+    options = HotSpot(partitions=2, sample=500)
+    joined = bsjoin.join(stream, table, ["k", "s"], nulls_equal=True, partition=options)
+    query = joined.writeStream.format("noop").start()
+    try:
+        query.processAllAvailable()
+        (cycle,) = (one for one in bsjoin.progress(query) if one.rows_in)
+    finally:
+        query.stop()
+    assert {name for name, _ in cycle.partition.hottest} == {"null,a", "a,null", "null,null"}
+
+
 def test_databases_files_and_functions_find_null_keys(spark: SparkSession, tmp_path: Path) -> None:
     left, there = _left_and_right(spark)
     held = pa.table({"k": [None, None, 0, 0, 1, 1], "s": [None, "a", None, "", "a", None],
@@ -353,7 +373,11 @@ def test_what_is_wrong_is_said_at_the_call(spark: SparkSession, tmp_path: Path) 
     built = BatchTable.build(there, on=["k", "s"], nulls_equal=["s"], path=tmp_path / "t")
     ours = there.withColumnRenamed("v", "bsjoin_null_keys")
     source = Model(tmp_path / "model", pa.table({"k": [1], "v": [1]}))
+    reserved = there.withColumn("bsjoin_null_keys", F.lit(1))
+    stored = Full(store=tmp_path / "t")
     for call, error, text in (
+        (lambda: built.refresh(reserved), ColumnError, "Rename it"),
+        (lambda: bsjoin.join(left, reserved, ["k", "s"], cache=stored), ColumnError, "Rename it"),
         (lambda: built.join(left, nulls_equal=True), TableMismatchError, r"for \['k'\]"),
         (lambda: built.join(left, nulls_equal=["x"]), ColumnError, "'x' is no key of this join"),
         (lambda: built.join(left, nulls_equal="k"), ArgumentError, "nulls_equal='k'"),
@@ -372,9 +396,7 @@ def test_what_is_wrong_is_said_at_the_call(spark: SparkSession, tmp_path: Path) 
             r"built with nulls_equal=\['s'\], not \[\]",
         ),
         (
-            lambda: bsjoin.join(
-                left, there, ["k", "s"], cache=Full(store=tmp_path / "t"), nulls_equal=["k"]
-            ),
+            lambda: bsjoin.join(left, there, ["k", "s"], cache=stored, nulls_equal=["k"]),
             TableMismatchError,
             "without nulls_equal",
         ),
@@ -387,5 +409,5 @@ def test_what_is_wrong_is_said_at_the_call(spark: SparkSession, tmp_path: Path) 
     ):  # fmt: skip
         with pytest.raises(error, match=text):
             call()
-    kept = bsjoin.join(left, there, ["k", "s"], cache=Full(store=tmp_path / "t"))
+    kept = bsjoin.join(left, there, ["k", "s"], cache=stored)
     assert kept.count() == 1

@@ -103,11 +103,6 @@ def layout_of(
         latest=latest,
         nulls_equal=tuple(key for key in keys if key in nulls_equal),
     )
-    if nulls_equal and NULL_KEYS in columns:
-        raise ColumnError(
-            f"nulls_equal: the table has a column {NULL_KEYS!r}, and bsjoin stores one of that "
-            "name with keys in which null equals null. Rename it"
-        )
     return (
         layout if {*layout.needed, *nulls_equal} <= set(columns) else replace(layout, whole=False)
     )
@@ -379,6 +374,11 @@ def _build(
     source: _Source,
 ) -> Manifest:
     """Build a version and publish it, unless it turns out to be what is there already."""
+    if layout.nulls_equal and NULL_KEYS in layout.columns:
+        raise ColumnError(
+            f"nulls_equal: the table has a column {NULL_KEYS!r}, and bsjoin stores one of that "
+            "name with keys in which null equals null. Rename it"
+        )
     schema = _stored(df, layout)
     check_storable(schema)
     if before is not None:
