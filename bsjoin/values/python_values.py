@@ -31,12 +31,12 @@ def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def shown(value: pa.Scalar) -> str:
-    """A value in a message or as a label.
+    """A value in a message or as a label; a null as in SQL.
 
     >>> shown(pa.scalar(7)), shown(pa.scalar(3 * 10**17, pa.timestamp("us", "UTC")))
     ('7', '11476-08-15 05:20:00.000000Z')
     """
-    return _text(value, str)
+    return _text(value, str) if value.is_valid else "null"
 
 
 def reprs(array: pa.Array) -> list[str]:

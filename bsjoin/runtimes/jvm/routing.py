@@ -48,7 +48,7 @@ def by_rule(
     """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
     partitions = plan.rule.partitions
     rule = _rule(plan)
-    # A null key matches nothing, wherever it goes: such rows are spread.
+    # A key without a hash, in which a null equals nothing, matches nothing: such rows are spread.
     spread = f"coalesce({key}, {number})"
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
@@ -68,7 +68,8 @@ def by_rule(
         f"spark_partition_id() AS {task}",
         f"{sampled} AS {drawn}",
     )
-    texts = ", ".join(f"cast({sql.column(name)} AS string)" for name in names)
+    # Keys that differ in which column is null have other names; concat_ws leaves nulls out.
+    texts = ", ".join(f"coalesce(cast({sql.column(name)} AS string), 'null')" for name in names)
     name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
     written = f"""concat('"', {drawn}, '"')"""
     is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
