@@ -291,7 +291,6 @@ def test_chains_routes_indicators_versions_and_latest_rows(
 
 
 @pytest.mark.usefixtures("runtime")
-@pytest.mark.in_turns("runtime")
 def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     hot: list[tuple[Any, Any]] = [(None, "a"), ("a", None), (None, None)]
