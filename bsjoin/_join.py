@@ -73,10 +73,12 @@ def join(
             Spark's other spellings are equivalent: ``"left_outer"``, ``"leftsemi"`` and so on.
         when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
             :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
-            cache it requires equality keys. Of a list of them all hold: one is searched, that which
-            a BatchTable was built for, otherwise the first, so put the most selective one there;
-            each row found is checked for the others. Of :class:`AsOf` and others the nearest row
-            that passes them is taken.
+            cache it requires equality keys. Of a list of them all hold. With a full cache the
+            first three of :class:`Band`, :class:`Within` and :class:`Overlaps` on numbers, dates
+            and timestamps are searched together, as boxes, or those that a BatchTable was built
+            for; otherwise one is, the first, so put the most selective one there. Each row found is
+            checked for the others. Of :class:`AsOf` and others the nearest row that passes them is
+            taken.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
             ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
             source that supports scans and has up to a million rows; otherwise
@@ -138,7 +140,7 @@ def join(
     Complexity:
         A full cache: one sort of the table for the build, then O(rows) expected per
         micro-batch. An incremental cache: O(rows) expected per micro-batch, plus one query per
-        batch of missing keys. A range condition: O(log n) per row, plus its matches.
+        batch of missing keys. A range condition, or boxes: O(log n) per row, plus its matches.
 
     Example:
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
@@ -263,13 +265,14 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
+    conditions = () if join.condition is None else (join.condition, *join.checked)
     wanted = PrivateTable(
         origin,
         lambda: read(needed),
         join.table_keys,
         tuple(stored),
         options,
-        join.condition,
+        conditions,
         join.safe_keys,
     )
     cycle, batch = join.cycle, _batch_of(stream, options)

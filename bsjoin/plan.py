@@ -188,6 +188,9 @@ class Predicate:
         take: which of the intervals that contain a point.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
+        boxes: the further ranges by which rows are found where the table has an index of boxes; of
+            each row that is found all conditions are checked. Default: none.
+        box_columns: what that index is of, see :func:`bsjoin.storage.box_signature`.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -201,6 +204,13 @@ class Predicate:
     n: int = 1
     take: Take = "all"
     finer: int = 0
+    boxes: tuple[Predicate, ...] = ()
+    box_columns: str = ""
+
+    @property
+    def columns(self) -> int:
+        """How many columns of the stream it is about, without those of ``boxes``."""
+        return 2 if self.kind == "overlaps" else 1
 
 
 @dataclass(frozen=True, kw_only=True)

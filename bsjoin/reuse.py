@@ -41,7 +41,7 @@ class PrivateTable:
         keys: the key columns.
         columns: the columns to store.
         options: how to build it.
-        condition: the range condition.
+        conditions: the range conditions, first the one that the table is sorted for.
         nulls_equal: the key columns that are null-safe.
     """
 
@@ -50,7 +50,7 @@ class PrivateTable:
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     options: Full
-    condition: Condition | None
+    conditions: tuple[Condition, ...]
     nulls_equal: tuple[str, ...] = ()
 
     def build(self) -> BatchTable:
@@ -62,7 +62,7 @@ class PrivateTable:
             self.columns,
             options,
             private=True,
-            when=self.condition,
+            when=self.conditions,
             nulls_equal=self.nulls_equal,
         )
         if options.refresh is not None:
@@ -71,8 +71,8 @@ class PrivateTable:
 
     def is_same(self, other: PrivateTable) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
-        mine = self.keys, self.columns, self.options, self.condition, self.nulls_equal
-        theirs = other.keys, other.columns, other.options, other.condition, other.nulls_equal
+        mine = self.keys, self.columns, self.options, self.conditions, self.nulls_equal
+        theirs = other.keys, other.columns, other.options, other.conditions, other.nulls_equal
         if mine != theirs:
             return False
         if isinstance(self.origin, str) or isinstance(other.origin, str):

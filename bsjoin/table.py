@@ -111,7 +111,7 @@ class BatchTable:
         df: DataFrame,
         *,
         on: str | Sequence[str],
-        when: Condition | None = None,
+        when: Condition | Sequence[Condition] | None = None,
         path: str | os.PathLike[str] | None = None,
         unique: bool = False,
         latest_by: str | Sequence[str] = (),
@@ -128,7 +128,11 @@ class BatchTable:
             on: its key column or columns; ``[]`` for a pure range join.
             when: the range condition that it answers, default None: equality only; see
                 :func:`bsjoin.join`. The rows of each key are then sorted and indexed by its range
-                columns. The condition is stored with the table, and :meth:`join` uses it.
+                columns. The condition is stored with the table, and :meth:`join` uses it. Of two
+                or three in a list, all of :class:`Band`, :class:`Within` and :class:`Overlaps` and
+                on numbers, dates or timestamps, rows are indexed as boxes: joins with all of them
+                look at the rows that match, and few others. By the first one the rows of a key are
+                sorted, and joins with it alone are searched by it.
             path: the folder or fsspec URL of the table; None (default) for a temporary folder of
                 this application. A path that holds a table of the same keys gets a new version,
                 unless the source is the same as when it was built (see ``Full.fingerprint``). The
@@ -160,7 +164,8 @@ class BatchTable:
                 names no column, or one whose type has no order; or a key is of the type CHAR(n)
                 while ``spark.sql.readSideCharPadding`` is false.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice;
-                or ``keep`` is not from 1 to 2147483646, or above 1 without ``latest_by``.
+                or ``keep`` is not from 1 to 2147483646, or above 1 without ``latest_by``; or
+                several conditions are more than three, or one of them takes one row of several.
             TableMismatchError: the path holds a table that was built for other keys; or ``df``
                 lacks columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.
@@ -186,14 +191,10 @@ class BatchTable:
             segment_bytes=segment_bytes,
             max_staleness=max_staleness,
         )
-        if not isinstance(when, Condition | None):
-            raise ArgumentError(
-                f"when={when!r}: a table is built for one bsjoin.Band, bsjoin.Within, "
-                "bsjoin.Overlaps or bsjoin.AsOf, by which it is searched. Give others to the join"
-            )
+        conditions = JoinCall(when=when).conditions
         table_side(df)
         names = names_of(df, "the table")
-        listed = [] if when is not None and on == [] else key_list(on)
+        listed = [] if conditions and on == [] else key_list(on)
         keys = [names.find(name, "on") for name in listed]
         if len(set(keys)) < len(keys):
             raise ArgumentError(f"on={on!r} names a column twice")
@@ -204,7 +205,7 @@ class BatchTable:
             names.columns,
             options,
             private=False,
-            when=when,
+            when=conditions,
             nulls_equal=[key for key, is_safe in zip(keys, safe, strict=True) if is_safe],
         )
         table._given = df
@@ -259,7 +260,7 @@ class BatchTable:
         options: Full,
         *,
         private: bool,
-        when: Condition | None = None,
+        when: Sequence[Condition] = (),
         nulls_equal: Sequence[str] = (),
     ) -> BatchTable:
         """Build a table, or find it as it was left.
@@ -267,11 +268,12 @@ class BatchTable:
         A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
         change.
         """
+        first = when[0] if when else None
         layout = layout_of(
-            df, keys, columns, options, when, private=private, nulls_equal=nulls_equal
+            df, keys, columns, options, first, when[1:], private=private, nulls_equal=nulls_equal
         )
         if not private or options.store is not None:
-            check_padded(df, [*keys, *(() if when is None else when.table_columns)])
+            check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
         if options.store is None:
             location = temporary_location()
             try:
@@ -330,8 +332,8 @@ class BatchTable:
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
                 with. Widths, ``n``, ``take``, ``relation`` and the stream's columns may differ from
                 those; the table's columns, ``closed`` of intervals and ``order_by`` may not, and
-                not every table serves every ``take`` (:class:`bsjoin.Within`). Of a list that one
-                is searched which the table was built for.
+                not every table serves every ``take`` (:class:`bsjoin.Within`). Of a list those
+                are searched which the table was built for.
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to return; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.

@@ -360,8 +360,8 @@ def test_a_table_answers_what_it_was_built_for(
     ):
         with pytest.raises(TableMismatchError, match=re.escape(text)):
             call()
-    with pytest.raises(ArgumentError, match="is built for one"):
-        BatchTable.build(ranges, on="k", when=[Band("p", "q", 1, 1)])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="or a list of them"):
+        BatchTable.build(ranges, on="k", when="p = q")  # type: ignore[arg-type]
     # It is found again.
     options = Full(store=path, fingerprint="1")
     for _ in range(2):

@@ -28,6 +28,7 @@ from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin.build.run_writer import Split, run_writer
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, is_integer, table_key, type_name
 from bsjoin.planner.range_columns import range_side
 from bsjoin.spark import sql
@@ -38,6 +39,7 @@ from bsjoin.spark.workers import check_workers
 from bsjoin.storage import (
     NULL_KEYS,
     UNINDEXED_RUN,
+    BoxRange,
     Build,
     Gathering,
     KeyColumn,
@@ -76,6 +78,7 @@ class Layout:
         latest: which rows of a key are kept, with a range condition: of a key and point; None
             (default) for all.
         nulls_equal: the key columns that are null-safe: rows in which they are null may match.
+        boxes: the further ranges of boxes; default: none.
     """
 
     on: tuple[str, ...]
@@ -88,6 +91,7 @@ class Layout:
     whole: bool = False
     latest: LatestBy | None = None
     nulls_equal: tuple[str, ...] = ()
+    boxes: tuple[BoxRange, ...] = ()
 
     @property
     def is_ordered(self) -> bool:
@@ -128,6 +132,7 @@ class Layout:
             row=row,
             latest=latest,
             nulls_equal=nulls_equal,
+            boxes=tuple(one.spelled(lambda name: names.get(name, name)) for one in self.boxes),
         )
 
 
@@ -157,13 +162,15 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     stored = T.StructType([fields[name] for name in layout.columns])
     # Names inside the job are positions: the table's own names may repeat ours.
     names = [f"c{i}" for i in range(len(layout.columns))]
-    ranged = range_side(layout.ranged)
+    ranged, boxes = range_side(layout.ranged), range_side(*(one.columns for one in layout.boxes))
+    boxes = {f"b{name}": value for name, value in boxes.items()}
     unstored = [name for name in layout.row if name not in layout.columns]
     ordered = unstored if layout.is_ordered else []
     found = {
         _HASH: _sorted_by(key, ranged, stored) if layout.whole else key.hash,
         **dict(zip(compared, key.compared, strict=True)),
         **ranged,
+        **boxes,
         **{name: sql.column(c) for c, name in zip(layout.columns, names, strict=True)},
         **{_TIE.format(i): _sortable(fields[name]) for i, name in enumerate(ordered)},
     }
@@ -174,7 +181,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
             # A row without a point, or without a start, matches nothing.
             keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
     compared_types = T.StructType([keyed.schema[name] for name in compared])
-    range_types = T.StructType([keyed.schema[name] for name in ranged])
+    range_types = T.StructType([keyed.schema[name] for name in (*ranged, *boxes)])
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
     if safe is not None:
         compared_fields[-1] = compared_fields[-1].with_name(NULL_KEYS)
@@ -199,6 +206,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
         latest=latest,
+        boxes=box_sides(layout.ranged, layout.condition, layout.boxes),
     )
     gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
     split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
@@ -235,6 +243,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         row=layout.row if layout.is_ordered else None,
         unindexed=unindexed if layout.whole else None,
         latest=layout.latest,
+        boxes=layout.boxes,
     )
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types, safe) == (not compared)

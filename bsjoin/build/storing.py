@@ -22,6 +22,7 @@ from bsjoin.errors import (
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.planner.arguments import distinct
+from bsjoin.planner.boxes import box_ranges, checked_ranges
 from bsjoin.planner.columns import names_of
 from bsjoin.planner.full_cache import schema_of
 from bsjoin.planner.keys import check_key_types
@@ -35,9 +36,11 @@ from bsjoin.spark.fingerprint import renew
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import (
     NULL_KEYS,
+    BoxRange,
     LatestBy,
     Manifest,
     StorageLocation,
+    box_signature,
     builds,
     freshness,
     versions,
@@ -61,6 +64,7 @@ def layout_of(
     columns: Sequence[str],
     options: Full,
     condition: Condition | None,
+    others: Sequence[Condition] = (),
     *,
     private: bool,
     nulls_equal: Sequence[str] = (),
@@ -72,7 +76,8 @@ def layout_of(
         keys: the key columns, as it spells them.
         columns: the columns to store, as it spells them.
         options: limits and uniqueness.
-        condition: the range condition.
+        condition: the range condition that it is sorted for.
+        others: further ones, which an index of boxes has, too; default: none.
         private: whether the table belongs to one join. If it has no store either, it is for
             look-ups only, and rows that match nothing are left out.
         nulls_equal: the key columns that are null-safe.
@@ -83,9 +88,13 @@ def layout_of(
     schema = distinct(df, "the table")
     typed = [(name, schema[name].dataType) for name in keys]
     check_key_types(typed, typed)
-    names, ranged, latest = names_of(df, "the table"), None, None
+    names, ranged, latest, boxes = names_of(df, "the table"), None, None, tuple[BoxRange, ...]()
     if condition is not None:
         ranged = range_columns(condition, schema, names)
+    if private:
+        boxes = box_ranges(condition, others, schema, names)
+    elif condition is not None and others:
+        boxes = checked_ranges((condition, *others), schema, names)
     if options.latest_by:
         order = sort_columns(options.latest_by, schema, names, "latest_by")
         latest = LatestBy(order, options.keep)
@@ -102,6 +111,7 @@ def layout_of(
         whole=not private or options.store is not None,
         latest=latest,
         nulls_equal=tuple(key for key in keys if key in nulls_equal),
+        boxes=boxes,
     )
     return (
         layout if {*layout.needed, *nulls_equal} <= set(columns) else replace(layout, whole=False)
@@ -191,6 +201,9 @@ def _ensure(
         if layout.latest is None and before.latest is not None:
             layout = _by_its_rule(layout, df, before, before.latest, str(location))
         layout = _kept_whole(layout, before)
+        same = box_signature(before.boxes) == box_signature(layout.boxes)
+        if same or not layout.boxes:  # another join may need them
+            layout = replace(layout, boxes=before.boxes)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = (before.unique, before.latest) == (layout.has_unique_keys, layout.latest) and (
         # What a join does not need may stay.
@@ -199,12 +212,14 @@ def _ensure(
     if is_ordered:
         serves = serves and before.row == layout.row
     serves = serves and (before.is_whole or not layout.whole)
+    serves = serves and box_signature(before.boxes) == box_signature(layout.boxes)
     if serves and source.is_of(location, before) and _is_intact(location, before):
         limited, recent_us = options.max_staleness is not None, began - _RECENT_US
         if limited or not freshness.is_confirmed_since(location, before, recent_us):
             freshness.confirm(location, before, began)
         condition = before.condition if layout.condition is None else layout.condition
-        _remember(location, before, replace(before, condition=condition), source)
+        known = replace(before, condition=condition, boxes=layout.boxes)
+        _remember(location, before, known, source)
         return
     _build(location, df, layout, before, source)
 
@@ -237,7 +252,8 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
     keys = [key.name for key in before.keys]
     ranged = () if before.ranged is None else before.ranged.names
     row = before.row or (() if before.latest is None else before.latest.columns)
-    needed = {*keys, *ranged, *before.columns, *row}
+    boxed = [name for one in before.boxes for name in one.columns.names]
+    needed = {*keys, *ranged, *boxed, *before.columns, *row}
     lacking = [name for name in needed if name not in schema.names]
     if lacking:
         raise TableMismatchError(
@@ -257,6 +273,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
         whole=adds,
         latest=before.latest,
         nulls_equal=_safe_keys(before),
+        boxes=before.boxes,
     )
     layout = _kept_whole(layout, before)
     _check_same(layout, df, before, path)
@@ -312,7 +329,8 @@ def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
     given, found = names_of(df, "the table"), {}
     ranged = () if before.ranged is None else before.ranged.names
     keys, row = (key.name for key in before.keys), before.row or ()
-    for name in dict.fromkeys([*keys, *ranged, *before.columns, *row]):
+    boxed = (name for one in before.boxes for name in one.columns.names)
+    for name in dict.fromkeys([*keys, *ranged, *boxed, *before.columns, *row]):
         if name not in given.columns and name in given:
             found[given.find(name, "columns")] = name
     return found
@@ -476,7 +494,7 @@ def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
     if not before.is_whole and draft.unindexed == ():
         unindexed = ()  # an earlier bsjoin has not written down that there were none
     condition = before.condition if draft.condition is None else draft.condition
-    return replace(before, condition=condition, unindexed=unindexed)
+    return replace(before, condition=condition, unindexed=unindexed, boxes=draft.boxes)
 
 
 def _remember(

@@ -3,11 +3,12 @@
 Pure numpy: independent of Spark, files and Arrow.
 """
 
+from bsjoin.index.boxes import MOST_DIMENSIONS, BoxIndex, Sides, box_shares
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
 from bsjoin.index.first_of_each import first_of_each
 from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
-from bsjoin.index.intervals import IntervalIndex
+from bsjoin.index.intervals import IntervalIndex, last_codes
 from bsjoin.index.levels import levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.nearest_rows import nearest_rows
@@ -31,17 +32,21 @@ from bsjoin.index.wide import (
 __all__ = [
     "GREATEST",
     "LEAST",
+    "MOST_DIMENSIONS",
+    "BoxIndex",
     "ByteStrings",
     "HashIndex",
     "IntervalIndex",
     "Later",
     "OrderedDictionary",
     "RangeMaxTree",
+    "Sides",
     "SkipList",
     "SortedRows",
     "add_saturated",
     "add_wide",
     "are_dense",
+    "box_shares",
     "clamped",
     "codes",
     "dense_order",
@@ -52,6 +57,7 @@ __all__ = [
     "floats",
     "hashes_of_integers",
     "integers_of_hashes",
+    "last_codes",
     "later_float",
     "later_int",
     "later_wide",

@@ -24,7 +24,7 @@ from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 
-__all__ = ["IntervalIndex"]
+__all__ = ["IntervalIndex", "last_codes"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -85,13 +85,7 @@ class IntervalIndex:
             raise ValueError(f"closed must be one of {', '.join(CLOSED)}, not {closed!r}")
         if len(starts) != len(ends):
             raise ValueError(f"there are {len(starts)} starts and {len(ends)} ends")
-        empty = _is_empty(starts, ends, closed, missing_ends)
-        # Without its end, an interval of codes ends one before it; where that is not a valid int64
-        # the interval is empty, and the wrapped value is replaced.
-        lasts = ends.copy() if closed in ("both", "right") else ends - 1
-        if missing_ends is not None:
-            lasts[missing_ends] = GREATEST
-        lasts[empty] = LEAST
+        lasts, empty = last_codes(starts, ends, closed, missing_ends)
         return cls(
             SortedRows.build(starts, slices),
             RangeMaxTree.build(lasts).values,
@@ -332,6 +326,27 @@ class IntervalIndex:
             refuse(listed & (lasts != LEAST), begin, "an empty interval has a last point at row")
             early = lasts <= starts if self.closed == "right" else lasts < starts
             refuse(early & ~listed, begin, "an interval ends before it begins at row")
+
+
+def last_codes(
+    starts: Int64s, ends: Int64s, closed: Closed, missing_ends: Bools | None
+) -> tuple[Int64s, Bools]:
+    """The last code of each interval, and which ones are empty: for them it is the least code.
+
+    Args:
+        starts: as for :meth:`IntervalIndex.build`.
+        ends: as for :meth:`IntervalIndex.build`.
+        closed: as for :meth:`IntervalIndex.build`.
+        missing_ends: as for :meth:`IntervalIndex.build`.
+    """
+    empty = _is_empty(starts, ends, closed, missing_ends)
+    # Without its end, an interval of codes ends one before it; where that is not a valid int64
+    # the interval is empty, and the wrapped value is replaced.
+    lasts = ends.copy() if closed in ("both", "right") else ends - 1
+    if missing_ends is not None:
+        lasts[missing_ends] = GREATEST
+    lasts[empty] = LEAST
+    return lasts, empty
 
 
 def _next_code(codes: Int64s, shifts: Int64s | None) -> Int64s:

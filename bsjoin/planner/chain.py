@@ -18,6 +18,7 @@ from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.projections import UNREADABLE, Projection, projection, register, results_in
 from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.spark.session import is_dataframe
+from bsjoin.storage.box_file import FEW_ROWS
 
 __all__ = ["JoinStep", "Stage", "explain", "joins_of", "previous_join", "remember", "step_of"]
 
@@ -217,10 +218,14 @@ def _lines(step: JoinStep, runs: str) -> str:
     plan, join = step.planned.plan, step.planned.join
     safe = join.safe_keys
     equal = [f"{stream} {'<=>' if table in safe else '='} {table}" for stream, table in join.keys]
-    condition = " and ".join([*equal, *([] if join.condition is None else [repr(join.condition)])])
+    searched = (
+        [] if join.condition is None else [join.condition, *(b.condition for b in join.boxes)]
+    )
+    condition = " and ".join([*equal, *map(repr, searched)])
     how = plan.how
-    if join.checked:
-        condition += f", checks {' and '.join(map(repr, join.checked))}"
+    checked = [one for one in join.checked if one not in searched]
+    if checked:
+        condition += f", checks {' and '.join(map(repr, checked))}"
     if join.where is not None:
         how = join.where.how
         condition += f" where {join.where.text}" if join.where.text else ""
@@ -234,8 +239,22 @@ def _lines(step: JoinStep, runs: str) -> str:
     payload = f"brings {', '.join(names)}" if names else "brings no column"
     return (
         f"{how} join on {condition}: {table}\n"
-        f"    {runs}, partitioned: {plan.partitioned}; {payload}{_why_not_jvm(step)}"
+        f"    {runs}, partitioned: {plan.partitioned}; {payload}{_search(step)}{_why_not_jvm(step)}"
     )
+
+
+def _search(step: JoinStep) -> str:
+    """A line that says how several ranges are searched, and why; empty for one."""
+    join = step.planned.join
+    if not join.boxes:
+        return ""
+    columns = [
+        " and ".join(one.names) for one in (join.ranged, *(b.columns for b in join.boxes)) if one
+    ]
+    if not join.shares:
+        return f"\n    searches {columns[0]}, as no key has more than {FEW_ROWS} rows"
+    met = (f"{share:.2g} meet {name}" for share, name in zip(join.shares, columns, strict=True))
+    return f"\n    searches boxes of {', '.join(columns)}: of a key's rows {', '.join(met)}"
 
 
 def _why_not_jvm(step: JoinStep) -> str:

@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import TableNotFoundError
 from bsjoin.plan import StoredTable
+from bsjoin.planner.boxes import with_boxes
 from bsjoin.planner.columns import column_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
@@ -62,6 +63,7 @@ def plan_stored(
         may_change: whether other versions of the table may come while the plan is in use.
         max_staleness_us: as for :class:`bsjoin.plan.StoredTable`.
     """
+    join = with_boxes(join, manifest)
     changes, stored = may_change and stream.isStreaming, schema_of(manifest)
     fields = [column_of(stored, name) for name in join.columns]
     if changes:  # a version that comes later may bring nulls

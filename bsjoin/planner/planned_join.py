@@ -22,6 +22,7 @@ from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.session import micro_batch
+from bsjoin.storage import box_signature
 
 __all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "given_names", "plan_join", "shape_of"]
 
@@ -77,11 +78,16 @@ class PlannedJoin:
     @property
     def probe_types(self) -> list[T.DataType]:
         """The types in which the stream's range columns are searched; none without any."""
-        ranged = self.join.ranged
-        if ranged is None:
+        join = self.join
+        if join.ranged is None or join.condition is None:
             return []
-        given = [self.stream.schema[name].dataType for name in self.join.probes]
-        return [probe_type(type_of(ranged.types[0]), given)] * len(given)
+        searched = [(join.ranged, join.condition)]
+        searched += [(one.columns, one.condition) for one in join.boxes]
+        found: list[T.DataType] = []
+        for columns, when in searched:
+            given = [self.stream.schema[name].dataType for name in when.stream_columns]
+            found += [probe_type(type_of(columns.types[0]), given)] * len(given)
+        return found
 
 
 def given_names(
@@ -127,6 +133,11 @@ def plan_join(
         predicate = predicate_of(join.condition, join.ranged, stream.schema)
         if join.where is not None and join.where.most is not None:
             predicate = replace(predicate, n=_ALL)  # any row may be the nearest one that passes
+        if join.boxes:
+            boxes = (predicate_of(b.condition, b.columns, stream.schema) for b in join.boxes)
+            predicate = replace(
+                predicate, boxes=tuple(boxes), box_columns=box_signature(join.boxes)
+            )
     plan = JoinPlan(
         label=_next_label(stream, join),
         how=join.how,

@@ -295,14 +295,12 @@ def _double(size: Fraction, shown: str) -> float:
     return found
 
 
-def range_side(ranged: RangeColumns | None) -> dict[str, str]:
-    """A table's range columns as they are searched, in SQL, under the names r0 and r1."""
-    if ranged is None:
-        return {}
-    return {
-        f"r{i}": sql.cast(sql.column(name), type_of(dtype))
-        for i, (name, dtype) in enumerate(zip(ranged.names, ranged.types, strict=True))
-    }
+def range_side(*ranged: RangeColumns | None) -> dict[str, str]:
+    """A table's range columns as they are searched, in SQL, under the names r0, r1 and so on."""
+    given = filter(None, ranged)
+    columns = (pair for one in given for pair in zip(one.names, one.types, strict=True))
+    casts = (sql.cast(sql.column(name), type_of(dtype)) for name, dtype in columns)
+    return {f"r{i}": value for i, value in enumerate(casts)}
 
 
 def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:

@@ -24,7 +24,7 @@ from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, needs_places, range_columns
 from bsjoin.planner.where import Where
-from bsjoin.storage import NULL_KEYS, Manifest, RangeColumns
+from bsjoin.storage import NULL_KEYS, BoxRange, Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
 
 __all__ = [
@@ -69,6 +69,10 @@ class ResolvedJoin:
             nothing needs it.
         indicator: the name of the column that says whether there is a match; None (default) for no
             such column.
+        boxes: the conditions among ``checked`` by which rows are found, too, with the table's
+            columns: an index of boxes has them and ``condition``. Default: none.
+        shares: for each of its ranges, what part of a key's rows a row of the stream meets, as the
+            table was built.
     """
 
     how: str
@@ -87,6 +91,8 @@ class ResolvedJoin:
     extra: int = 0
     marker: str | None = None
     indicator: str | None = None
+    boxes: tuple[BoxRange, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def key_values(self, column: Callable[[str], str]) -> list[str]:
         """The stream's keys in SQL, each as long as the table's.
@@ -134,8 +140,11 @@ class ResolvedJoin:
 
     @property
     def probes(self) -> tuple[str, ...]:
-        """The stream's columns of the range condition."""
-        return () if self.condition is None else self.condition.stream_columns
+        """The stream's columns that ranges are searched by."""
+        if self.condition is None:
+            return ()
+        searched = (self.condition, *(one.condition for one in self.boxes))
+        return tuple(name for one in searched for name in one.stream_columns)
 
 
 def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall) -> ResolvedJoin:
@@ -154,9 +163,10 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         TableMismatchError: the table was built for other keys or another condition.
     """
     names, types = names_of(stream, "the stream"), stream.schema
-    searched = table.searched(call.conditions, names)
+    conditions = call.conditions or table.conditions(names)
+    searched = table.searched(conditions, names)
     when = table.condition(searched, names)
-    pairs = table.key_pairs(call.on, call.conditions or (() if when is None else (when,)), names)
+    pairs = table.key_pairs(call.on, conditions, names)
     key_types = [table.key_type(key) for _, key in pairs]
     check_key_types(
         [(name, types[name].dataType) for name, _ in pairs],
@@ -199,7 +209,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
         nulls_equal=table.nulls_equal(pairs, safe_keys(call.nulls_equal, pairs, names)),
         cycle=call.cycle,
-        checked=tuple(one for one in call.conditions if one is not searched),
+        checked=tuple(one for one in conditions if one is not searched),
     )
 
 
@@ -222,6 +232,10 @@ class UnbuiltTable:
     def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
         """Which of the conditions the table is sorted for: as-of, otherwise the first."""
         return next(_as_of(conditions), next(iter(conditions), None))
+
+    def conditions(self, stream: Names) -> tuple[Condition, ...]:
+        """None, if the call has none."""
+        return ()
 
     def condition(self, when: Condition | None, stream: Names) -> Condition | None:
         """The condition of the call."""
@@ -310,34 +324,35 @@ class BuiltTable:
         return next(_as_of(conditions), next(serving, next(iter(conditions), None)))
 
     def condition(self, when: Condition | None, stream: Names) -> Condition | None:
-        """The condition of the call; by default the one that the table was built with."""
+        """The condition that is searched, if the table has ranges."""
         built = self.manifest.ranged
-        if built is None and when is None:
-            return None
-        if built is None:
+        if built is None and when is not None:
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)}: build one with "
                 "when=... for this join"
             )
-        return self._built_condition(built, stream) if when is None else when
+        return when
 
-    def _built_condition(self, built: RangeColumns, stream: Names) -> Condition:
-        """The condition that the table was built with, for a stream that has its columns."""
-        when = self.manifest.condition
-        if when is None:
+    def conditions(self, stream: Names) -> tuple[Condition, ...]:
+        """The conditions that the table was built with, for a stream that has their columns."""
+        built, first = self.manifest.ranged, self.manifest.condition
+        if built is None:
+            return ()
+        if first is None:
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)}, and its "
                 "manifest does not hold the whole condition, since an earlier bsjoin wrote it: "
                 "give when=..., or build the table again"
             )
-        for name in when.stream_columns:
+        found = (first, *(one.condition for one in self.manifest.boxes))
+        for when, name in ((one, name) for one in found for name in one.stream_columns):
             if name not in stream:
                 raise ColumnError(
                     f"the table in {self.path!r} was built with {when!r}, and the stream has no "
                     f"column {name!r}. {suggest(name, stream.columns)} Give when=... with the "
                     "stream's columns"
                 )
-        return when
+        return found
 
     def key_pairs(
         self, on: On, conditions: Sequence[Condition], stream: Names
@@ -467,7 +482,7 @@ class BuiltTable:
 
         condition, ranges = join.condition, None if join.ranged is None else join.ranged.spelled(of)
         if condition is not None and ranges is not None:
-            condition = condition.renamed(join.probes, ranges.names)
+            condition = condition.renamed(condition.stream_columns, ranges.names)
             if chooses(condition):
                 condition = replace(condition, order_by=ranges.order_by)
         return replace(

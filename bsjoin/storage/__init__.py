@@ -4,16 +4,26 @@
 
     <location>/versions/00000001.json        the manifest of a version; written last
     <location>/data/<build>/0000.index.arrow the hash index of a segment
+    <location>/data/<build>/0000.boxes.arrow its rows by several ranges at once
     <location>/data/<build>/0000.3.arrow     one of its columns
     <location>/data/<build>/u0000.3.arrow    a column of rows that match nothing
 
 Pure pyarrow, numpy and fsspec: independent of Spark.
 """
 
+from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.latest import Latest, LatestBy
 from bsjoin.storage.location import StorageLocation
-from bsjoin.storage.manifest import NULL_KEYS, KeyColumn, Manifest, RangeColumns, Stats
+from bsjoin.storage.manifest import (
+    NULL_KEYS,
+    BoxRange,
+    KeyColumn,
+    Manifest,
+    RangeColumns,
+    Stats,
+    box_signature,
+)
 from bsjoin.storage.merging import Gathering, HashRange, Merge, hash_ranges, run_groups
 from bsjoin.storage.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
 from bsjoin.storage.segment import Segment
@@ -25,6 +35,8 @@ __all__ = [
     "NULL_KEYS",
     "RUN",
     "UNINDEXED_RUN",
+    "BoxRange",
+    "BoxSide",
     "Build",
     "Gathering",
     "HashRange",
@@ -41,6 +53,7 @@ __all__ = [
     "Stats",
     "StorageLocation",
     "UnindexedInfo",
+    "box_signature",
     "hash_ranges",
     "run_groups",
     "write_run",

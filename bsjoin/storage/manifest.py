@@ -18,12 +18,14 @@ import pyarrow as pa
 from bsjoin._version import __version__
 from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import StoreError, TableNotFoundError
+from bsjoin.index import MOST_DIMENSIONS
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.storage import fields
 from bsjoin.storage.latest import LatestBy
 from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.names import LARGEST_NUMBER
-from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
+from bsjoin.storage.range_index import is_ranked
+from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo, box_file
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 from bsjoin.values.sort_order import respelled, sort_orders
 
@@ -31,10 +33,12 @@ __all__ = [
     "FORMAT",
     "LARGEST",
     "NULL_KEYS",
+    "BoxRange",
     "KeyColumn",
     "Manifest",
     "RangeColumns",
     "Stats",
+    "box_signature",
     "compared_fields",
 ]
 
@@ -101,6 +105,32 @@ class RangeColumns:
 
 
 @dataclass(frozen=True)
+class BoxRange:
+    """One more range of a table whose rows are boxes.
+
+    Args:
+        columns: its columns, which are not sorted by.
+        condition: the range condition that they are for.
+    """
+
+    columns: RangeColumns
+    condition: Condition
+
+    def spelled(self, name_of: Callable[[str], str]) -> BoxRange:
+        """The same, the columns under other names."""
+        columns = self.columns.spelled(name_of)
+        condition = self.condition.renamed(self.condition.stream_columns, columns.names)
+        return BoxRange(columns, condition)
+
+
+def box_signature(boxes: Sequence[BoxRange]) -> str:
+    """What readers compare of boxes: names, types, and which ends belong to the intervals."""
+    columns = (one.columns for one in boxes)
+    found = [[one.names, one.types, one.closed] for one in columns]
+    return json.dumps(found, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
 class Stats:
     """The statistics of a table version, returned by ``BatchTable.stats()``.
 
@@ -163,6 +193,8 @@ class Manifest:
         live: of a version with layers the numbers of rows and of keys that a look-up can find;
             None (default): those of all segments.
         changes: what was applied to the table; None (default) if nothing was.
+        boxes: the further ranges by which rows of a key are indexed, together with ``ranged``, in
+            segments with many rows of a key. Default: none.
     """
 
     version: int
@@ -183,6 +215,7 @@ class Manifest:
     layers: tuple[Layer, ...] = ()
     live: tuple[int, int] | None = None
     changes: Applied | None = None
+    boxes: tuple[BoxRange, ...] = ()
 
     @property
     def has_null_keys(self) -> bool:
@@ -207,6 +240,10 @@ class Manifest:
             file
             for segment in segments
             for file in zip(segment.files, segment.sizes, segment.checksums, strict=True)
+        ] + [
+            (box_file(segment.name), segment.boxes.size, segment.boxes.checksum)
+            for segment in self.indexed
+            if segment.boxes is not None
         ]
 
     @property
@@ -221,6 +258,23 @@ class Manifest:
         With layers a bound: the key may have other rows now.
         """
         return max((segment.longest_run for segment in self.indexed), default=0)
+
+    @property
+    def box_shares(self) -> tuple[float, ...] | None:
+        """For each range what part of a key's rows a row of the stream meets, as it was built.
+
+        None where no segment has an index of boxes.
+        """
+        found = [(s.rows, s.boxes.shares) for s in self.segments if s.boxes is not None]
+        rows = sum(many for many, _ in found)
+        sides = zip(*(shares for _, shares in found), strict=True)
+        return (
+            tuple(
+                sum(many * one for (many, _), one in zip(found, side, strict=True)) / rows
+                for side in sides
+            )
+            or None
+        )
 
     @property
     def stats(self) -> Stats:
@@ -244,7 +298,10 @@ class Manifest:
         """Whether both versions have the same schema, guarantees and rows."""
 
         def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
-            return [(s.first_hash, s.checksums) for s in manifest.indexed]
+            return [
+                (s.first_hash, (*s.checksums, "" if s.boxes is None else s.boxes.checksum))
+                for s in manifest.indexed
+            ]
 
         def others(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]] | None:
             listed = manifest.unindexed
@@ -253,7 +310,7 @@ class Manifest:
         return (
             self.unique == other.unique
             and (self.ranged, self.row) == (other.ranged, other.row)
-            and self.latest == other.latest
+            and (self.latest, self.boxes) == (other.latest, other.boxes)
             and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
@@ -302,6 +359,16 @@ class Manifest:
             data["live"] = self.live
         if self.changes is not None:
             data["changes"] = self.changes.to_json()
+        if self.boxes:
+            data["boxes"] = [
+                {
+                    "names": one.columns.names,
+                    "types": one.columns.types,
+                    "closed": one.columns.closed,
+                    "condition": condition_to_json(one.condition),
+                }
+                for one in self.boxes
+            ]
         content = json.dumps(data, indent=1).encode()
         if len(content) > LARGEST:
             raise StoreError(
@@ -411,8 +478,13 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     integers = (
         len(keys) == 1 and keys[0].type in _INTEGERS and not keys[0].nulls_equal and ranged is None
     )
+    boxed = ranged is not None and data.get("boxes")
+    boxes = tuple(map(_box_range, fields.items(data, "boxes"))) if boxed else ()
+    if boxes and (ranged is None or not _has_codes(ranged) or len(boxes) >= MOST_DIMENSIONS):
+        raise ValueError(f"boxes has {len(boxes)} ranges besides {ranged}")
+    dimensions = 1 + len(boxes) if boxes else 0
     segments = [
-        SegmentInfo.from_json(item, len(schema), integers=integers)
+        SegmentInfo.from_json(item, len(schema), integers=integers, dimensions=dimensions)
         for item in fields.items(data, "segments")
     ]
     for before, after in pairwise(segments):
@@ -448,6 +520,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         layers=layers,
         live=_live(data, segments, layers),
         changes=Applied.from_json(data["changes"]) if data.get("changes") is not None else None,
+        boxes=boxes,
     )
 
 
@@ -484,6 +557,17 @@ def _key(item: Any) -> KeyColumn:
     key = KeyColumn(*item)
     _key_type(key)
     return key
+
+
+def _box_range(data: Any) -> BoxRange:
+    columns = _ranged(data)
+    if not _has_codes(columns) or columns.order_by or columns.ordered:
+        raise ValueError(f"boxes has a range by {columns}")
+    return BoxRange(columns, condition_from_json(fields.value(data, "condition")))
+
+
+def _has_codes(ranged: RangeColumns) -> bool:
+    return not is_ranked(arrow_type(ranged.types[0]))
 
 
 def _ranged(data: Any) -> RangeColumns:

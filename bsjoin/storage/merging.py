@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
+from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.latest import Latest, PickedRows
 from bsjoin.storage.runs import RUN, RunInfo, RunRows
@@ -48,6 +49,7 @@ class Merge:
         ordered: as for :func:`bsjoin.storage.write_segment`.
         unstored: as for :func:`bsjoin.storage.write_segment`.
         latest: which rows of a key are written; None (default) for all.
+        boxes: as for :func:`bsjoin.storage.write_segment`.
     """
 
     build: Build
@@ -60,6 +62,7 @@ class Merge:
     ordered: bool = False
     unstored: int = 0
     latest: Latest | None = None
+    boxes: tuple[BoxSide, ...] = ()
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
@@ -91,6 +94,7 @@ class Merge:
                 ordered=self.ordered,
                 unstored=self.unstored,
                 integers=self.integers,
+                boxes=self.boxes,
             )
 
     def clean(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bsjoin.storage.layers.overlay import Overlay, row_hashes
 from bsjoin.storage.location import StorageLocation
-from bsjoin.storage.manifest import Manifest
+from bsjoin.storage.manifest import Manifest, box_signature
 from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
 from bsjoin.storage.range_index import RangeIndex, run_starts
 from bsjoin.storage.segment import Segment
@@ -44,6 +44,7 @@ class OpenTable:
         self, location: StorageLocation, manifest: Manifest, before: Iterable[OpenTable] = ()
     ):
         self.manifest = manifest
+        self.box_columns = box_signature(manifest.boxes) if manifest.boxes else ""
         opened = {
             segment.info: segment
             for other in before

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index import (
+    BoxIndex,
     ByteStrings,
     HashIndex,
     IntervalIndex,
@@ -83,6 +84,8 @@ class RangeIndex:
         ranks: the distinct values of ranked columns; None (default) if values have codes.
         places: int32[n]: the place of each row of intervals among those of its key, in the order
             of ``order_by`` and of all columns; None (default) in a table that was not built for it.
+        boxes: the rows by several ranges at once; None (default) for none. It has a file of its
+            own, and is checked by itself.
 
     Example:
         >>> codes = RangeCodes.of([pa.array([10, 20, 15])])
@@ -94,6 +97,7 @@ class RangeIndex:
     rows: SortedRows | IntervalIndex
     ranks: OrderedDictionary | None = None
     places: Int32s | None = None
+    boxes: BoxIndex | None = None
 
     @property
     def starts(self) -> SortedRows:

@@ -4,6 +4,9 @@
     An Arrow IPC file with one row: the arrays of :class:`bsjoin.index.HashIndex` as list
     columns, so that each array is one contiguous piece of the file; in a table for range joins
     those of its range index too (:mod:`bsjoin.storage.range_index`).
+``<name>.boxes.arrow``
+    The rows by several ranges at once (:mod:`bsjoin.storage.box_file`), if the table is built for
+    them and a key has many rows.
 ``<name>.<i>.arrow``
     An Arrow IPC file with one column in one batch, for each column of the table: first the
     keys (if equal hashes do not imply equal keys), then the others.
@@ -15,18 +18,20 @@ by their offsets (docs/decisions/0012-validation.md). All workers of a host shar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, hashes_of_integers, integers_of_hashes
+from bsjoin.index import BoxIndex, HashIndex, hashes_of_integers, integers_of_hashes
 from bsjoin.index.checks import chunks, refuse
+from bsjoin.storage.box_file import boxes_of, check_box_schema
 from bsjoin.storage.index_file import check_index_schema, index_of
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import map_batch, map_column, sound
-from bsjoin.storage.segment_entries import SegmentInfo
+from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file
 
 __all__ = [
     "Segment",
@@ -37,6 +42,7 @@ __all__ = [
 ]
 
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 
@@ -87,6 +93,8 @@ class Segment:
         with sound(location, file):
             self.index, self.ranges = index_of(arrays, dense=info.first_key is not None)
             self.last_hash = self._validate()
+        if info.boxes is not None and self.ranges is not None:
+            self.ranges = replace(self.ranges, boxes=self._boxes(info.boxes))
         self._keys = [self.column(number) for number in range(compared or 0)]
         if compared is not None:
             with sound(location, file):
@@ -112,10 +120,23 @@ class Segment:
                 f"manifest has {wanted}"
             )
         if self.ranges is not None:
-            # Without lengths of runs, each row is a run.
-            one = np.broadcast_to(np.int32(1), index.rows)
-            self.ranges.validate(one if index.runs is None else index.runs)
+            self.ranges.validate(self._runs)
         return last
+
+    def _boxes(self, entry: BoxFile) -> BoxIndex:
+        """The rows by several ranges at once, checked."""
+        file, dimensions = box_file(self.info.name), len(entry.shares)
+        batch = map_batch(self._location, file, entry.size, entry.checksum, check_box_schema)
+        with sound(self._location, file):
+            boxes = boxes_of(batch, dimensions)
+            boxes.validate(self._runs)
+        return boxes
+
+    @property
+    def _runs(self) -> Int32s:
+        """How many rows of its key there are from each row on; without lengths each is a run."""
+        runs = self.index.runs
+        return np.broadcast_to(np.int32(1), self.index.rows) if runs is None else runs
 
     def _validate_keys(self) -> None:
         """Check that the rows of a run, and no others, have one key: else rows would be lost."""

@@ -11,7 +11,15 @@ from bsjoin.index.checks import MAX_ROWS
 from bsjoin.storage import fields
 from bsjoin.storage.names import DATA
 
-__all__ = ["MOST_ROWS", "SegmentInfo", "UnindexedInfo", "column_file", "index_file"]
+__all__ = [
+    "MOST_ROWS",
+    "BoxFile",
+    "SegmentInfo",
+    "UnindexedInfo",
+    "box_file",
+    "column_file",
+    "index_file",
+]
 
 MOST_ROWS = MAX_ROWS - 1
 """The most rows of a segment."""
@@ -38,6 +46,42 @@ class _StoredRows:
 
 
 @dataclass(frozen=True)
+class BoxFile:
+    """The file of a segment's boxes in the manifest.
+
+    Args:
+        size: its bytes.
+        checksum: its XXH3-128 checksum, in hexadecimal.
+        shares: for each dimension, what part of a key's rows a row of the stream meets there, by a
+            sample as it was built.
+    """
+
+    size: int
+    checksum: str
+    shares: tuple[float, ...]
+
+    @classmethod
+    def from_json(cls, item: Any, dimensions: int | None) -> BoxFile:
+        """One of data that is not trusted.
+
+        Args:
+            item: the JSON; fields that are not known are passed over.
+            dimensions: how many the boxes of the table have; None for any number.
+
+        Raises:
+            ValueError: names the invalid field.
+        """
+        listed = fields.items(item, "shares")
+        shares = tuple(fields.number({"shares": one}, "shares") for one in listed)
+        if dimensions not in (None, len(shares)) or not shares or max(shares) > 1:
+            raise ValueError(f"the boxes of a segment have the shares {fields.shown(str(shares))}")
+        checksum = fields.text(item, "checksum")
+        if not _CHECKSUM.fullmatch(checksum):
+            raise ValueError(f"the checksum {fields.shown(checksum)} is none")
+        return cls(fields.whole(item, "size", 1), checksum, shares)
+
+
+@dataclass(frozen=True)
 class SegmentInfo(_StoredRows):
     """The metadata of one segment in the manifest.
 
@@ -51,6 +95,7 @@ class SegmentInfo(_StoredRows):
         checksums: XXH3-128 checksums of the files, in hexadecimal.
         first_key: the least key, if the rows are sorted by an integer key that is dense
             (:func:`bsjoin.index.are_dense`); None (default) if they are sorted by its hash.
+        boxes: the file of its rows by several ranges at once; None (default) for none.
     """
 
     name: str
@@ -61,6 +106,20 @@ class SegmentInfo(_StoredRows):
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]
     first_key: int | None = None
+    boxes: BoxFile | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(self.sizes) + (0 if self.boxes is None else self.boxes.size)
+
+    def to_json(self) -> dict[str, Any]:
+        """The metadata as a JSON object."""
+        found = super().to_json()
+        del found["boxes"]
+        if self.boxes is not None:
+            found["boxes"] = asdict(self.boxes) | {"shares": list(self.boxes.shares)}
+        return found
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -70,7 +129,12 @@ class SegmentInfo(_StoredRows):
 
     @classmethod
     def from_json(
-        cls, item: Any, columns: int | None = None, *, integers: bool = True
+        cls,
+        item: Any,
+        columns: int | None = None,
+        *,
+        integers: bool = True,
+        dimensions: int | None = None,
     ) -> SegmentInfo:
         """The inverse of :meth:`to_json`, for data that is not trusted.
 
@@ -78,6 +142,8 @@ class SegmentInfo(_StoredRows):
             item: the JSON; fields that are not known are passed over.
             columns: how many columns are stored, compared keys included; default None: any number.
             integers: whether the key is one integer; default True.
+            dimensions: of the table's boxes, 0 for none: a file of them is passed over; default
+                None: any number.
 
         Raises:
             ValueError: names the invalid field.
@@ -93,6 +159,9 @@ class SegmentInfo(_StoredRows):
             if not integers:
                 raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
             first_key = fields.whole(item, "first_key", LEAST)
+        boxes = None
+        if item.get("boxes") is not None and dimensions != 0:
+            boxes = BoxFile.from_json(item["boxes"], dimensions)
         return cls(
             name=name,
             rows=rows,
@@ -102,6 +171,7 @@ class SegmentInfo(_StoredRows):
             sizes=sizes,
             checksums=checksums,
             first_key=first_key,
+            boxes=boxes,
         )
 
 
@@ -131,6 +201,11 @@ class UnindexedInfo(_StoredRows):
         """The inverse of :meth:`to_json`, as for :class:`SegmentInfo`."""
         name, sizes, checksums = _files(item, columns, f"{columns} columns")
         return cls(name, fields.whole(item, "rows", 1, MOST_ROWS), sizes, checksums)
+
+
+def box_file(name: str) -> str:
+    """The name of the boxes of the segment ``name``."""
+    return f"{name}.boxes.arrow"
 
 
 def index_file(name: str) -> str:

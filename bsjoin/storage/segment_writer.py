@@ -21,12 +21,13 @@ from bsjoin.index import (
     with_sentinel,
 )
 from bsjoin.index.sorted_rows import Closed
+from bsjoin.storage.box_file import FEW_ROWS, BoxSide, box_batch, index_boxes
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.index_file import index_batch
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.range_index import RangeCodes, index_ranges, run_starts
 from bsjoin.storage.segment import bools, keys_and_longest_run
-from bsjoin.storage.segment_entries import SegmentInfo, column_file, index_file
+from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file, column_file, index_file
 from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
 
 __all__ = ["Rows", "one_column", "pieces", "taken", "write_batch", "write_segment"]
@@ -64,6 +65,7 @@ def write_segment(
     ordered: bool = False,
     unstored: int = 0,
     integers: bool = False,
+    boxes: Sequence[BoxSide] = (),
 ) -> SegmentInfo:
     """Write one segment.
 
@@ -85,6 +87,9 @@ def write_segment(
         integers: whether the hash is that of one integer and there are no range columns: if the
             integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
             Default False.
+        boxes: the ranges by which rows are indexed together, first that of ``ranged``, whose
+            columns are followed by those of the others; default: none. They are indexed if a key
+            has more than 64 rows.
 
     Returns:
         The metadata of the segment for the manifest.
@@ -95,7 +100,8 @@ def write_segment(
     Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
         and 4 to 12 bytes a row, with ``ordered`` 40 more; the keys to be compared all at once.
     """
-    stored = range(keys + ranged, rows.num_columns - unstored)
+    sides = sum(side.columns for side in boxes) or ranged
+    stored = range(keys + sides, rows.num_columns - unstored)
     first_hash = int(hashes.min())
     compared: list[pa.Array] = []
     ranges = None
@@ -137,9 +143,15 @@ def write_segment(
             some = pieces(starts, len(order))
             places = places_in_runs(order, first, partial(one_column, rows), ties, some)
         ranges = index_ranges(codes.take(order), starts, closed, places)
-        del codes, starts, places
+        del codes, places
     count = index.rows
     distinct, longest = keys_and_longest_run(index)
+    boxed = None
+    if boxes and longest > FEW_ROWS:
+        columns = [one_column(rows, keys + number) for number in range(sides)]
+        found, shares = index_boxes(boxes, columns, order, starts)
+        boxed = BoxFile(*write_batch(location, box_file(name), box_batch(found)), shares)
+        del columns, found
     files = [write_batch(location, index_file(name), index_batch(index, ranges))]
     del index, ranges
 
@@ -161,6 +173,7 @@ def write_segment(
         sizes=sizes,
         checksums=checksums,
         first_key=first_key,
+        boxes=boxed,
     )
 
 

@@ -19,6 +19,7 @@ import bsjoin
 from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
 from bsjoin.storage import (
+    BoxRange,
     KeyColumn,
     Manifest,
     RangeColumns,
@@ -27,11 +28,13 @@ from bsjoin.storage import (
     UnindexedInfo,
     versions,
 )
+from bsjoin.storage.box_file import check_box_schema
 from bsjoin.storage.index_file import check_index_schema
 from bsjoin.storage.latest import LatestBy
 from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.manifest import FORMAT, compared_fields
 from bsjoin.storage.range_index import RANGE_LAYOUTS
+from bsjoin.storage.segment_entries import BoxFile
 from bsjoin.storage.spark_schema import arrow_type
 
 JAVA = Path(bsjoin.__file__).parent / "runtimes" / "jvm" / "java" / "bsjoin" / "jvm"
@@ -40,6 +43,7 @@ OBJECTS: dict[str, type[Any]] = {
     "segment": SegmentInfo,
     "unindexed": UnindexedInfo,
     "ranged": RangeColumns,
+    "box": BoxFile,
     "latest": LatestBy,
     "layer": Layer,
     "changes": Applied,
@@ -61,7 +65,7 @@ def named(place: str) -> Any:
 
 
 def test_all_tables_of_the_page_are_compared() -> None:
-    assert tables_of() == ["constants", "folders", "names", *OBJECTS, "types", "index"]
+    assert tables_of() == ["constants", "folders", "names", *OBJECTS, "types", "index", "boxes"]
     assert f"in **format {FORMAT}**" in PAGE.read_text("utf-8")
 
 
@@ -90,7 +94,18 @@ def written() -> dict[str, Any]:
         unique=True,
         schema=pa.schema([]),
         spark_schema=json.dumps({"type": "struct", "fields": fields}),
-        segments=(SegmentInfo("data/abc/0000", 3, 3, 1, -7, (9, 9, 9, 9), sums * 2),),
+        segments=(
+            SegmentInfo(
+                "data/abc/0000",
+                3,
+                3,
+                1,
+                -7,
+                (9, 9, 9, 9),
+                sums * 2,
+                boxes=BoxFile(9, sums[0], (0.5, 0.25)),
+            ),
+        ),
         ranged=RangeColumns(("p", "q"), ("long", "long"), "both", ("p ASC NULLS FIRST",), True),
         row=("p",),
         unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
@@ -104,6 +119,7 @@ def written() -> dict[str, Any]:
         ),
         live=(4, 3),
         changes=Applied(3, ("p",), (("writer", 7),)),
+        boxes=(BoxRange(RangeColumns(("q",), ("date",), None), bsjoin.Band("b", "q", 1, 1)),),
     )
     found: dict[str, Any] = json.loads(manifest.to_bytes())
     return found
@@ -119,6 +135,7 @@ def parts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "latest": data["latest"],
         "layer": data["layers"][0],
         "changes": data["changes"],
+        "box": data["segments"][0]["boxes"],
     }
 
 
@@ -188,6 +205,12 @@ def test_the_layouts_of_an_index_are_those_of_the_page() -> None:
                 [pa.field(code(row["column"]), types[code(row["Arrow type"])]) for row in rows]
             )
         )
+
+
+def test_the_file_of_boxes_is_that_of_the_page() -> None:
+    kinds = {str(t): t for t in map(pa.large_list, (pa.int64(), pa.int32()))}
+    page = [(code(row["column"]), kinds[code(row["Arrow type"])]) for row in rows_of("boxes")]
+    check_box_schema(pa.schema(page))
 
 
 def test_this_release_has_golden_files_that_are_small() -> None:

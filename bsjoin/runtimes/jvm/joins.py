@@ -153,6 +153,9 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         found["search"] = _condition(plan.predicate)
         if plan.how in ("inner", "left") and plan.predicate.take != "all":
             found["search"]["take"] = plan.predicate.take
+        if plan.predicate.boxes:
+            found["boxes"] = [_condition(one) for one in plan.predicate.boxes]
+            found["boxed"] = plan.predicate.box_columns
     return found
 
 

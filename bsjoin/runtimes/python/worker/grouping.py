@@ -9,7 +9,7 @@ ends, and texts need ranks: these are built for the groups of a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -80,7 +80,11 @@ def stored_groups(
     firsts = table.find(hashes, list(keys))
     counts = table.run_lengths(firsts)
     source = TableRows(table, plan)
+    predicate = plan.predicate
+    boxed = predicate is not None and predicate.box_columns == table.box_columns
     for part, index, first_row in table.groups(firsts):
+        if not boxed:  # of another version
+            index = replace(index, boxes=None)
         local, many = firsts, counts
         if part is not None:
             local, many = firsts.take(part), counts.take(part)

@@ -10,7 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import IntervalIndex, SortedRows, first_of_each, nearest, nearest_rows, pairs
+from bsjoin.index import (
+    GREATEST,
+    IntervalIndex,
+    Sides,
+    SortedRows,
+    first_of_each,
+    nearest,
+    nearest_rows,
+    pairs,
+)
 from bsjoin.index.skiplist import Side
 from bsjoin.plan import Predicate
 from bsjoin.runtimes.python.worker.interval_orders import order_of
@@ -36,7 +45,7 @@ def matches(
     Args:
         predicate: the condition.
         index: the segment's range index.
-        probes: the m points; or starts and ends.
+        probes: the m points; or starts and ends; then those of ``predicate.boxes``.
         low: int64[m], first row of each probe's key.
         high: int64[m], one past its last row; equal to ``low`` if there is none.
         max_pairs: the maximum number of pairs at a time.
@@ -44,6 +53,10 @@ def matches(
     Yields:
         int64[p] and int64[p]: positions of probes, ascending, and rows; at most ``max_pairs``.
     """
+    if predicate.boxes and index.boxes is not None:
+        boxes, high = _boxes(predicate, index, probes, low, high)
+        yield from index.boxes.pairs(boxes, low, high, max_pairs)
+        return
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
@@ -86,6 +99,34 @@ def any_match(
         return rows.stabs_any(points.codes, low, high, shifts=points.shifts)
     intervals, details = _intervals(predicate, index, rows, probes)
     return rows.overlaps_any(*intervals, low, high, **details)
+
+
+def _boxes(
+    predicate: Predicate,
+    index: RangeIndex,
+    probes: Sequence[pa.Array],
+    low: Int64s,
+    high: Int64s,
+) -> tuple[list[Sides], Int64s]:
+    """The boxes of the probes, ends included, and one past the last row that each may meet.
+
+    They may be a code too large: each row that is found is checked.
+    """
+    boxes, begin = list[Sides](), 0
+    for one in (predicate, *predicate.boxes):
+        some = probes[begin : begin + one.columns]
+        begin += one.columns
+        high = _without_nulls(some, low, high)
+        points = points_of(some[0], index, one.finer)
+        if one.kind == "band":
+            sides = points.moved(-one.before).codes, points.moved(one.after).codes
+        elif one.kind == "within":
+            sides = points.cuts.codes, points.cuts.codes
+        else:
+            ends = points_of(some[1], index, one.finer).cuts.codes
+            sides = points.cuts.codes, np.where(_missing(some[1]), GREATEST, ends)
+        boxes.append(sides)
+    return boxes, high
 
 
 def _without_nulls(probes: Sequence[pa.Array], low: Int64s, high: Int64s) -> Int64s:

@@ -43,8 +43,8 @@ import scala.collection.immutable.Seq;
  * version}, {@code staleness}, {@code python}), its keys ({@code on}, and which of them are {@code
  * nulls_equal}) and range columns ({@code
  * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
- * ({@code fields}), the {@code search}, and the {@code label} of the join, if its figures are
- * reported.
+ * ({@code fields}), the {@code search}, those of further ranges ({@code boxes}, of the columns {@code
+ * boxed}), and the {@code label} of the join, if its figures are reported.
  */
 public final class Matches extends Function<ArrayData> {
   private final String spec;
@@ -137,10 +137,17 @@ public final class Matches extends Function<ArrayData> {
     List<Expression> probes = arguments.subList(keys, arguments.size() - 1);
     JsonNode label = node.get("label");
     join.label = label == null ? "" : label.toString();
-    Search search =
-        probes.isEmpty()
-            ? new Search(new KeyFinder(join.searched()), probes, Collections.emptyList())
-            : RangeLookup.of(join, node.path("search"), probes);
+    // Another version may have been built without them, or with others.
+    boolean isBoxed = node.has("boxes") && node.path("boxed").asText().equals(join.manifest.boxes);
+    Search search;
+    if (probes.isEmpty()) {
+      search = new Search(new KeyFinder(join.searched()), probes, Collections.emptyList());
+    } else if (isBoxed) {
+      search = RangeLookup.boxes(join, node.path("search"), node.path("boxes"), probes);
+    } else {
+      JsonNode how = node.path("search");
+      search = RangeLookup.of(join, how, probes.subList(0, RangeLookup.columns(how)));
+    }
     join.findBy(where == null ? search : search.with(condition, where.most));
     return join;
   }

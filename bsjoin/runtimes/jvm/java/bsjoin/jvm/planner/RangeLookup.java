@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Bound;
+import bsjoin.jvm.lookup.BoxFinder;
 import bsjoin.jvm.lookup.ChosenFinder;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.NearestFinder;
@@ -48,15 +49,25 @@ public final class RangeLookup {
   /** What a {@link RangeFinder} gets; of points or starts null is for any. */
   static List<Expression> bounds(
       IndexJoin join, Expression lower, Expression upper, Expression last) {
+    return bounds(type(join), lower, upper, last);
+  }
+
+  private static List<Expression> bounds(
+      DataType codes, Expression lower, Expression upper, Expression last) {
     return Arrays.asList(
-        lower == null ? limit(join, true) : lower,
-        upper == null ? limit(join, false) : upper,
-        last == null ? limit(join, true) : last);
+        lower == null ? limit(codes, true) : lower,
+        upper == null ? limit(codes, false) : upper,
+        last == null ? limit(codes, true) : last);
   }
 
   /** The bound that leaves out no row. */
-  private static Literal limit(IndexJoin join, boolean lower) {
-    return bound(join, literal(0), lower, true, BigDecimal.ZERO).limit();
+  private static Literal limit(DataType codes, boolean lower) {
+    return bound(codes, literal(0), lower, true, BigDecimal.ZERO).limit();
+  }
+
+  /** The type of the first range. */
+  private static DataType type(IndexJoin join) {
+    return join.manifest.rangeTypes.get(0);
   }
 
   /**
@@ -78,8 +89,8 @@ public final class RangeLookup {
     Expression upper = null;
     Expression at = null;
     if (tolerance != null) {
-      lower = new Bound(point, rule(join, point, true, true, negated(tolerance), 0).near(), true);
-      upper = new Bound(point, rule(join, point, false, true, tolerance, 0).near(), true);
+      lower = new Bound(point, rule(type(join), point, true, true, negated(tolerance), 0).near(), true);
+      upper = new Bound(point, rule(type(join), point, false, true, tolerance, 0).near(), true);
     }
     int codes = codes(join);
     boolean isWide = isWide(point.dataType(), join.manifest.rangeTypes.get(0));
@@ -140,33 +151,67 @@ public final class RangeLookup {
     String closed = how.path("closed").asText();
     List<Alias> computed = new ArrayList<>();
     List<Expression> residual = Collections.emptyList();
-    List<Expression> arguments;
     switch (how.path("kind").asText()) {
       case "asof":
         Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
         return nearest(
             join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
             how.path("n").asInt(1), residual, probes);
-      case "band":
-        boolean left = closed.equals("both") || closed.equals("left");
-        boolean right = closed.equals("both") || closed.equals("right");
-        point = cheap(point, computed);
-        Expression lower = bound(join, point, true, left, width(how, "before", point));
-        Expression upper = bound(join, point, false, right, width(how, "after", point));
-        arguments = bounds(join, lower, upper, null);
-        break;
       default:
-        arguments = intervals(join, closed, probes);
-        if (how.has("take")) {
-          Finder finder =
-              new ChosenFinder(
-                  join.searched(), how.path("take").asText(), Types.isFloating(point.dataType()),
-                  closed.equals("both") || closed.equals("right"));
-          return new Search(finder, arguments, residual, probes, computed);
-        }
     }
+    List<Expression> arguments = arguments(type(join), how, probes, computed);
     Finder finder = new RangeFinder(join.searched(), join.manifest.rangeColumns > 1, noLimits(), false);
+    if (how.has("take")) {
+      finder =
+          new ChosenFinder(
+              join.searched(), how.path("take").asText(), Types.isFloating(point.dataType()),
+              closed.equals("both") || closed.equals("right"));
+    }
     return new Search(finder, arguments, residual, probes, computed);
+  }
+
+  /**
+   * Several conditions that a row fulfils together; what is found may not.
+   *
+   * @param how the first one, as for {@link #of}
+   * @param others the others, whose ranges are those of the table's boxes
+   * @param probes the values of the stream for all of them
+   */
+  static Search boxes(IndexJoin join, JsonNode how, JsonNode others, List<Expression> probes) {
+    List<Alias> computed = new ArrayList<>();
+    List<Expression> arguments = new ArrayList<>();
+    int next = 0;
+    for (int i = 0; i <= others.size(); i++) {
+      JsonNode one = i == 0 ? how : others.get(i - 1);
+      DataType codes = i == 0 ? type(join) : join.manifest.boxTypes.get(i - 1);
+      int end = next + columns(one);
+      arguments.addAll(arguments(codes, one, probes.subList(next, end), computed));
+      next = end;
+    }
+    Finder finder =
+        new BoxFinder(
+            join.searched(), join.manifest.rangeColumns > 1, 1 + others.size(), join.manifest.boxes);
+    return new Search(finder, arguments, Collections.emptyList(), probes, computed);
+  }
+
+  /** How many values of the stream a condition has. */
+  static int columns(JsonNode how) {
+    return how.path("kind").asText().equals("overlaps") ? 2 : 1;
+  }
+
+  /** The bounds that a band or a condition on intervals means. */
+  private static List<Expression> arguments(
+      DataType codes, JsonNode how, List<Expression> probes, List<Alias> computed) {
+    String closed = how.path("closed").asText();
+    if (!how.path("kind").asText().equals("band")) {
+      return intervals(codes, closed, probes);
+    }
+    boolean left = closed.equals("both") || closed.equals("left");
+    boolean right = closed.equals("both") || closed.equals("right");
+    Expression point = cheap(probes.get(0), computed);
+    Expression lower = bound(codes, point, true, left, width(how, "before", point));
+    Expression upper = bound(codes, point, false, right, width(how, "after", point));
+    return bounds(codes, lower, upper, null);
   }
 
   /**
@@ -175,41 +220,47 @@ public final class RangeLookup {
    * <p>The index has the end of an interval as its last point, or the code before if the end does
    * not belong to it.
    */
-  private static List<Expression> intervals(IndexJoin join, String closed, List<Expression> probes) {
+  private static List<Expression> intervals(
+      DataType codes, String closed, List<Expression> probes) {
     boolean isPoint = probes.size() == 1;
     boolean touching = closed.equals("both");
     boolean closedRight = touching || closed.equals("right");
     Expression start = probes.get(0);
     Expression end = probes.get(probes.size() - 1);
     boolean atEnd = touching || isPoint && closed.equals("left");
-    RangeBound until = rule(join, end, false, atEnd, BigDecimal.ZERO, 0);
+    RangeBound until = rule(codes, end, false, atEnd, BigDecimal.ZERO, 0);
     Expression upper = new Bound(end, until.orNull(!isPoint), true);
     boolean isDecimal = start.dataType() instanceof DecimalType;
     boolean atStart = touching || isPoint && closedRight;
-    RangeBound from = rule(join, start, true, atStart, BigDecimal.ZERO, closedRight ? 0 : -1);
+    RangeBound from = rule(codes, start, true, atStart, BigDecimal.ZERO, closedRight ? 0 : -1);
     from.open(isDecimal); // beyond 64 bits there are the intervals without an end
     if (!isPoint) {
       // An interval of the stream that is empty has no point in common with any.
       Expression empty =
           touching ? new GreaterThan(start, end) : new GreaterThanOrEqual(start, end);
       if (!touching && !closed.equals("left") && Types.isFull(start.dataType())) {
-        empty = new Or(empty, new IsNull(bound(join, start, true, false, BigDecimal.ZERO)));
+        empty = new Or(empty, new IsNull(bound(codes, start, true, false, BigDecimal.ZERO)));
       }
       upper = new If(empty, new Literal(null, upper.dataType()), upper);
     }
-    return bounds(join, null, upper, new Bound(start, from, true));
+    return bounds(codes, null, upper, new Bound(start, from, true));
   }
 
   static Bound bound(
       IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved) {
-    return new Bound(value, rule(join, value, lower, inclusive, moved, 0), true);
+    return bound(type(join), value, lower, inclusive, moved);
+  }
+
+  private static Bound bound(
+      DataType codes, Expression value, boolean lower, boolean inclusive, Number moved) {
+    return new Bound(value, rule(codes, value, lower, inclusive, moved, 0), true);
   }
 
   private static RangeBound rule(
-      IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved,
+      DataType codes, Expression value, boolean lower, boolean inclusive, Number moved,
       long offset) {
     int scale = Types.scale(value.dataType());
-    return RangeBound.of(lower, inclusive, moved, scale, join.manifest.rangeTypes.get(0), offset);
+    return RangeBound.of(lower, inclusive, moved, scale, codes, offset);
   }
 
   /** A width in units of the point's last digit; the bits of a double. */

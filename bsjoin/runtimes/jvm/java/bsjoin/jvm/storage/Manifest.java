@@ -58,6 +58,8 @@ public final class Manifest {
   public final String ranged; // their names and types and which ends belong to them, as JSON
   public final String closed; // the last of these; empty for points
   public final boolean ordered; // whether the index has the places of a key's rows in their order
+  public final List<DataType> boxTypes = new ArrayList<>(); // of each further range of boxes
+  public final String boxes; // their names, types and ends, as JSON; empty without any
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   public final Rows[] segments; // below the layers
   private final Rows[] layers; // the rows of layers, oldest first; null for a layer without
@@ -88,6 +90,7 @@ public final class Manifest {
     private final boolean isGone; // which has keys only
     private final long[] sizes;
     private final String[] checksums;
+    private final StoredFile boxes; // the rows by several ranges at once; null without
 
     private Rows(JsonNode node, boolean isIndexed, boolean isGone) {
       this.isIndexed = isIndexed;
@@ -113,6 +116,12 @@ public final class Manifest {
       check(
           firstKey == null || isByInteger() && rangeColumns == 0 && !isGone,
           "the segment '" + name + "' has a first_key of no integer");
+      JsonNode box = node.path("boxes");
+      boxes =
+          box.isObject() && !boxTypes.isEmpty()
+              ? new StoredFile(
+                  name + ".boxes.arrow", whole(box, "size"), box.path("checksum").asText())
+              : null;
       rows = (int) count;
       longestRun = (int) longest;
     }
@@ -142,9 +151,16 @@ public final class Manifest {
       return new StoredFile(file, sizes[at], checksums[at]);
     }
 
+    /** The file of the rows by several ranges at once; null without. */
+    StoredFile boxes() {
+      return boxes;
+    }
+
     private Stream<String> files() {
       int first = isIndexed ? -1 : compared.length;
-      return IntStream.range(first, first + sizes.length).mapToObj(place -> file(place).name());
+      return Stream.concat(
+          IntStream.range(first, first + sizes.length).mapToObj(place -> file(place).name()),
+          Stream.ofNullable(boxes).map(StoredFile::name));
     }
   }
 
@@ -215,6 +231,25 @@ public final class Manifest {
             : "[" + range.path("names") + "," + range.path("types") + "," + ends
                 + (ordered ? ",true]" : "]");
     pointColumn = pointColumn();
+    StringJoiner further = new StringJoiner(",", "[", "]").setEmptyValue("");
+    for (JsonNode box : rangeColumns == 0 ? JSON.createArrayNode() : node.path("boxes")) {
+      JsonNode types = box.path("types");
+      JsonNode end = box.path("closed");
+      check(
+          types.path(0).isTextual() // as above
+              && types.size() == (end.isNull() ? 1 : 2)
+              && (end.isNull() || CLOSED.contains(end.asText())),
+          "its field 'boxes' is neither of points nor of intervals");
+      boxTypes.add(DataType.fromJson(types.path(0).toString()));
+      further.add("[" + box.path("names") + "," + types + "," + end + "]");
+    }
+    boxes = further.toString();
+    check(
+        boxTypes.isEmpty()
+            || boxTypes.size() < Boxes.MOST_DIMENSIONS
+                && !isRanked()
+                && boxTypes.stream().noneMatch(Types::isRanked),
+        "its field 'boxes' has other ranges than bsjoin writes");
     segments = rows(node, "segments", true);
     unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;
     JsonNode changes = node.path("layers");

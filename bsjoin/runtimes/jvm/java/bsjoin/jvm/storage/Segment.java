@@ -44,6 +44,7 @@ public final class Segment {
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
   private final Ranks ranks; // null if range columns have codes
+  private final Boxes boxes; // null without
 
   /** Open the index of a segment. */
   Segment(Storage storage, Manifest manifest, Manifest.Rows info) {
@@ -87,6 +88,10 @@ public final class Segment {
     if (ranks != null) {
       ranks.validate(points, intervals, rows);
     }
+    boxes =
+        info.boxes() == null
+            ? null
+            : new Boxes(this, storage.map(info.boxes()), 1 + manifest.boxTypes.size());
     columns = new Column[manifest.compared.length + manifest.columns.length()];
   }
 
@@ -282,6 +287,11 @@ public final class Segment {
   private static Decimal decimal(Column column, int row, DataType type) {
     DecimalType decimal = (DecimalType) type;
     return column.getDecimal(row, decimal.precision(), decimal.scale());
+  }
+
+  /** The rows by several ranges at once; null without an index of that. */
+  public Boxes boxes() {
+    return boxes;
   }
 
   /** One past the last row that has the key of a row. */

@@ -1,0 +1,149 @@
+package bsjoin.jvm.storage;
+
+import java.util.Arrays;
+import java.util.BitSet;
+
+/**
+ * The rows of a segment by several ranges at once, in a tree of bounds: {@code bsjoin/index/boxes.py}.
+ *
+ * <p>A block has, of 8 neighbours, for each dimension their least codes and then their greatest ones.
+ * On the lowest level they are rows, in an order of their own inside each key; above it, blocks of the
+ * level below. All of it is checked in one pass when the segment is opened.
+ */
+public final class Boxes {
+  /** The children of a block are 2 to the power of this. */
+  public static final int BITS = 3;
+
+  static final int MOST_DIMENSIONS = 3;
+
+  private static final int FAN = 1 << BITS;
+  private static final int ORDER = 3; // buffers of the file
+  private static final int BOUNDS = 7;
+
+  private final Mapping file;
+  private final int rows;
+  private final long order;
+  private final int dimensions;
+  private final long size; // of a block in bytes
+  private final long[] levels; // where each begins, and where the last one ends
+
+  /**
+   * Check the boxes of a segment.
+   *
+   * @param segment its keys
+   * @param file where they are
+   * @param dimensions how many they have
+   */
+  Boxes(Segment segment, Mapping file, int dimensions) {
+    this.file = file;
+    this.dimensions = dimensions;
+    ArrowFile arrow = new ArrowFile(file);
+    file.check(arrow.rows == 1 && arrow.buffers() == 8, "it is no index of boxes");
+    rows = segment.rows;
+    size = 16L * FAN * dimensions;
+    order = arrow.offset(ORDER, 4L * rows);
+    levels = levels(arrow.offset(BOUNDS, 0));
+    file.check(
+        arrow.length(ORDER) == 4L * rows
+            && arrow.length(BOUNDS) == levels[levels.length - 1] - levels[0],
+        "it has another size for rows: ",
+        rows);
+    validateOrder(segment);
+    validateBounds();
+  }
+
+  private long[] levels(long begin) {
+    long[] found = new long[13]; // 8 to the power of 12 is more than 31 bits hold
+    found[0] = begin;
+    int count = 0;
+    long entries = rows;
+    do {
+      entries = (entries + FAN - 1) / FAN;
+      found[count + 1] = found[count] + size * entries;
+      count++;
+    } while (entries > 1);
+    return Arrays.copyOf(found, count + 1);
+  }
+
+  private void validateOrder(Segment segment) {
+    BitSet seen = new BitSet(rows);
+    for (int begin = 0; begin < rows; ) {
+      int end = segment.end(begin);
+      for (int place = begin; place < end; place++) {
+        int row = row(place);
+        file.check(
+            row >= begin && row < end && !seen.get(row),
+            "a row of another key, or one again, is at place ",
+            place);
+        seen.set(row);
+      }
+      begin = end;
+    }
+  }
+
+  private void validateBounds() {
+    long entries = rows;
+    for (int level = 0; level < height(); level++) {
+      long blocks = (entries + FAN - 1) / FAN;
+      for (int side = 0; side < 2 * dimensions; side++) {
+        boolean isLeast = side % 2 == 0;
+        for (long entry = entries; entry < blocks * FAN; entry++) {
+          boolean isNone = bound(level, entry, side) == (isLeast ? Long.MAX_VALUE : Long.MIN_VALUE);
+          file.check(isNone, "the bounds are not filled up at level ", level);
+        }
+        for (long block = 0; level + 1 < height() && block < blocks; block++) {
+          long hull = bound(level, block * FAN, side);
+          for (long entry = block * FAN + 1; entry < (block + 1) * FAN; entry++) {
+            long bound = bound(level, entry, side);
+            hull = isLeast ? Math.min(hull, bound) : Math.max(hull, bound);
+          }
+          boolean isHull = bound(level + 1, block, side) == hull;
+          file.check(isHull, "the bounds are wrong at level ", level + 1);
+        }
+      }
+      entries = blocks;
+    }
+  }
+
+  private long bound(int level, long entry, int side) {
+    long block = levels[level] + size * (entry >> BITS);
+    return file.getLong(block + 8 * (FAN * side + (entry & FAN - 1)));
+  }
+
+  /** How many levels there are. */
+  public int height() {
+    return levels.length - 1;
+  }
+
+  /** The row at a place of the order. */
+  public int row(int place) {
+    int row = file.getInt(order + 4L * place);
+    file.check(row >= 0 && row < rows, "there is no such row at place ", place);
+    return row;
+  }
+
+  /**
+   * Which entries of a block have something in common with a box, as bits.
+   *
+   * @param low the least code in each dimension
+   * @param high the greatest
+   */
+  public int met(int level, int block, long[] low, long[] high) {
+    long at = levels[level] + size * block;
+    int found = (1 << FAN) - 1;
+    for (int dimension = 0; dimension < dimensions && found != 0; dimension++) {
+      long from = low[dimension];
+      long to = high[dimension];
+      int some = 0;
+      for (int entry = 0; entry < FAN; entry++, at += 8) {
+        long least = file.getLong(at);
+        long greatest = file.getLong(at + 8 * FAN);
+        // A row that matches nothing is the wrong way round.
+        some |= least <= to & greatest >= from & least <= greatest ? 1 << entry : 0;
+      }
+      at += 8 * FAN;
+      found &= some;
+    }
+    return found;
+  }
+}

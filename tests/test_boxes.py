@@ -1,0 +1,317 @@
+"""Boxes: several ranges that one index answers together. Exact arithmetic is the oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hostile_jvm import change, copy, damages, replace
+from oracle import one_part, rows_of_all
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from range_answers import of_join_type
+from sessions import configured
+from spark_samples import Feed
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
+from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError, KeyTypeError
+from bsjoin.index import GREATEST, LEAST
+from bsjoin.planner.chain import joins_of
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.opening import open_segments
+from tests.fuzz.exact import matcher, order_or_none
+
+DOUBLES = (*range(9), 0.5, 3.25, -0.0, math.nan, math.inf, -math.inf)
+TIMES = (*range(0, 40_000_000, 2_500_000), 1, -(2**62), 2**61)
+NUMBERS = (*range(12), -(2**63), 2**63 - 1, 2**63 - 2)
+KINDS: dict[str, tuple[str, pa.DataType, Sequence[Any]]] = {
+    "d": ("double", pa.float64(), DOUBLES),
+    "t": ("timestamp", pa.timestamp("us", "UTC"), TIMES),
+    "n": ("long", pa.int64(), NUMBERS),
+}
+
+BOXES: dict[str, list[Any]] = {
+    "points in boxes": [Within("pd", "qd", "yd"), Within("pt", "qt", "yt", "both")],
+    "boxes of points": [Band("pt", "qt", 3, "5 seconds"), Band("pd", "qd", 1, 1.5, "left")],
+    "no end": [
+        Band("pd", "qd", math.inf, math.inf),
+        Band("pn", "qn", 2, math.inf),
+    ],
+    "overlap and band": [
+        Overlaps(("pn", "xn"), ("qn", "yn"), "both", "contains"),
+        Band("pt", "qt", 4, 4, "neither"),
+    ],
+    "three": [
+        Overlaps(("pt", "xt"), ("qt", "yt"), "right", at_least=1),
+        Within("pn", "qn", "yn"),
+        Overlaps(("pd", "xd"), ("qd", "yd"), "neither"),
+    ],
+}
+
+
+def _drawn(names: str, seed: str, many: int) -> pa.Table:
+    """Rows with a number, a key, and points and ends of each kind: empty intervals, nulls, ties."""
+    chance = random.Random(seed)
+    first, last = names[2:]
+    columns: dict[str, Any] = {
+        names[0]: pa.array(range(many), pa.int32()),
+        names[1]: pa.array([chance.choice([None, 1, 1, 1, 2, 2, 3]) for _ in range(many)]),
+    }
+    for kind, (_, arrow, values) in KINDS.items():
+        starts = [chance.choice(values) for _ in range(many)]
+        ends = [
+            chance.choice((*values, start, *[v for v in values if v > start][:4]))
+            for start in starts
+        ]
+        for name, drawn in ((first, starts), (last, ends)):
+            some = [None if chance.random() < 0.06 else value for value in drawn]
+            if pa.types.is_floating(arrow):
+                some = [None if value is None else float(value) for value in some]
+            columns[f"{name}{kind}"] = pa.array(some, arrow)
+    return pa.table(columns)
+
+
+STREAM, TABLE = _drawn("skpx", "boxes stream", 50), _drawn("nkqy", "boxes table", 600)
+
+
+def _values(table: pa.Table) -> list[dict[str, Any]]:
+    plain = [
+        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(plain, table.schema.names).to_pylist()
+
+
+def _inner(whens: Sequence[Any], on: bool) -> Counter[tuple[Any, Any]]:
+    """The pairs that match, by a nested loop."""
+    found: Counter[tuple[Any, Any]] = Counter()
+    there = _values(TABLE)
+    for row in _values(STREAM):
+        if any(row[when.stream_columns[0]] is None for when in whens):
+            continue
+        holds = []
+        for when in whens:
+            kind = KINDS[when.table_columns[0][1]][0]
+            holds.append(matcher(when, [row[name] for name in when.stream_columns], kind))
+        for other in there:
+            if on and (row["k"] is None or row["k"] != other["k"]):
+                continue
+            if any(other[when.table_columns[0]] is None for when in whens):
+                continue
+            if all(
+                fits([order_or_none(other[name]) for name in when.table_columns])
+                for fits, when in zip(holds, whens, strict=True)
+            ):
+                found[row["s"], other["n"]] += 1
+    return found
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    return one_part(spark, STREAM), one_part(spark, TABLE)
+
+
+def _check(results: dict[tuple[str, bool, str], DataFrame]) -> None:
+    inner: dict[tuple[str, bool], Any] = {}
+    for (label, on, how), found in rows_of_all(results).items():
+        if (label, on) not in inner:
+            inner[label, on] = _inner(BOXES[label], on)
+            assert inner[label, on], f"{label}: nothing matches"
+        wanted = of_join_type(how, inner[label, on], STREAM["s"].to_pylist())
+        got = Counter(tuple(row.values()) for row in found.to_pylist())
+        told = f"{label}, keys {on}, {how}"
+        assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
+
+
+def _select(how: str) -> list[str]:
+    return ["s", "n"] if how in ("inner", "left") else ["s"]
+
+
+@pytest.fixture(scope="module")
+def tables(both: tuple[DataFrame, DataFrame]) -> dict[tuple[str, bool], BatchTable]:
+    """A table of each kind, with keys, in several segments, and without."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
+        for place, (label, whens) in enumerate(BOXES.items()):
+            for on in (True, False)[place % 2 :]:
+                table = BatchTable.build(
+                    both[1], on=["k"] if on else [], when=whens, segment_bytes=32 << 10
+                )
+                assert (table.stats().segments > 1) == on
+                found[label, on] = table
+    return found
+
+
+@pytest.mark.usefixtures("runtime")
+def test_joins_answer_as_a_nested_loop_does(
+    both: tuple[DataFrame, DataFrame], tables: dict[tuple[str, bool], BatchTable]
+) -> None:
+    results = {}
+    for place, ((label, on), table) in enumerate(tables.items()):
+        for how in ("left", ("inner", "semi", "anti")[place % 3]):
+            whens: Any = BOXES[label][:: -1 if place % 2 else 1]
+            joined = table.join(both[0], ["k"] if on else [], how, when=whens)  # type: ignore[arg-type]
+            results[label, on, how] = joined.select(*_select(how))
+        step = joins_of(joined)[0].planned.join
+        assert len(step.boxes) == len(whens) - 1
+        assert len(step.shares) == len(whens)
+    _check(results)
+
+
+def test_dataframes_have_boxes_where_keys_have_many_rows(
+    both: tuple[DataFrame, DataFrame], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream, batch = both
+    results = {
+        (label, on, how): bsjoin.join(
+            stream, batch, ["k"] if on else [], how, when=BOXES[label]
+        ).select(*_select(how))
+        for label, on, how in [
+            ("points in boxes", False, "left"),
+            ("three", True, "inner"),
+            ("overlap and band", False, "semi"),
+        ]
+    }
+    _check(results)  # type: ignore[arg-type]
+    bsjoin.explain(results["points in boxes", False, "left"])
+    first, second = BOXES["points in boxes"]
+    said = capsys.readouterr().out
+    assert f"left join on {first!r} and {second!r}: full cache" in said
+    assert "searches boxes of qd and yd, qt and yt: of a key's rows 0." in said
+    bsjoin.explain(bsjoin.join(stream, batch.limit(60), [], when=[first, second]))
+    assert "searches qd and yd, as no key has more than 64 rows" in capsys.readouterr().out
+
+
+def test_a_table_keeps_its_boxes(both: tuple[DataFrame, DataFrame], tmp_path: Path) -> None:
+    """Opened again, refreshed, built anew; for joins by one range, by two, and without when=."""
+    stream, batch = both
+    whens = BOXES["points in boxes"]
+    path = tmp_path / "table"
+    BatchTable.build(batch, on="k", when=whens, path=path)
+    assert BatchTable.build(batch, on="k", when=whens, path=path).version == 1
+    again = BatchTable.open(path)
+    inner = _inner(whens, True)
+    joined = again.join(stream).select("s", "n")
+    assert Counter((row.s, row.n) for row in joined.collect()) == inner
+    alone = again.join(stream, when=whens[0])
+    assert not joins_of(alone)[0].planned.join.boxes
+    assert alone.count() == _inner(whens[:1], True).total()
+    assert again.refresh(batch.where("n < 300")) == 2
+    joined = again.join(stream).select("s", "n")
+    assert {row.n for row in joined.collect()} == {n for _, n in inner if n < 300}
+    assert versions.latest(StorageLocation.of(path)).boxes
+
+
+def test_a_version_without_boxes_answers_a_stream_that_was_planned_with_them(
+    both: tuple[DataFrame, DataFrame], feed: Feed, tmp_path: Path
+) -> None:
+    whens, path, sent = BOXES["points in boxes"], tmp_path / "table", tmp_path / "rows"
+    # No times that Parquet and Spark's calendar of old have differently.
+    near = [
+        value is not None and 0 <= value < 10**9 for value in (row["pt"] for row in _values(STREAM))
+    ]
+    some = STREAM.select(["s", "k", "pd", "pt"]).filter(near)
+    sent.mkdir()
+    pq.write_table(some, sent / "0.parquet")
+    table = BatchTable.build(both[1], on="k", when=whens, path=path)
+    given = feed.spark.readStream.schema(both[0].select(some.column_names).schema)
+    query = feed.start(table.join(given.parquet(str(sent))).select("s", "n"))
+    try:
+        query.processAllAvailable()
+        BatchTable.build(both[1], on="k", when=[whens[0], BOXES["no end"][1]], path=path)
+        pq.write_table(some, sent / "1.parquet")
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert versions.latest(StorageLocation.of(path)).boxes[0].columns.names == ("qn",)
+    kept = set(some["s"].to_pylist())
+    inner = sorted(pair for pair in _inner(whens, True).elements() if pair[0] in kept)
+    assert [found for found in feed.results.values() if found] == [inner, inner]
+
+
+def test_what_cannot_be_a_box_is_refused(both: tuple[DataFrame, DataFrame]) -> None:
+    _, batch = both
+    first, second = BOXES["points in boxes"]
+    text = Within("p", "a", "b")
+    texts = batch.selectExpr("*", "string(qd) AS a", "string(yd) AS b")
+    for when, error, said in [
+        ([first, text], KeyTypeError, "boxes are of numbers, dates and timestamps, and 'a'"),
+        ([text, first], KeyTypeError, "boxes are of numbers, dates and timestamps, and 'a'"),
+        ([first, AsOf("pt", "qt")], ArgumentError, "takes one row of several"),
+        ([first, second, Band("pn", "qn", 1, 1), first], ArgumentError, "at most 3 ranges"),
+        ([first, Band("pn", "none", 1, 1)], ColumnError, "none"),
+        ([], ArgumentError, "or a list of them"),
+        ("text", ArgumentError, "or a list of them"),
+    ]:
+        with pytest.raises(error, match=said):
+            BatchTable.build(texts, on="k", when=when)
+
+
+@pytest.fixture(scope="module")
+def stored(both: tuple[DataFrame, DataFrame], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small table with boxes, whose tests change copies."""
+    folder = tmp_path_factory.mktemp("boxes") / "table"
+    BatchTable.build(both[1].limit(70), on=[], when=BOXES["points in boxes"], path=folder)
+    return folder
+
+
+def _damaged(stored: Path, many: int, seed: object) -> Iterator[tuple[str, bytes, Path]]:
+    (path,) = stored.glob("data/*/*.boxes.arrow")
+    cases = [*damages(path.read_bytes())]
+    for damage in random.Random(str(seed)).sample(cases, many):
+        yield damage.where, damage.content, path.relative_to(stored)
+
+
+def _resized(size: int) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["segments"][0]["boxes"].update(size=size)
+
+
+def test_a_damaged_file_is_an_error_or_has_other_rows(
+    stored: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    seed = request.config.option.hypothesis_seed
+    probes = [(np.array([0, LEAST]), np.array([9, GREATEST]))] * 2
+    for case, (where, content, name) in enumerate(_damaged(stored, 300, seed)):
+        folder = copy(stored, tmp_path / str(case))
+        replace(folder / name, content)
+        change(folder, _resized(len(content)))
+        location = StorageLocation.of(folder)
+        with contextlib.suppress(DamagedTableError):
+            (segment,) = open_segments(location, versions.latest(location))
+            assert segment.ranges is not None
+            assert segment.ranges.boxes is not None
+            rows = segment.index.rows
+            found = segment.ranges.boxes.pairs(
+                probes, np.zeros(2, np.int64), np.full(2, rows), 1 << 16
+            )
+            assert all(((some >= 0) & (some < rows)).all() for _, some in found), where
+
+
+def test_a_damaged_file_is_an_error_in_the_jvm_or_has_other_rows(
+    both: tuple[DataFrame, DataFrame], stored: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    stream, _ = both
+    seed = request.config.option.hypothesis_seed
+    with configured(stream.sparkSession, {"spark.bsjoin.runtime": "jvm"}):
+        for case, (where, content, name) in enumerate(_damaged(stored, 12, seed)):
+            folder = copy(stored, tmp_path / str(case))
+            replace(folder / name, content)
+            change(folder, _resized(len(content)))
+            said = "DamagedTableError"
+            try:
+                BatchTable.open(folder, verify=False).join(stream).count()
+            except (Py4JJavaError, PySparkException) as error:
+                said = str(error)
+            assert "DamagedTableError" in said, where
