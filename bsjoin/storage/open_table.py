@@ -68,8 +68,9 @@ class OpenTable:
 
     def _has_form_of(self, manifest: Manifest) -> bool:
         ours = self.manifest
-        return (ours.ranged, ours.compared) == (
+        return (ours.ranged, ours.boxes, ours.compared) == (
             manifest.ranged,
+            manifest.boxes,
             manifest.compared,
         ) and ours.schema.equals(manifest.schema)
 

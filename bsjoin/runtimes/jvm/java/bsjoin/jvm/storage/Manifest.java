@@ -233,15 +233,15 @@ public final class Manifest {
     pointColumn = pointColumn();
     StringJoiner further = new StringJoiner(",", "[", "]").setEmptyValue("");
     for (JsonNode box : rangeColumns == 0 ? JSON.createArrayNode() : node.path("boxes")) {
-      JsonNode types = box.path("types");
+      JsonNode kinds = box.path("types");
       JsonNode end = box.path("closed");
       check(
-          types.path(0).isTextual() // as above
-              && types.size() == (end.isNull() ? 1 : 2)
+          kinds.path(0).isTextual() // as above
+              && kinds.size() == (end.isNull() ? 1 : 2)
               && (end.isNull() || CLOSED.contains(end.asText())),
           "its field 'boxes' is neither of points nor of intervals");
-      boxTypes.add(DataType.fromJson(types.path(0).toString()));
-      further.add("[" + box.path("names") + "," + types + "," + end + "]");
+      boxTypes.add(DataType.fromJson(kinds.path(0).toString()));
+      further.add("[" + box.path("names") + "," + kinds + "," + end + "]");
     }
     boxes = further.toString();
     check(
@@ -443,7 +443,10 @@ public final class Manifest {
 
   /** Whether segments of another version are read in the same way. */
   boolean hasFormOf(Manifest other) {
-    return columns.equals(other.columns) && keys.equals(other.keys) && ranged.equals(other.ranged);
+    return columns.equals(other.columns)
+        && keys.equals(other.keys)
+        && ranged.equals(other.ranged)
+        && boxes.equals(other.boxes);
   }
 
   /** Whether the range columns are stored by their ranks, and not by codes of 64 bits. */
