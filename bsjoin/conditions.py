@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeGuard, get_args
 
 from bsjoin.errors import ArgumentError, suggest
+from bsjoin.values.aggregates import AggregateCall, aggregate_calls
 from bsjoin.values.sort_order import SortOrder, sort_orders
 from bsjoin.values.widths import (
     Width,
@@ -47,6 +48,7 @@ _IN_WIDTHS = ("before", "after", "tolerance", "at_least")
 _LATER: dict[str, object] = {
     "order_by": (),
     "n": 1,
+    "agg": (),
     "take": "all",
     "relation": "overlaps",
     "at_least": None,
@@ -118,20 +120,35 @@ class Band(_OneColumnEach):
         after: how far above the stream's value the band ends; the same types as ``before``.
         closed: which of the two ends belong to the band: "both" (default), "left", "right",
             "neither".
+        agg: aggregates of all rows in the band, instead of the rows: the names of columns of the
+            result, and for each a function of a column of the table, as SQL has it: ``count(*)``,
+            ``count(x)``, ``sum(x)``, ``min(x)``, ``max(x)`` or ``avg(x)``. Then each row of the
+            stream has one row of the result; with an inner join only if there is a match, with a
+            left join always: its counts are 0 without one, and its other aggregates null. Types and
+            values are those of Spark's functions; sums of doubles may differ in their last digits,
+            as Spark's do from run to run. It is O(log n) a row of the stream, however many rows
+            match. Default: none.
 
     Raises:
-        ArgumentError: the band is empty, or an argument is not a width. ``join`` raises it for a
-            width that the type of the columns cannot have: nothing is rounded.
+        ArgumentError: the band is empty, an argument is not a width, or ``agg`` has something else
+            than names and functions. ``join`` raises it for a width that the type of the columns
+            cannot have: nothing is rounded; for an aggregate that the type of its column does not
+            have; and for ``agg`` with a semi or anti join, other conditions, ``where``, ``select``
+            or ``indicator``.
 
     Example:
         >>> Band("departed_at", "measured_at", before="1 hour", after=0)
         Band(stream_col='departed_at', batch_col='measured_at', before='1 hour', after=0, \
 closed='both')
+        >>> Band("at", "at", before=9, after=0, agg={"n": "count(*)", "mean": "AVG(v)"})
+        Band(stream_col='at', batch_col='at', before=9, after=0, closed='both', \
+agg={'n': 'count(*)', 'mean': 'avg(v)'})
     """
 
     before: Width
     after: Width
     closed: Closed = "both"
+    agg: Mapping[str, str] | Sequence[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
         _column(self.stream_col, "stream_col")
@@ -147,6 +164,19 @@ closed='both')
                 "is empty: no value is in it; before + after must be above zero, or zero with "
                 'closed="both"'
             )
+        object.__setattr__(self, "agg", aggregate_calls(self.agg, "agg"))
+
+    def __repr__(self) -> str:
+        shown = {one.name: getattr(self, one.name) for one in fields(self)}
+        shown["agg"] = dict(self.agg)
+        if not self.agg:
+            del shown["agg"]
+        return f"Band({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def aggregates(self) -> dict[str, AggregateCall]:
+        """``agg``, read, by the names in the result."""
+        return {name: AggregateCall.parse(text) for name, text in dict(self.agg).items()}
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,12 @@ from bsjoin.sources.protocol import Source
 from bsjoin.storage import NULL_KEYS, KeyColumn, StorageLocation
 from bsjoin.storage.range_index import is_ranked
 from bsjoin.storage.ties import Tie
+from bsjoin.values.aggregates import Function
 
 __all__ = [
     "FIGURES",
     "ROUTE_FIGURES",
+    "Aggregate",
     "JoinPlan",
     "OnError",
     "Predicate",
@@ -214,6 +216,23 @@ class Predicate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """What a join returns of all rows that match a row of the stream.
+
+    Args:
+        function: the aggregate function.
+        column: the number of its column among those of the plan; None for ``count(*)``.
+        type: of the result.
+        wraps: whether a sum of more than 64 bits wraps around; otherwise it is an error.
+    """
+
+    function: Function
+    column: int | None
+    type: pa.DataType
+    wraps: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class JoinPlan:
     """A join, as the workers carry it out.
 
@@ -222,7 +241,7 @@ class JoinPlan:
         how: the join type: "inner", "left", "semi" or "anti".
         table: where the table's rows are.
         predicate: the range condition that rows of the same key are searched by; None without one.
-        columns: the table's columns in the result.
+        columns: the table's columns in the result; with ``aggregates`` those that they are of.
         shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
             struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
             as first row and count, to be gathered in pieces.
@@ -232,6 +251,7 @@ class JoinPlan:
         runtime: what runs it: "jvm", Spark's generated code, or "python", its Python workers.
         reason: why not the JVM; empty for it.
         asked: the setting that asks for the JVM where Python runs it; empty (default) for none.
+        aggregates: what the result has instead of the columns; none (default) for the columns.
     """
 
     label: str
@@ -246,11 +266,19 @@ class JoinPlan:
     runtime: Literal["jvm", "python"] = "python"
     reason: str = ""
     asked: str = ""
+    aggregates: tuple[Aggregate, ...] = ()
 
     @property
     def types(self) -> list[pa.DataType]:
         """The Arrow types of the columns."""
         return [self.row_type.field(i).type for i in range(len(self.columns))]
+
+    @property
+    def result_types(self) -> list[pa.DataType]:
+        """The Arrow types of what the result has of the table."""
+        if self.how not in ("inner", "left"):
+            return []
+        return [one.type for one in self.aggregates] or self.types
 
     @property
     def needs_unique(self) -> bool:

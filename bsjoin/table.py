@@ -29,8 +29,8 @@ from bsjoin.planner.arguments import (
 )
 from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.char_columns import check_padded
-from bsjoin.planner.columns import On, names_of
-from bsjoin.planner.full_cache import note_columns, plan_stored, schema_of
+from bsjoin.planner.columns import On, names_of, schema_of
+from bsjoin.planner.full_cache import note_columns, plan_stored
 from bsjoin.planner.key_expressions import keyed_stream
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve, safe_keys
 from bsjoin.runtimes.apply import apply

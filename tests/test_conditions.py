@@ -45,6 +45,7 @@ CONDITIONS = [
     Band("p", "q", "1 hour", timedelta(days=-1, hours=24, microseconds=1)),
     Band("p", "q", -1, 3),
     Band("p", "q", 60, "2 days"),
+    Band("p", "q", 1, 1, agg={"n": "COUNT(*)", "avg price": "avg(`a b`)"}),
     Within("a,b", "`q`", "y\n", "both"),
     Within("p", "q", "y", take="shortest"),
     Within("p", "q", "y", take="first", order_by=["v desc", "`a b`"]),

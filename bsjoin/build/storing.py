@@ -23,8 +23,7 @@ from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
 from bsjoin.planner.arguments import distinct
 from bsjoin.planner.boxes import box_ranges, checked_ranges
-from bsjoin.planner.columns import names_of
-from bsjoin.planner.full_cache import schema_of
+from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
 from bsjoin.planner.resolve import BuiltTable

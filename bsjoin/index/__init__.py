@@ -3,6 +3,7 @@
 Pure numpy: independent of Spark, files and Arrow.
 """
 
+from bsjoin.index.aggregate_tree import AggregateTree, Part
 from bsjoin.index.boxes import MOST_DIMENSIONS, BoxIndex, Sides, box_shares
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
 from bsjoin.index.first_of_each import first_of_each
@@ -33,12 +34,14 @@ __all__ = [
     "GREATEST",
     "LEAST",
     "MOST_DIMENSIONS",
+    "AggregateTree",
     "BoxIndex",
     "ByteStrings",
     "HashIndex",
     "IntervalIndex",
     "Later",
     "OrderedDictionary",
+    "Part",
     "RangeMaxTree",
     "Sides",
     "SkipList",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.errors import ArgumentError, ColumnError, TableNotFoundError, suggest
 from bsjoin.spark.session import is_case_sensitive
-from bsjoin.storage import NULL_KEYS
+from bsjoin.storage import NULL_KEYS, Manifest
 
 __all__ = [
     "Names",
@@ -19,6 +21,7 @@ __all__ = [
     "join_keys",
     "names_of",
     "result_names",
+    "schema_of",
     "selected",
     "unused",
 ]
@@ -180,3 +183,19 @@ def result_names(columns: Sequence[str], stream: Names, suffix: str) -> list[str
                 f"{suffix!r}), rename the column, or leave it out with select=[...]"
             )
     return names
+
+
+def schema_of(manifest: Manifest) -> T.StructType:
+    """The Spark schema of the columns that can be selected.
+
+    Raises:
+        TableNotFoundError: this version of Spark does not know a type that another one has stored.
+    """
+    try:
+        # Nothing else comes here than what the store has read strictly before.
+        return T.StructType.fromJson(json.loads(manifest.spark_schema))
+    except (AssertionError, KeyError, PySparkException, ValueError) as error:
+        raise TableNotFoundError(
+            f"version {manifest.version} of the table has a type that this version of Spark does "
+            f"not know: {error}. Use the version that it was built with, or build it again"
+        ) from error

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.errors import TableNotFoundError
 from bsjoin.plan import StoredTable
 from bsjoin.planner.boxes import with_boxes
-from bsjoin.planner.columns import column_of
+from bsjoin.planner.columns import column_of, schema_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.planner.uses import as_nullable, note_use
 from bsjoin.storage import Manifest, StorageLocation
 
-__all__ = ["note_columns", "plan_stored", "schema_of"]
+__all__ = ["note_columns", "plan_stored"]
 
 
 def note_columns(
@@ -81,19 +77,3 @@ def plan_stored(
     shape = shape_of(join.how, join.columns, alone, manifest.longest_run)
     table_bytes = sum(segment.bytes for segment in manifest.indexed)
     return plan_join(stream, join, table, shape, fields, given, table_bytes)
-
-
-def schema_of(manifest: Manifest) -> T.StructType:
-    """The Spark schema of the columns that can be selected.
-
-    Raises:
-        TableNotFoundError: this version of Spark does not know a type that another one has stored.
-    """
-    try:
-        # Nothing else comes here than what the store has read strictly before.
-        return T.StructType.fromJson(json.loads(manifest.spark_schema))
-    except (AssertionError, KeyError, PySparkException, ValueError) as error:
-        raise TableNotFoundError(
-            f"version {manifest.version} of the table has a type that this version of Spark does "
-            f"not know: {error}. Use the version that it was built with, or build it again"
-        ) from error

@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.metrics.numbers import new_number, numbers
 from bsjoin.metrics.observing import is_reported
 from bsjoin.partitioning import Hash
-from bsjoin.plan import JoinPlan, Shape, SourceTable, StoredTable
+from bsjoin.plan import Aggregate, JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin.planner.arguments import Partition
 from bsjoin.planner.keys import KeySide, source_key, stream_key, type_of
 from bsjoin.planner.range_columns import predicate_of, probe_type
@@ -42,6 +42,8 @@ class PlannedJoin:
         plan: what the workers do.
         fields: the table's columns in the result: names, types, nullability before the join type
             is applied, metadata.
+        read: the table's columns that are read, as the table has them: those of the result, or what
+            it has aggregates of.
         given: the DataFrame that the table was given as: references to its columns hold for the
             result; None if there is none.
         table_bytes: of the table's files, which every host loads; 0 for a cache that fills up.
@@ -51,12 +53,15 @@ class PlannedJoin:
     join: ResolvedJoin
     plan: JoinPlan
     fields: tuple[T.StructField, ...]
+    read: tuple[T.StructField, ...]
     given: DataFrame | None
     table_bytes: int
 
     @property
     def given_names(self) -> dict[str, str | None]:
         """The table's columns in the result, and what the DataFrame given calls them."""
+        if self.join.aggregates:  # they are none of its columns
+            return dict.fromkeys(self.join.names)
         return given_names(self.given, self.join.names, self.join.columns)
 
     @property
@@ -148,18 +153,29 @@ def plan_join(
         row_type=pa.struct(arrow_fields(_answer_row(fields))),
         reports=is_reported(stream, join.cycle),
         partitioned=_kind_of(join.partition),
+        aggregates=_aggregates(join),
     )
-    named = (
+    named = [one.field for one in join.aggregates] or [
         T.StructField(name, field.dataType, field.nullable, field.metadata)
         for name, field in zip(join.names, fields, strict=True)
-    )
+    ]
     return PlannedJoin(
         stream=stream,
         join=join,
         plan=plan,
         fields=tuple(named),
+        read=tuple(fields),
         given=given,
         table_bytes=table_bytes,
+    )
+
+
+def _aggregates(join: ResolvedJoin) -> tuple[Aggregate, ...]:
+    """The aggregates of a join, as the workers compute them."""
+    types = arrow_fields(T.StructType([one.field for one in join.aggregates]))
+    return tuple(
+        Aggregate(function=one.function, column=one.column, type=field.type, wraps=one.wraps)
+        for one, field in zip(join.aggregates, types, strict=True)
     )
 
 

@@ -17,9 +17,22 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
+from bsjoin.planner.aggregates import (
+    ResolvedAggregate,
+    check_aggregates,
+    resolved_aggregates,
+)
 from bsjoin.planner.arguments import JoinCall, Partition
 from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
-from bsjoin.planner.columns import Names, On, join_keys, names_of, result_names, selected
+from bsjoin.planner.columns import (
+    Names,
+    On,
+    join_keys,
+    names_of,
+    result_names,
+    schema_of,
+    selected,
+)
 from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, needs_places, range_columns
@@ -54,8 +67,8 @@ class ResolvedJoin:
         condition: the range condition that is searched, on columns as both sides spell them.
         ranged: the table's range columns; None exactly where ``condition`` is.
         columns: the table's columns in the result, as the table spells them; then those of
-            ``extra``.
-        names: what these are called in the result.
+            ``extra``. With ``aggregates`` the columns that they are of.
+        names: what these, or the aggregates, are called in the result.
         partition: how the stream's rows are sent to partitions.
         nulls_equal: which keys are null-safe; None (default) where the index has no row with a null
             key.
@@ -73,6 +86,7 @@ class ResolvedJoin:
             columns: an index of boxes has them and ``condition``. Default: none.
         shares: for each of its ranges, what part of a key's rows a row of the stream meets, as the
             table was built.
+        aggregates: what the result has instead of the columns; none (default) for these.
     """
 
     how: str
@@ -93,6 +107,7 @@ class ResolvedJoin:
     indicator: str | None = None
     boxes: tuple[BoxRange, ...] = ()
     shares: tuple[float, ...] = ()
+    aggregates: tuple[ResolvedAggregate, ...] = ()
 
     def key_values(self, column: Callable[[str], str]) -> list[str]:
         """The stream's keys in SQL, each as long as the table's.
@@ -196,7 +211,15 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
             "and there are none; leave partition out"
         )
     selectable = table.selectable(names.case_sensitive)
-    columns = selected(call.select, call.how, selectable, [key for _, key in pairs])
+    aggregates: tuple[ResolvedAggregate, ...] = ()
+    columns: Sequence[str]
+    if check_aggregates(when, call):
+        found = resolved_aggregates(when, selectable, table.columns, names, spark)
+        aggregates, columns = found
+        called = [one.name for one in aggregates]
+    else:
+        columns = selected(call.select, call.how, selectable, [key for _, key in pairs])
+        called = result_names(columns, names, call.suffix)
     return ResolvedJoin(
         how=call.how,
         keys=tuple(pairs),
@@ -204,12 +227,13 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         condition=when,
         ranged=ranged,
         columns=tuple(columns),
-        names=tuple(result_names(columns, names, call.suffix)),
+        names=tuple(called),
         partition=call.partition,
         lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
         nulls_equal=table.nulls_equal(pairs, safe_keys(call.nulls_equal, pairs, names)),
         cycle=call.cycle,
         checked=tuple(one for one in conditions if one is not searched),
+        aggregates=aggregates,
     )
 
 
@@ -224,6 +248,11 @@ class UnbuiltTable:
 
     schema: T.StructType
     side: str
+
+    @property
+    def columns(self) -> T.StructType:
+        """Its columns."""
+        return self.schema
 
     def selectable(self, case_sensitive: bool) -> Names:
         """All its columns."""
@@ -308,6 +337,11 @@ class BuiltTable:
 
     manifest: Manifest
     path: str
+
+    @property
+    def columns(self) -> T.StructType:
+        """The columns that are stored."""
+        return schema_of(self.manifest)
 
     @property
     def _keys(self) -> list[str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bsjoin.index import AggregateTree
 from bsjoin.storage.layers.overlay import Overlay, row_hashes
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import Manifest, box_signature
@@ -179,6 +180,11 @@ class OpenTable:
         back[np.concatenate(order)] = np.arange(len(rows))
         indices = pa.array(back)
         return [pa.concat_arrays(piece).take(indices) for piece in pieces]
+
+    def tree(self, column: str, first_row: int) -> AggregateTree:
+        """What aggregates a column of the segment with this first row."""
+        segment = self.segments[int(np.searchsorted(self._first_rows, first_row))]
+        return segment.tree(self._numbers[column])
 
     def _gather_layered(
         self, numbers: list[int], rows: Int64s, mask: Bools | None

@@ -25,8 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import BoxIndex, HashIndex, hashes_of_integers, integers_of_hashes
+from bsjoin.index import (
+    AggregateTree,
+    BoxIndex,
+    HashIndex,
+    hashes_of_integers,
+    integers_of_hashes,
+)
 from bsjoin.index.checks import chunks, refuse
+from bsjoin.storage.aggregates import tree_of
 from bsjoin.storage.box_file import boxes_of, check_box_schema
 from bsjoin.storage.index_file import check_index_schema, index_of
 from bsjoin.storage.location import StorageLocation
@@ -88,6 +95,7 @@ class Segment:
         self._location = location
         self._schema = schema
         self._columns: dict[int, pa.Array] = {}
+        self._trees: dict[int, AggregateTree] = {}
         file = info.files[0]
         arrays = map_batch(location, file, info.sizes[0], info.checksums[0], check_index_schema)
         with sound(location, file):
@@ -174,6 +182,13 @@ class Segment:
         if column is None:
             column = self._columns[number] = self._mapped(number)
         return column
+
+    def tree(self, number: int) -> AggregateTree:
+        """What aggregates a column, by its position; in memory, made when it is first used."""
+        tree = self._trees.get(number)
+        if tree is None:
+            tree = self._trees[number] = tree_of(self.column(number))
+        return tree
 
     def _mapped(self, number: int) -> pa.Array:
         field = None if self._schema is None else self._schema.field(number)

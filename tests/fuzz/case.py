@@ -169,6 +169,7 @@ def result_columns(case: Case) -> list[Columns]:
             table = case.tables[join.table]
             taken = {name for name, _ in columns}
             kinds = dict(table.columns)
+            columns = (*columns, *aggregates(table, join))
             for name in brought(table, join):
                 there = name + suffix(number) if name in taken else name
                 columns = (*columns, (there, kinds[name]))
@@ -176,8 +177,21 @@ def result_columns(case: Case) -> list[Columns]:
     return found
 
 
+def aggregates(table: Table, join: Join) -> list[tuple[str, str]]:
+    """The columns of aggregates that a join brings instead of the table's."""
+    if not isinstance(join.when, Band):
+        return []
+    kinds = dict(table.columns)
+    return [
+        (name, kinds[str(call.column)] if call.function in ("min", "max") else "long")
+        for name, call in join.when.aggregates.items()
+    ]
+
+
 def brought(table: Table, join: Join) -> list[str]:
     """The table's columns that an inner or left join brings."""
+    if aggregates(table, join):
+        return []
     if join.select is not None:
         return list(join.select)
     return [name for name, _ in table.columns if name not in table.keys]

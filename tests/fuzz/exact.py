@@ -69,6 +69,11 @@ class _Side:
             (names.index(order.column), order.descending, order.nulls_last)
             for order in (join.when.orders if chooses(join.when) else ())
         ]
+        calls = join.when.aggregates.values() if isinstance(join.when, Band) else []
+        self.aggregates = [
+            (call.function, None if call.column is None else names.index(call.column))
+            for call in calls
+        ]
         self._known: dict[Row, dict[int, Row]] = {}
         self._orders: dict[Row, dict[int, Row]] = {}
 
@@ -100,6 +105,19 @@ class _Side:
             while rest:
                 rest.remove(one := self.first(rest))
                 yield one
+
+    def aggregated(self, numbers: Sequence[int]) -> Row:
+        """The aggregates of some rows."""
+        found = []
+        for function, column in self.aggregates:
+            values = [True if column is None else self.rows[n][column] for n in numbers]
+            values = [value for value in values if value is not None]
+            if function == "count":
+                found.append(len(values))
+            else:
+                made = {"sum": sum, "min": min, "max": max}[function]
+                found.append(made(values) if values else None)
+        return tuple(found)
 
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
@@ -236,6 +254,8 @@ def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
         return [row] if found else []
     if how == "anti":
         return [] if found else [row]
+    if side.aggregates:
+        return [row + side.aggregated(found)] if found or how == "left" else []
     if how == "left" and not found:
         return [row + side.nothing]
     return [row + side.brings(number) for number in found]

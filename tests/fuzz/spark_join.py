@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin import Band, Overlaps, Within
 from bsjoin.conditions import chooses
-from tests.fuzz.case import Case, Join, brought, result_columns
+from tests.fuzz.case import Case, Join, aggregates, brought, result_columns
 from tests.fuzz.engine import frame
 from tests.fuzz.exact import TooManyRowsError, difference, expected, latest, width_of
 from tests.fuzz.values import KINDS, cells
@@ -24,14 +24,15 @@ _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_ant
 
 
 def disagreement(spark: SparkSession, case: Case) -> str | None:
-    """How the oracle's rows differ from those of Spark; the joins up to an as-of join, in batch.
+    """How the oracle's rows differ from those of Spark; the joins up to one that
+    takes one of several rows, or aggregates them; in batch.
 
     Returns:
         None where they are equal; an empty text where there is nothing to compare.
     """
     joins: list[Join] = []
     for join in case.joins:
-        if chooses(join.when):
+        if chooses(join.when) or aggregates(case.tables[join.table], join):
             break
         joins.append(join)
     if not joins:

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
-from tests.fuzz.case import Case, Columns, Join, Row, Table, result_columns
+from tests.fuzz.case import Case, Columns, Join, Row, Table, aggregates, brought, result_columns
 from tests.fuzz.collisions import hash_of
 from tests.fuzz.values import KINDS
 
@@ -55,7 +55,9 @@ def words(case: Case, number: int) -> set[str]:
     source = table.cache in ("sqlite", "callback")
     found = {table.cache, join.how, "python" if source or join.runtime == "python" else "jvm"}
     found |= {"source"} if source else set()
-    found |= {"filters" if join.how in ("semi", "anti") else "brings"}
+    aggregated = bool(aggregates(table, join))
+    filters = "filters" if join.how in ("semi", "anti") else "brings"
+    found |= {"aggregates" if aggregated else filters}
     found |= {"streaming"} if case.cuts else set()
     found |= set() if join.where is None else {"where", f"where-{join.where[0]}"}
     found |= {event for _, event in case.events}
@@ -64,7 +66,7 @@ def words(case: Case, number: int) -> set[str]:
     if any(one.how != "left" for one in earlier):
         found.add("after-drops")
     found |= _of_keys(case, join, table)
-    names = [n for n in there if n not in table.keys] if join.select is None else join.select
+    names = brought(table, join)
     if not names:
         found.add("no-columns")
     found |= {f"brings-{there[name]}" for name in names}

@@ -64,7 +64,7 @@ def why_not(planned: PlannedJoin) -> str | None:
                 "the table is behind a URL, and only the server knows the Python that copies its "
                 "files: set spark.sql.execution.pyspark.python"
             )
-    for column, field in zip(planned.join.columns, planned.fields, strict=True):
+    for column, field in zip(planned.join.columns, planned.read, strict=True):
         if not _is_read(field.dataType):
             kind = field.dataType.simpleString()
             return f"the column {column!r} of type {kind} is not read in the JVM"
@@ -139,6 +139,9 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
     }
     if join.safe_keys:
         found["nulls_equal"] = join.nulls_equal
+    if plan.aggregates:
+        found["agg"] = [[one.function, one.column, one.wraps] for one in plan.aggregates]
+        found["types"] = T.StructType(list(planned.read)).jsonValue()
     if table.max_staleness_us:
         found["staleness"] = table.max_staleness_us
     if not table.location.is_local:

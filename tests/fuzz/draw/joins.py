@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from bsjoin.conditions import chooses
+from bsjoin.conditions import Band, chooses
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
 from tests.fuzz.draw.conditions import condition, served
 from tests.fuzz.draw.matching import compare, no_points, places, searches
@@ -14,6 +14,8 @@ from tests.fuzz.values import KINDS
 
 __all__ = ["chain"]
 
+_SUMMED = ("byte", "short", "int")
+_ORDERED = ("long", "decimal(4,1)", "decimal(10,2)", "decimal(18,0)", "date", "timestamp")
 _HOWS = ("inner", "inner", "left", "left", "semi", "anti")
 
 
@@ -72,7 +74,28 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
     selects = draw.random() < 0.4
     join = Join(which, tuple(on), how, when, select, partition, runtime, selects)
     join = replace(join, where=_where(join, table, columns))
-    return replace(join, nulls_equal=_nulls_equal(join, table))
+    join = replace(join, nulls_equal=_nulls_equal(join, table))
+    return _aggregated(join, table, columns)
+
+
+def _aggregated(join: Join, table: Table, columns: Columns) -> Join:
+    """The join, every third band of which has aggregates; drawn by itself, too."""
+    draw = random.Random(repr((join, columns, "agg")))
+    plain = join.where is None and join.select is None and join.how in ("inner", "left")
+    if not isinstance(join.when, Band) or not plain or draw.random() > 0.4:
+        return join
+    calls = ["count(*)"]
+    for name, kind in draw.sample(table.columns, min(3, len(table.columns))):
+        functions = ["count"]
+        if kind in _SUMMED:
+            functions.append("sum")
+        if kind in (*_SUMMED, *_ORDERED):
+            functions += ["min", "max"]
+        calls += [f"{function}(`{name.replace('`', '``')}`)" for function in functions]
+    taken = [name.lower() for name, _ in columns]
+    names = (f"g{number}" for number in range(1000) if f"g{number}" not in taken)
+    agg = dict(zip(names, draw.sample(calls, len(calls)), strict=False))
+    return replace(join, when=replace(join.when, agg=agg))
 
 
 def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:

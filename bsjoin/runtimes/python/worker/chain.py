@@ -19,13 +19,14 @@ from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.plan import Predicate, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import incremental_cache
+from bsjoin.runtimes.python.worker.aggregating import Aggregates
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
 from bsjoin.runtimes.python.worker.chain_rows import Payload, Rows, placeholder
 from bsjoin.runtimes.python.worker.full_cache import open_table
 from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
 from bsjoin.runtimes.python.worker.incremental_cache import Answer
 from bsjoin.runtimes.python.worker.keys import hashed_key
-from bsjoin.runtimes.python.worker.range_search import any_match, matches
+from bsjoin.runtimes.python.worker.range_search import any_match, matches, run_of_each
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage.open_table import OpenTable
@@ -136,7 +137,7 @@ class _Join:
     def __init__(self, join: StageJoin):
         self._join, self._plan = join, join.plan
         self.metrics = JoinMetrics()
-        self.types = self._plan.types if self._plan.how in ("inner", "left") else []
+        self.types = self._plan.result_types
 
     def joined(self, pieces: Iterable[Rows]) -> Iterator[Rows]:
         """The rows behind this join, in pieces that are not empty.
@@ -147,6 +148,8 @@ class _Join:
         for rows, answer in self._asked(pieces):
             if predicate is None:
                 found = self._equal(rows, answer)
+            elif self._plan.aggregates:
+                found = self._aggregated(rows, predicate, answer)
             else:
                 found = self._ranged(rows, predicate, answer)
             while True:
@@ -225,12 +228,8 @@ class _Join:
     def _ranged(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
         how, matched, found = self._plan.how, np.zeros(len(rows), np.bool_), 0
-        probes = [rows.column(column) for column in self._join.probes]
-        for group in self._groups(rows, answer):
-            part, searched = group.part, probes
-            if part is not None:
-                chosen = pa.array(part)
-                searched = [probe.take(chosen) for probe in probes]
+        for group, searched in self._searched(rows, answer):
+            part = group.part
             given = predicate, group.index, searched, group.low, group.high
             if how in ("semi", "anti"):
                 some = np.flatnonzero(any_match(*given))
@@ -252,6 +251,32 @@ class _Join:
             rest = np.flatnonzero(~matched)
             payload = self._payload([], None, np.full(len(rest), -1))
             yield rows.chosen(rest).with_payload(payload)
+
+    def _aggregated(
+        self, rows: Rows, predicate: Predicate, answer: Answer | None
+    ) -> Iterator[Rows]:
+        """The rows behind a range join that returns aggregates: one for each, or none."""
+        aggregates = Aggregates(self._plan, len(rows))
+        for group, searched in self._searched(rows, answer):
+            given = predicate, group.index, searched, group.low, group.high
+            aggregates.add(group, *run_of_each(*given))
+        payload, matched = Payload.of(aggregates.columns()), aggregates.matched
+        hits = int(np.count_nonzero(matched))
+        self.metrics.count(self._plan.how, len(rows), hits, hits)
+        kept = None if self._plan.how == "left" else np.flatnonzero(matched)
+        yield rows.with_payload(payload).chosen(kept)
+
+    def _searched(
+        self, rows: Rows, answer: Answer | None
+    ) -> Iterator[tuple[Groups, list[pa.Array]]]:
+        """The groups, each with the points, or the starts and ends, that search it."""
+        probes = [rows.column(column) for column in self._join.probes]
+        for group in self._groups(rows, answer):
+            searched = probes
+            if group.part is not None:
+                chosen = pa.array(group.part)
+                searched = [probe.take(chosen) for probe in probes]
+            yield group, searched
 
     def _groups(self, rows: Rows, answer: Answer | None) -> Iterator[Groups]:
         """The rows of the keys that the range condition searches."""

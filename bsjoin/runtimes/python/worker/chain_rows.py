@@ -41,6 +41,12 @@ class Payload:
     rows: Int64s
     _read: dict[int, pa.Array] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, columns: Sequence[pa.Array]) -> Payload:
+        """A payload of one or more columns that are computed already."""
+        rows = np.zeros(len(columns[0]), np.int64)
+        return cls([one.type for one in columns], [], None, rows, dict(enumerate(columns)))
+
     def take(self, where: Int64s) -> Payload:
         """The same for some of the rows."""
         source = None if self.source is None else self.source.take(where)

@@ -26,7 +26,7 @@ from bsjoin.runtimes.python.worker.interval_orders import order_of
 from bsjoin.runtimes.python.worker.probes import Points, points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
 
-__all__ = ["any_match", "matches"]
+__all__ = ["any_match", "matches", "run_of_each"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -127,6 +127,22 @@ def _boxes(
             sides = points.cuts.codes, np.where(_missing(some[1]), GREATEST, ends)
         boxes.append(sides)
     return boxes, high
+def run_of_each(
+    predicate: Predicate, index: RangeIndex, probes: Sequence[pa.Array], low: Int64s, high: Int64s
+) -> tuple[Int64s, Int64s]:
+    """The rows that match each probe, where they follow each other: those of a band.
+
+    Args:
+        predicate: as for :func:`matches`.
+        index: as for :func:`matches`, of points.
+        probes: as for :func:`matches`.
+        low: as for :func:`matches`.
+        high: as for :func:`matches`.
+
+    Returns:
+        int64[m] and int64[m]: the first row, and one past the last.
+    """
+    return _points(predicate, index, probes[0], low, _without_nulls(probes, low, high))
 
 
 def _without_nulls(probes: Sequence[pa.Array], low: Int64s, high: Int64s) -> Int64s:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin.index import AggregateTree
 from bsjoin.plan import JoinPlan
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import retyped
@@ -44,3 +45,8 @@ class TableRows:
             else pa.nulls(len(rows), types[i])
             for i in chosen
         ]
+
+    def tree(self, number: int, first_row: int) -> AggregateTree | None:
+        """What aggregates a column of the segment with this first row; None without the column."""
+        column = self.plan.columns[number]
+        return self.table.tree(column, first_row) if self.table.has(column) else None

@@ -1,5 +1,6 @@
 package bsjoin.jvm.lookup;
 
+import bsjoin.jvm.storage.AggregateTree;
 import bsjoin.jvm.storage.Column;
 import bsjoin.jvm.storage.LiveVersion;
 import bsjoin.jvm.storage.Manifest;
@@ -56,6 +57,18 @@ public final class Columns implements Serializable {
     Column[] ofSegment = columns[Version.segmentNumber(reference)];
     Column column = ofSegment == null ? null : ofSegment[number];
     return column == null ? opened(number, reference) : column;
+  }
+
+  /** What aggregates a column in the segment of a reference; null as {@link #column}. */
+  AggregateTree tree(int number, long reference) {
+    return column(number, reference) == null
+        ? null
+        : version.segment(reference).tree(places[number]);
+  }
+
+  /** The name of a column. */
+  String name(int number) {
+    return names.get(number);
   }
 
   private Column opened(int number, long reference) {

@@ -74,6 +74,16 @@ public abstract class Finder implements Serializable, Cloneable {
     longestRun = rows.longestRun();
   }
 
+  /** Whether all rows that match are one result: the first is found, and {@link #count}. */
+  boolean isRun() {
+    return false;
+  }
+
+  /** How many rows the last search has found, the first of them included. */
+  public final long count() {
+    return end - following + 1;
+  }
+
   /** The number of the version. */
   final int number() {
     return stored.number;

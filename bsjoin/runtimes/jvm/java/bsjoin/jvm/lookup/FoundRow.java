@@ -9,8 +9,24 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import scala.collection.immutable.IndexedSeq;
 
-/** The reference of the row that a {@link LookupExec} has found; negative if there is none. */
+/**
+ * The reference of the row that a {@link LookupExec} has found, negative if there is none; or how many
+ * rows there are from it on, where all that match are one result.
+ */
 public final class FoundRow extends OwnExpression {
+  final boolean isCount;
+
+  /** The reference. */
+  public FoundRow() {
+    this(false);
+  }
+
+  /** One of the two. */
+  public FoundRow(boolean isCount) {
+    super(isCount);
+    this.isCount = isCount;
+  }
+
   @Override
   public boolean nullable() {
     return false;
@@ -38,6 +54,6 @@ public final class FoundRow extends OwnExpression {
 
   @Override
   public String toString() {
-    return "found";
+    return isCount ? "count" : "found";
   }
 }

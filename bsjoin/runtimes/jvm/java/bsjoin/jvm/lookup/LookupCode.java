@@ -22,10 +22,12 @@ import org.apache.spark.sql.types.DataTypes;
 public final class LookupCode {
   private final CodegenContext context;
   private final Lookup lookup;
-  private final List<ExprCode> input = new ArrayList<>(); // the stream's columns, the found row
+  // The stream's columns, the found row, and the count.
+  private final List<ExprCode> input = new ArrayList<>();
   private final String finder;
   private final String counts; // null: nothing is counted
   private final String found;
+  private final String count; // null: each row that is found is a result
   private final String any; // whether a row of the stream has had a match
   private final String taken; // how many it has had; null if there is no limit
   private final boolean isResumed;
@@ -41,6 +43,7 @@ public final class LookupCode {
     this.lookup = lookup;
     this.isResumed = isResumed;
     found = variable("long", "found");
+    count = lookup.finder().isRun() ? variable("long", "count") : null;
     any = variable("boolean", "any");
     taken = lookup.limit() < Integer.MAX_VALUE ? variable("int", "taken") : null;
     String open;
@@ -74,6 +77,10 @@ public final class LookupCode {
     input.addAll(columns);
     input.add(
         ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(found, DataTypes.LongType)));
+    if (count != null) {
+      input.add(
+          ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(count, DataTypes.LongType)));
+    }
     return this;
   }
 
@@ -164,6 +171,9 @@ public final class LookupCode {
       values.add(String.valueOf(arguments.get(1 + lookup.compared() + i).value()));
     }
     text.append(found + " = " + finder + ".first(" + String.join(", ", values) + ");\n}\n");
+    if (count != null) {
+      text.append(set("long", count, found + " < 0L ? 0L : " + finder + ".count()"));
+    }
     return text.toString();
   }
 

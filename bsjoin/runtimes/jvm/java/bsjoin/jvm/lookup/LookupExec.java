@@ -206,7 +206,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     return values;
   }
 
-  /** Expressions of the child's columns, and of the found row behind them. */
+  /** Expressions of the child's columns, and of the found row, and the count, behind them. */
   private Seq<Expression> bound(List<Expression> expressions) {
     Map<ExprId, BoundReference> input = new HashMap<>();
     int place = 0;
@@ -214,7 +214,10 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
       input.put(
           column.exprId(), new BoundReference(place++, column.dataType(), column.nullable()));
     }
-    BoundReference found = new BoundReference(place, DataTypes.LongType, false);
+    BoundReference[] found = {
+      new BoundReference(place, DataTypes.LongType, false),
+      new BoundReference(place + 1, DataTypes.LongType, false)
+    };
     List<Expression> bound = new ArrayList<>();
     for (Expression expression : expressions) {
       bound.add(bound(expression, input, found));
@@ -223,9 +226,9 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   }
 
   private static Expression bound(
-      Expression expression, Map<ExprId, BoundReference> input, BoundReference found) {
-    if (expression instanceof FoundRow) {
-      return found;
+      Expression expression, Map<ExprId, BoundReference> input, BoundReference[] found) {
+    if (expression instanceof FoundRow row) {
+      return found[row.isCount ? 1 : 0];
     }
     if (expression instanceof AttributeReference) {
       return Objects.requireNonNull(input.get(((AttributeReference) expression).exprId()));

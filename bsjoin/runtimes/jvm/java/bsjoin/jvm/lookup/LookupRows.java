@@ -27,7 +27,7 @@ public final class LookupRows
   private final Seq<Expression> condition;
   private final Seq<Expression> output; // null: the stream's row itself
 
-  /** All expressions are of the stream's columns, and of the found row behind them. */
+  /** All expressions are of the stream's columns, and of the found row, and the count, behind them. */
   LookupRows(
       Lookup lookup, Counts counts, Seq<Expression> arguments, Seq<Expression> condition,
       Seq<Expression> output) {
@@ -58,7 +58,7 @@ public final class LookupRows
                 .orElse(Literal.TrueLiteral()));
     private final UnsafeProjection outputOf =
         output == null ? null : UnsafeProjection.create(output);
-    private final UnsafeRow reference = new UnsafeRow(1);
+    private final UnsafeRow reference = new UnsafeRow(2); // and how many
     private final JoinedRow pair = new JoinedRow();
     private InternalRow row; // of the stream
     private long found = Finder.NONE; // the next candidate of it
@@ -73,7 +73,7 @@ public final class LookupRows
       if (outputOf != null) {
         outputOf.initialize(partition);
       }
-      reference.pointTo(new byte[16], 16);
+      reference.pointTo(new byte[24], 24);
       pair.withRight(reference);
     }
 
@@ -108,6 +108,9 @@ public final class LookupRows
       pair.withLeft(next);
       UnsafeRow values = argumentsOf.apply(next);
       found = values.anyNull() ? lookup.ifNull() : first(values);
+      if (finder.isRun()) {
+        reference.setLong(1, found < 0 ? 0 : finder.count());
+      }
       isOpen = true;
       taken = 0;
     }

@@ -18,6 +18,7 @@ public final class RangeFinder extends Finder {
   private final boolean isInterval;
   private final long[] limits; // the least and the greatest code of a start, and those of last codes
   private final boolean withEmpty;
+  private final boolean isRun;
   private transient Points points;
   private transient Intervals intervals; // null for points
   private transient boolean isBound; // no row is beyond the limits
@@ -29,8 +30,10 @@ public final class RangeFinder extends Finder {
   private transient int empty; // the same for empty intervals
   private transient int stop;
 
-  public RangeFinder(Searched rows, boolean isInterval, long[] limits, boolean withEmpty) {
-    super(rows, isInterval + Arrays.toString(limits) + withEmpty);
+  public RangeFinder(
+      Searched rows, boolean isInterval, long[] limits, boolean withEmpty, boolean isRun) {
+    super(rows, isInterval + Arrays.toString(limits) + withEmpty + isRun);
+    this.isRun = isRun;
     this.isInterval = isInterval;
     this.limits = limits;
     this.withEmpty = withEmpty;
@@ -39,6 +42,16 @@ public final class RangeFinder extends Finder {
   @Override
   int searched() {
     return 0;
+  }
+
+  @Override
+  boolean isUnique() {
+    return isRun || super.isUnique();
+  }
+
+  @Override
+  boolean isRun() {
+    return isRun;
   }
 
   /**

@@ -49,7 +49,7 @@ public final class Read extends OwnExpression {
   @Override
   public ExprCode doGenCode(CodegenContext context, ExprCode code) {
     ExprCode row = reference.genCode(context);
-    String opened = opened(context);
+    String opened = opened(context, columns);
     String java = CodeGenerator.javaType(type);
     String column = context.freshName("column");
     String at = Columns.class.getName() + ".row(" + row.value() + ")";
@@ -73,12 +73,12 @@ public final class Read extends OwnExpression {
     return ReadAhead.of(columns, number);
   }
 
-  private static Block block(String text) {
+  static Block block(String text) {
     return CodeBlock$.MODULE$.apply(Scala.seq(text), Scala.seq());
   }
 
   /** The variable that has the columns opened: one for all columns of a table in a join. */
-  private String opened(CodegenContext context) {
+  static String opened(CodegenContext context, Columns columns) {
     int place = 0;
     while (place < context.references().size() && context.references().apply(place) != columns) {
       place++;

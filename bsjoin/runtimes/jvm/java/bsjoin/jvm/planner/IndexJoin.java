@@ -12,6 +12,7 @@ import bsjoin.jvm.storage.LiveVersion;
 import bsjoin.jvm.storage.Manifest;
 import bsjoin.jvm.storage.StoredVersion;
 import bsjoin.jvm.storage.TableIdentity;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -66,6 +67,9 @@ public final class IndexJoin {
   /** The columns that the table's scan reads, by their name in the table. */
   final Map<ExprId, String> columns = new LinkedHashMap<>(); // the order is that of the scan
 
+  /** What it brings of all rows that match, instead of their columns: see {@link Matches}. */
+  final Map<ExprId, JsonNode> aggregates = new HashMap<>();
+
   /** The columns of the table's side, as expressions of the scan's. */
   final Map<ExprId, Expression> values = new HashMap<>();
 
@@ -108,12 +112,20 @@ public final class IndexJoin {
             : new StoredVersion(table, manifest);
   }
 
-  /** A call of {@code bsjoin.join}, which {@link Matches} has checked. */
-  static IndexJoin of(Generate call, JoinType type, StoredScan scan) {
+  /**
+   * A call of {@code bsjoin.join}, which {@link Matches} has checked.
+   *
+   * @param aggregates see there; nothing where it brings the columns
+   */
+  static IndexJoin of(Generate call, JoinType type, StoredScan scan, JsonNode aggregates) {
     List<Attribute> brought = Scala.list(call.generatorOutput());
     IndexJoin found = new IndexJoin(type, true, call.child(), brought, scan);
     StructField[] fields = scan.columns.fields();
-    for (int i = 0; i < fields.length; i++) {
+    for (int i = 0; i < aggregates.size(); i++) {
+      found.aggregates.put(brought.get(i).exprId(), aggregates.path(i));
+      found.values.put(brought.get(i).exprId(), brought.get(i));
+    }
+    for (int i = 0; aggregates.isEmpty() && i < fields.length; i++) {
       Attribute column = brought.get(i);
       found.columns.put(column.exprId(), fields[i].name());
       found.values.put(column.exprId(), column);

@@ -1,5 +1,6 @@
 package bsjoin.jvm.planner;
 
+import bsjoin.jvm.lookup.Aggregated;
 import bsjoin.jvm.lookup.Columns;
 import bsjoin.jvm.lookup.FoundRow;
 import bsjoin.jvm.lookup.JoinKind;
@@ -7,6 +8,7 @@ import bsjoin.jvm.lookup.LookupExec;
 import bsjoin.jvm.lookup.Read;
 import bsjoin.jvm.lookup.RealTimeLookup;
 import bsjoin.jvm.spark.Scala;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -160,6 +162,11 @@ public final class JoinStrategy extends SparkStrategy {
       Columns columns = new Columns(join.stored, join.manifest, names);
       boolean mayMiss = join.kind() == JoinKind.OUTER;
       StructField[] fields = join.scan.columns.fields();
+      if (!join.aggregates.isEmpty()) {
+        Columns stored =
+            new Columns(join.stored, join.manifest, List.of(join.scan.columns.fieldNames()));
+        join.brought.forEach(column -> reads.put(column.exprId(), aggregate(column, stored)));
+      }
       join.columns.forEach(
           (id, name) -> {
             int place = join.manifest.place(name);
@@ -177,6 +184,16 @@ public final class JoinStrategy extends SparkStrategy {
                     mayMiss,
                     new FoundRow()));
           });
+    }
+
+    private Expression aggregate(Attribute column, Columns stored) {
+      JsonNode aggregate = join.aggregates.get(column.exprId());
+      FoundRow count = new FoundRow(true);
+      return aggregate.path(1).isNull()
+          ? count
+          : new Aggregated(
+              stored, aggregate.path(0).asText(), aggregate.path(1).asInt(), column.dataType(),
+              aggregate.path(2).asBoolean(), new FoundRow(), count);
     }
 
     /** The same as {@link #plan()}, with the columns that a call of bsjoin.join has to bring. */

@@ -44,7 +44,9 @@ import scala.collection.immutable.Seq;
  * nulls_equal}) and range columns ({@code
  * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
  * ({@code fields}), the {@code search}, those of further ranges ({@code boxes}, of the columns {@code
- * boxed}), and the {@code label} of the join, if its figures are reported.
+ * boxed}), and the {@code label} of the join, if its figures are reported. If it brings aggregates of
+ * the columns instead, it has these ({@code agg}: function, number of the column or null, whether a
+ * sum wraps around) and what the columns are ({@code types}).
  */
 public final class Matches extends Function<ArrayData> {
   private final String spec;
@@ -115,13 +117,16 @@ public final class Matches extends Function<ArrayData> {
   private IndexJoin join(
       Generate generate, List<Expression> arguments, Where where, Expression condition) {
     StructType columns = new StructType();
-    for (int i = 0; i < fields.length(); i++) {
-      StructField field = fields.fields()[i];
+    StructType read =
+        node.has("agg") ? (StructType) DataType.fromJson(node.path("types").toString()) : fields;
+    for (int i = 0; i < read.length(); i++) {
+      StructField field = read.fields()[i];
       String column = node.path("columns").path(i).asText();
       columns = columns.add(column, field.dataType(), field.nullable());
     }
     StoredTable table = StoredTable.planned(node);
-    IndexJoin join = IndexJoin.of(generate, type(where), StoredScan.unchecked(table, columns));
+    StoredScan scan = StoredScan.unchecked(table, columns);
+    IndexJoin join = IndexJoin.of(generate, type(where), scan, node.path("agg"));
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
         .check(join.manifest);
@@ -146,7 +151,8 @@ public final class Matches extends Function<ArrayData> {
       search = RangeLookup.boxes(join, node.path("search"), node.path("boxes"), probes);
     } else {
       JsonNode how = node.path("search");
-      search = RangeLookup.of(join, how, probes.subList(0, RangeLookup.columns(how)));
+      List<Expression> own = probes.subList(0, RangeLookup.columns(how));
+      search = RangeLookup.of(join, how, own, node.has("agg"));
     }
     join.findBy(where == null ? search : search.with(condition, where.most));
     return join;

@@ -145,8 +145,9 @@ public final class RangeLookup {
    *     {@code tolerance}, of which there are {@code n}; else intervals, with their ends that are
    *     {@code closed}, and which of them to {@code take} if not all
    * @param probes the values of the stream that the table is searched by
+   * @param isRun whether all rows in a band are one result
    */
-  static Search of(IndexJoin join, JsonNode how, List<Expression> probes) {
+  static Search of(IndexJoin join, JsonNode how, List<Expression> probes, boolean isRun) {
     Expression point = probes.get(0);
     String closed = how.path("closed").asText();
     List<Alias> computed = new ArrayList<>();
@@ -160,7 +161,8 @@ public final class RangeLookup {
       default:
     }
     List<Expression> arguments = arguments(type(join), how, probes, computed);
-    Finder finder = new RangeFinder(join.searched(), join.manifest.rangeColumns > 1, noLimits(), false);
+    boolean areIntervals = join.manifest.rangeColumns > 1;
+    Finder finder = new RangeFinder(join.searched(), areIntervals, noLimits(), false, isRun);
     if (how.has("take")) {
       finder =
           new ChosenFinder(

@@ -80,7 +80,7 @@ public final class Ranges {
       }
     }
     boolean withEmpty = last != null && !areNotEmpty();
-    Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty);
+    Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty, false);
     List<Expression> arguments = RangeLookup.bounds(join, bounds[0], bounds[1], bounds[2]);
     return new Search(finder, arguments, residual, answered, computed);
   }

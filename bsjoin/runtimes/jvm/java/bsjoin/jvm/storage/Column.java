@@ -5,6 +5,7 @@ import java.math.BigInteger;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
@@ -152,6 +153,50 @@ public final class Column extends ColumnVector {
   @Override
   public double getDouble(int row) {
     return Platform.getDouble(null, file.address(data + 8L * row));
+  }
+
+  /**
+   * The values of some rows: numbers, dates and times as longs, of decimals of up to 18 digits their
+   * digits, of floating-point numbers the bits of doubles. Those of nulls are any.
+   *
+   * @param first the first row; they are in one piece of the file if they have up to 2^29 bytes
+   */
+  void numbers(int first, int count, long[] found) {
+    if (count == 0) {
+      return;
+    }
+    long at = file.address(data + (long) width * first);
+    switch (width) {
+      case 8 -> Platform.copyMemory(null, at, found, Platform.LONG_ARRAY_OFFSET, 8L * count);
+      case 16 -> {
+        for (int i = 0; i < count; i++) {
+          found[i] = Platform.getLong(null, at + 16L * i); // the lower half comes first
+        }
+      }
+      case 4 -> {
+        boolean floating = type instanceof FloatType;
+        for (int i = 0; i < count; i++) {
+          found[i] =
+              floating
+                  ? Double.doubleToRawLongBits(Platform.getFloat(null, at + 4L * i))
+                  : Platform.getInt(null, at + 4L * i);
+        }
+      }
+      default -> {
+        for (int i = 0; i < count; i++) {
+          found[i] = width == 2 ? getShort(first + i) : getByte(first + i);
+        }
+      }
+    }
+  }
+
+  /** How many of some rows are not null. */
+  int countOf(int first, int stop) {
+    int count = 0;
+    for (int row = first; row < stop; row++) {
+      count += isNullAt(row) ? 0 : 1;
+    }
+    return count;
   }
 
   /** A decimal, which Arrow stores in 16 bytes, two's complement, the lowest byte first. */

@@ -41,6 +41,7 @@ public final class Segment {
   private final boolean isFull; // each number from the first to the last has one row
   final long lastHash; // the greatest one
   private final Column[] columns;
+  private final AggregateTree[] trees; // of the columns
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
   private final Ranks ranks; // null if range columns have codes
@@ -93,6 +94,7 @@ public final class Segment {
             ? null
             : new Boxes(this, storage.map(info.boxes()), 1 + manifest.boxTypes.size());
     columns = new Column[manifest.compared.length + manifest.columns.length()];
+    trees = new AggregateTree[columns.length];
   }
 
   /**
@@ -330,5 +332,13 @@ public final class Segment {
       columns[number] = column; // twice opened by two threads is twice the same
     }
     return column;
+  }
+
+  /** What aggregates a column, by its number among the stored ones. */
+  public synchronized AggregateTree tree(int number) {
+    if (trees[number] == null) {
+      trees[number] = new AggregateTree(column(number), rows);
+    }
+    return trees[number];
   }
 }

@@ -1,0 +1,159 @@
+"""Aggregates that a band returns instead of its rows: their columns, and the types in Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.conditions import Band, Condition
+from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError
+from bsjoin.planner.arguments import JoinCall
+from bsjoin.planner.columns import Names
+from bsjoin.planner.keys import is_floating, is_integer
+from bsjoin.storage.spark_schema import LONG_DIGITS
+from bsjoin.values.aggregates import AggregateCall, Function
+
+__all__ = ["ResolvedAggregate", "check_aggregates", "resolved_aggregates"]
+
+_MORE = {"sum": (10, 0), "avg": (4, 4)}
+"""Digits of the aggregate of a decimal beyond its own: all, and those after the point."""
+_ORDERED = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedAggregate:
+    """An aggregate whose column and type are settled.
+
+    Args:
+        name: of its column in the result.
+        function: the function.
+        column: the number of its column among those of the join; None for ``count(*)``.
+        type: of the result.
+        wraps: whether a sum of more than 64 bits wraps around; otherwise it is an error.
+    """
+
+    name: str
+    function: Function
+    column: int | None
+    type: T.DataType
+    wraps: bool
+
+    @property
+    def field(self) -> T.StructField:
+        """Its column in the result of an inner join."""
+        return T.StructField(self.name, self.type, self.function != "count")
+
+
+def check_aggregates(when: Condition | None, call: JoinCall) -> bool:
+    """Whether a join returns aggregates.
+
+    Args:
+        when: the condition that is searched.
+        call: the arguments.
+
+    Raises:
+        ArgumentError: it has arguments that exclude them.
+    """
+    found = next(
+        (one for one in (when, *call.conditions) if isinstance(one, Band) and one.agg), None
+    )
+    if found is None:
+        return False
+    shown = f"agg={dict(found.agg)!r}"
+    if call.how in ("semi", "anti"):
+        raise ArgumentError(
+            f"{shown} with how={call.how!r}: such a join has no columns of the table. Leave agg "
+            "out, or use how='inner' or 'left'"
+        )
+    if len(call.conditions) > 1 or call.where is not None:
+        other = "where=" if call.where is not None else "other range conditions"
+        raise ArgumentError(
+            f"{shown} with {other}: rows are aggregated without being looked at one by one, so "
+            "nothing else can be checked of each. Leave agg out and aggregate the result, or leave "
+            "the rows out of the table"
+        )
+    if call.select is not None:
+        raise ArgumentError(
+            f"{shown} with select={list(call.select)!r}: the result has the aggregates and "
+            "no column of a single row. Leave select out"
+        )
+    if call.indicator is not None:
+        raise ArgumentError(
+            f"{shown} with indicator={call.indicator!r}: count(*) is above 0 where there is a "
+            "match. Leave indicator out"
+        )
+    return True
+
+
+def resolved_aggregates(
+    when: Condition | None, table: Names, schema: T.StructType, stream: Names, spark: SparkSession
+) -> tuple[tuple[ResolvedAggregate, ...], tuple[str, ...]]:
+    """The aggregates of a band, and the columns of the table that they are of.
+
+    Args:
+        when: the condition.
+        table: the table's names.
+        schema: its columns.
+        stream: the stream's names.
+        spark: whose settings count.
+
+    Raises:
+        ColumnError: the table has no such column, or a name is taken.
+        KeyTypeError: a column has no such aggregate.
+    """
+    assert isinstance(when, Band)
+    wraps = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() != "true"
+    columns: list[str] = []
+    found: list[ResolvedAggregate] = []
+    for name, call in when.aggregates.items():
+        if name in stream or any(stream.same(name, other.name) for other in found):
+            raise ColumnError(
+                f"agg: there is a column {name!r} already, of the stream or of agg. Choose another "
+                "name"
+            )
+        number, dtype = None, _type_of(call, "*", T.LongType())
+        if call.column is not None:
+            column = table.find(call.column, "agg")
+            if column not in columns:
+                columns.append(column)
+            number = columns.index(column)
+            dtype = _type_of(call, column, schema[column].dataType)
+        found.append(
+            ResolvedAggregate(
+                name=name, function=call.function, column=number, type=dtype, wraps=wraps
+            )
+        )
+    return tuple(found), tuple(columns)
+
+
+def _type_of(call: AggregateCall, column: str, dtype: T.DataType) -> T.DataType:
+    """The type of an aggregate, as Spark has it."""
+    function = call.function
+    if function == "count":
+        return T.LongType()
+    if isinstance(dtype, T.DecimalType) and dtype.precision > LONG_DIGITS:
+        raise _refused(
+            call,
+            column,
+            dtype,
+            f"decimals of more than {LONG_DIGITS} digits do not fit into 64 bits",
+        )
+    is_number = is_integer(dtype) or is_floating(dtype) or isinstance(dtype, T.DecimalType)
+    if not is_number and not (function in ("min", "max") and isinstance(dtype, _ORDERED)):
+        others = ", and min and max of dates, timestamps and day-time intervals"
+        raise _refused(call, column, dtype, f"bsjoin has these functions of numbers{others}")
+    if function in ("min", "max"):
+        return dtype
+    if isinstance(dtype, T.DecimalType):
+        digits, scale = _MORE[function]
+        return T.DecimalType(dtype.precision + digits, dtype.scale + scale)
+    return T.LongType() if function == "sum" and is_integer(dtype) else T.DoubleType()
+
+
+def _refused(call: AggregateCall, column: str, dtype: T.DataType, why: str) -> KeyTypeError:
+    return KeyTypeError(
+        f"agg: {call}: the column {column!r} has the type {dtype.simpleString()}, and {why}. Cast "
+        "the table's column, or leave agg out and aggregate the result"
+    )

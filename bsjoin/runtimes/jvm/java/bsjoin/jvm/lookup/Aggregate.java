@@ -1,0 +1,147 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.storage.AggregateTree;
+import bsjoin.jvm.storage.AggregateTree.Part;
+import bsjoin.jvm.storage.Code;
+import java.io.Serializable;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.math.RoundingMode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+
+/**
+ * An aggregate function over the rows that match a row of the stream, with the types and values that
+ * Spark's function has: {@code bsjoin/runtimes/python/worker/aggregating.py}.
+ *
+ * <p>Each iterator has one of its own, from {@link #open}: it keeps the value that was asked for last.
+ */
+public final class Aggregate implements Serializable, Cloneable {
+  private final String function;
+  private final int column; // its number
+  private final DataType type; // of the result
+  private final boolean wraps; // a sum of more than 64 bits, which otherwise is an error
+  private transient long[] values; // see AggregateTree
+  private long whole;
+  private double number;
+  private Decimal decimal;
+
+  Aggregate(String function, int column, DataType type, boolean wraps) {
+    this.function = function;
+    this.column = column;
+    this.type = type;
+    this.wraps = wraps;
+  }
+
+  /** One for an iterator. */
+  public Aggregate open() {
+    try {
+      Aggregate opened = (Aggregate) clone();
+      opened.values = new long[AggregateTree.AT_ONCE];
+      return opened;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /**
+   * Whether it is null; if not, it is what the getters return then.
+   *
+   * @param reference the first of the rows; negative if there is none
+   * @param rows how many
+   */
+  public boolean isNull(Columns columns, long reference, long rows) {
+    AggregateTree tree = columns.tree(column, reference);
+    int first = Columns.row(reference);
+    int stop = (int) (first + rows);
+    long count = tree == null ? 0 : tree.count(first, stop, values);
+    whole = count;
+    if (function.equals("count")) {
+      return false;
+    }
+    if (count == 0) {
+      return true;
+    }
+    switch (function) {
+      case "min" -> value(tree, tree.of(Part.LEAST, first, stop, values));
+      case "max" -> value(tree, tree.of(Part.GREATEST, first, stop, values));
+      default -> {
+        if (tree.isFloating()) {
+          double total = Double.longBitsToDouble(tree.of(Part.TOTAL, first, stop, values));
+          number = function.equals("sum") ? total : total / count;
+        } else {
+          sum(tree.of(Part.HIGH, first, stop, values), tree.of(Part.LOW, first, stop, values), count);
+        }
+      }
+    }
+    return false;
+  }
+
+  private void value(AggregateTree tree, long code) {
+    if (tree.isFloating()) {
+      number = Code.toDouble(code);
+    } else if (type instanceof DecimalType stored) {
+      decimal = Decimal.createUnsafe(code, stored.precision(), stored.scale());
+    } else {
+      whole = code;
+    }
+  }
+
+  /** The sum or the average of whole numbers, of the sums of the upper and of the lower 32 bits. */
+  private void sum(long high, long low, long count) {
+    long upper = high + (low >>> 32);
+    long lower = low & 0xffff_ffffL;
+    boolean isSum = function.equals("sum");
+    if (type instanceof DecimalType found) {
+      BigInteger unscaled = BigInteger.valueOf(upper).shiftLeft(32).or(BigInteger.valueOf(lower));
+      BigDecimal value = new BigDecimal(unscaled, isSum ? found.scale() : found.scale() - 4);
+      if (!isSum) {
+        value = value.divide(BigDecimal.valueOf(count), found.scale(), RoundingMode.HALF_UP);
+      }
+      decimal =
+          Decimal.apply(
+              scala.math.BigDecimal.javaBigDecimal2bigDecimal(value), found.precision(),
+              found.scale());
+    } else if (!isSum) {
+      number = (upper * 0x1p32 + lower) / count;
+    } else if (upper == (int) upper || wraps) {
+      whole = upper << 32 | lower;
+    } else {
+      throw new ArithmeticException(
+          "[ARITHMETIC_OVERFLOW] long overflow. A sum of integers needs more than 64 bits: cast the "
+              + "table's column to double or to decimal(18,0), or set spark.sql.ansi.enabled to "
+              + "false to let the sum wrap around, as Spark's does");
+    }
+  }
+
+  // One for each type of Java that a value may have.
+
+  public byte getByte() {
+    return (byte) whole;
+  }
+
+  public short getShort() {
+    return (short) whole;
+  }
+
+  public int getInt() {
+    return (int) whole;
+  }
+
+  public long getLong() {
+    return whole;
+  }
+
+  public float getFloat() {
+    return (float) number;
+  }
+
+  public double getDouble() {
+    return number;
+  }
+
+  public Decimal getDecimal() {
+    return decimal;
+  }
+}

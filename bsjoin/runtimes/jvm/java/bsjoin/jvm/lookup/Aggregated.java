@@ -1,0 +1,121 @@
+package bsjoin.jvm.lookup;
+
+import bsjoin.jvm.spark.OwnExpression;
+import bsjoin.jvm.spark.Scala;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
+import org.apache.spark.sql.types.DataType;
+import scala.collection.immutable.IndexedSeq;
+
+/** An {@link Aggregate} of a column of a stored table, over rows that follow each other. */
+public final class Aggregated extends OwnExpression {
+  private final Columns columns;
+  private final String function;
+  private final int number; // of the column
+  private final DataType type; // of the result
+  private final boolean wraps;
+  private final Expression reference; // of the first row
+  private final Expression count;
+
+  /** See {@link Aggregate}. */
+  public Aggregated(
+      Columns columns, String function, int number, DataType type, boolean wraps,
+      Expression reference, Expression count) {
+    super(columns, function, number, type, wraps, reference, count);
+    this.columns = columns;
+    this.function = function;
+    this.number = number;
+    this.type = type;
+    this.wraps = wraps;
+    this.reference = reference;
+    this.count = count;
+  }
+
+  private Aggregate aggregate() {
+    return new Aggregate(function, number, type, wraps);
+  }
+
+  @Override
+  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
+    ExprCode row = reference.genCode(context);
+    ExprCode rows = count.genCode(context);
+    String opened = Read.opened(context, columns);
+    String name = Aggregate.class.getName();
+    String object = context.addReferenceObj("aggregate", aggregate(), name);
+    String aggregate =
+        context.addMutableState(
+            name, "aggregate",
+            Scala.function(state -> state + " = " + object + ".open();"), true, true);
+    String java = CodeGenerator.javaType(type);
+    String get = aggregate + ".get" + getter(java) + "()";
+    String isNull = aggregate + ".isNull(" + opened + ", " + row.value() + ", " + rows.value() + ")";
+    String text = row.code().toString() + rows.code();
+    if (!nullable()) {
+      text += isNull + ";\n" + java + " " + code.value() + " = " + get + ";\n";
+      return new ExprCode(Read.block(text), FalseLiteral$.MODULE$, code.value());
+    }
+    String none = CodeGenerator.defaultValue(type, false);
+    text += "boolean " + code.isNull() + " = " + isNull + ";\n" + java + " " + code.value() + " = "
+        + code.isNull() + " ? " + none + " : " + get + ";\n";
+    return code.copy(Read.block(text), code.isNull(), code.value());
+  }
+
+  private static String getter(String java) {
+    return Character.toUpperCase(java.charAt(0)) + java.substring(1);
+  }
+
+  private transient Columns open;
+  private transient Aggregate opened;
+
+  @Override
+  public Object eval(InternalRow input) {
+    if (open == null) {
+      open = columns.open();
+      opened = aggregate().open();
+    }
+    boolean isNull =
+        opened.isNull(open, (Long) reference.eval(input), (Long) count.eval(input));
+    if (isNull) {
+      return null;
+    }
+    return switch (getter(CodeGenerator.javaType(type))) {
+      case "Byte" -> opened.getByte();
+      case "Short" -> opened.getShort();
+      case "Int" -> opened.getInt();
+      case "Long" -> opened.getLong();
+      case "Float" -> opened.getFloat();
+      case "Double" -> opened.getDouble();
+      default -> opened.getDecimal();
+    };
+  }
+
+  @Override
+  public boolean nullable() {
+    return !function.equals("count");
+  }
+
+  @Override
+  public DataType dataType() {
+    return type;
+  }
+
+  @Override
+  public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
+    return new Aggregated(
+        columns, function, number, type, wraps, children.head(), children.last());
+  }
+
+  @Override
+  public String toString() {
+    return function + "(" + columns.name(number) + ")";
+  }
+
+  @Override
+  public String sql() {
+    return toString();
+  }
+}
