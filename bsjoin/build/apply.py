@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame
 from bsjoin._clock import now_us
 from bsjoin.build.change_feed import change_set
 from bsjoin.errors import ArgumentError, DuplicateKeyError, StoreError, TableMismatchError
-from bsjoin.planner.columns import names_of
-from bsjoin.planner.full_cache import schema_of
+from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
 from bsjoin.spark.interrupts import Interruption, interruptible

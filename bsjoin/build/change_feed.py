@@ -13,8 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.char_columns import check_padded
-from bsjoin.planner.columns import Names, names_of
-from bsjoin.planner.full_cache import schema_of
+from bsjoin.planner.columns import Names, names_of, schema_of
 from bsjoin.planner.keys import table_key
 from bsjoin.planner.uses import as_nullable
 from bsjoin.spark import sql
