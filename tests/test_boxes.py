@@ -57,6 +57,12 @@ BOXES: dict[str, list[Any]] = {
         Within("pn", "qn", "yn"),
         Overlaps(("pd", "xd"), ("qd", "yd"), "neither"),
     ],
+    # The first one decides by its ends, or by empty intervals, what the tree finds only nearly.
+    "open band": [Band("pd", "qd", 1, 1, "neither"), Within("pn", "qn", "yn", "right")],
+    "right": [Within("pn", "qn", "yn", "right"), Band("pt", "qt", 9, 9)],
+    "neither": [Within("pt", "qt", "yt", "neither"), Band("pd", "qd", 99, 9)],
+    "overlap": [Overlaps(("pn", "xn"), ("qn", "yn")), Band("pt", "qt", 99, 99)],
+    "overlap, right": [Overlaps(("pt", "xt"), ("qt", "yt"), "right"), Band("pn", "qn", 9, 9)],
 }
 
 
@@ -192,6 +198,38 @@ def test_dataframes_have_boxes_where_keys_have_many_rows(
     assert "searches boxes of qd and yd, qt and yt: of a key's rows 0." in said
     bsjoin.explain(bsjoin.join(stream, batch.limit(60), [], when=[first, second]))
     assert "searches qd and yd, as no key has more than 64 rows" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("runtime")
+def test_where_no_key_has_many_rows_the_first_range_is_searched(
+    both: tuple[DataFrame, DataFrame],
+) -> None:
+    whens = BOXES["overlap"]
+    joined = bsjoin.join(both[0], both[1].where("n < 60"), "k", when=whens).select("s", "n")
+    wanted = {pair for pair in _inner(whens, True) if pair[1] < 60}
+    assert {(row.s, row.n) for row in joined.collect()} == wanted
+
+
+def test_a_join_changes_no_boxes_of_a_table_that_is_there(
+    both: tuple[DataFrame, DataFrame], tmp_path: Path
+) -> None:
+    stream, batch = both
+    first, second = BOXES["points in boxes"]
+    BatchTable.build(batch, on="k", when=first, path=tmp_path)
+    whens, store = [first, second], bsjoin.Full(store=tmp_path)
+    joined = bsjoin.join(stream, batch, "k", when=whens, cache=store).select("s", "n")
+    assert Counter((row.s, row.n) for row in joined.collect()) == _inner(whens, True)
+    assert versions.numbers(StorageLocation.of(tmp_path)) == [1]
+    assert BatchTable.open(tmp_path).join(stream).count() == _inner([first], True).total()
+
+
+def test_latest_rows_are_those_of_the_first_range(spark: SparkSession) -> None:
+    rows = [(1, 0, 1, 0, 1, 1), (1, 0, 1, 5, 6, 2)]
+    table = spark.createDataFrame(rows, "k long, x0 int, x1 int, y0 int, y1 int, v int")
+    first, second = Within("x", "x0", "x1"), Within("y", "y0", "y1")
+    for when in (first, [first, second]):
+        built = BatchTable.build(table, on="k", when=when, latest_by="v")
+        assert [row.v for row in built.to_df().collect()] == [2]
 
 
 def test_a_table_keeps_its_boxes(both: tuple[DataFrame, DataFrame], tmp_path: Path) -> None:

@@ -194,7 +194,8 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     latest = None
     if layout.latest is not None:
         ties = ties_of(layout.latest.order, layout.row, typed)
-        latest = Latest(len(before), ties, layout.latest.keep)
+        # Of a key and its first range: whether there are boxes changes no rows.
+        latest = Latest(len(compared_fields) + len(ranged), ties, layout.latest.keep)
     merge = Merge(
         build=begun,
         schema=written,

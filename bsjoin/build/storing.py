@@ -200,9 +200,7 @@ def _ensure(
         if layout.latest is None and before.latest is not None:
             layout = _by_its_rule(layout, df, before, before.latest, str(location))
         layout = _kept_whole(layout, before)
-        same = box_signature(before.boxes) == box_signature(layout.boxes)
-        if same or not layout.boxes:  # another join may need them
-            layout = replace(layout, boxes=before.boxes)
+        layout = replace(layout, boxes=before.boxes)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = (before.unique, before.latest) == (layout.has_unique_keys, layout.latest) and (
         # What a join does not need may stay.

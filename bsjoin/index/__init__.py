@@ -9,7 +9,7 @@ from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats,
 from bsjoin.index.first_of_each import first_of_each
 from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
-from bsjoin.index.intervals import IntervalIndex, last_codes
+from bsjoin.index.intervals import Asked, IntervalIndex, last_codes
 from bsjoin.index.levels import levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.nearest_rows import nearest_rows
@@ -35,6 +35,7 @@ __all__ = [
     "LEAST",
     "MOST_DIMENSIONS",
     "AggregateTree",
+    "Asked",
     "BoxIndex",
     "ByteStrings",
     "HashIndex",

@@ -24,11 +24,14 @@ from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 
-__all__ = ["IntervalIndex", "last_codes"]
+__all__ = ["Asked", "IntervalIndex", "last_codes"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+Asked = tuple[Int64s, Int64s, Int64s]
+"""What intervals have to be to match each probe: the first row and one past the last of those that
+begin in time, and how late they must end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +128,7 @@ class IntervalIndex:
         Complexity: O(log n + k) a probe where its k answers are neighbours, O(k log(n / k)) where
         they are far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
         """
-        asked = self._stabbed(points, lows, highs, shifts)
+        asked = self.stabbed(points, lows, highs, shifts)
         yield from self._pairs(*asked, max_pairs)
 
     def stabs_any(
@@ -149,7 +152,7 @@ class IntervalIndex:
 
         Complexity: O(log n) a probe, however many intervals contain it.
         """
-        return self._any(*self._stabbed(points, lows, highs, shifts))
+        return self._any(*self.stabbed(points, lows, highs, shifts))
 
     def overlaps(
         self,
@@ -181,7 +184,9 @@ class IntervalIndex:
 
         Complexity: as :meth:`stab`.
         """
-        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty, shifts)
+        asked = self.overlapped(
+            starts, ends, lows, highs, missing_ends=missing_ends, empty=empty, shifts=shifts
+        )
         yield from self._pairs(*asked, max_pairs)
 
     def overlaps_any(
@@ -211,17 +216,19 @@ class IntervalIndex:
 
         Complexity: O(log n) a probe, however many intervals share a point with it.
         """
-        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty, shifts)
+        asked = self.overlapped(
+            starts, ends, lows, highs, missing_ends=missing_ends, empty=empty, shifts=shifts
+        )
         return self._any(*asked)
 
-    def _stabbed(
+    def stabbed(
         self,
         points: Int64s,
         lows: Int64s | None,
         highs: Int64s | None,
         shifts: Int64s | None,
-    ) -> tuple[Int64s, Int64s, Int64s]:
-        """The rows that begin in time, first and one past the last, and how late they must end."""
+    ) -> Asked:
+        """What intervals have to be to contain a point: the arguments are those of :meth:`stab`."""
         low, high = self._slices(len(points), lows, highs)
         side: Side = "right" if self.closed in ("both", "left") else "left"
         stops = self.starts.search(points, side, low, high, shifts)
@@ -229,17 +236,18 @@ class IntervalIndex:
         is_last = self.closed in ("both", "right")
         return low, stops, _next_code(points, shifts) if is_last else points
 
-    def _overlapped(
+    def overlapped(
         self,
         starts: Int64s,
         ends: Int64s,
         lows: Int64s | None,
         highs: Int64s | None,
+        *,
         missing_ends: Bools | None,
         empty: Bools | None,
         shifts: tuple[Int64s | None, Int64s | None],
-    ) -> tuple[Int64s, Int64s, Int64s]:
-        """The rows that begin in time, first and one past the last, and how late they must end."""
+    ) -> Asked:
+        """What they have to be to share a point: the arguments are those of :meth:`overlaps`."""
         low, high = self._slices(len(starts), lows, highs)
         side: Side = "right" if self.closed == "both" else "left"
         stops = self.starts.search(ends, side, low, high, shifts[1])
@@ -258,6 +266,22 @@ class IntervalIndex:
         if self.closed == "right":
             return low, stops, np.minimum(starts, GREATEST - 1) + 1
         return low, stops, _next_code(starts, shifts[0]) if self.closed == "both" else starts
+
+    def those_of(self, asked: Asked, probes: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Of pairs those that match.
+
+        Args:
+            asked: what intervals have to be, by :meth:`stabbed` or :meth:`overlapped`.
+            probes: int64[p], positions of probes.
+            rows: int64[p], rows of their slices.
+
+        Returns:
+            The pairs that are left, in their order.
+        """
+        firsts, stops, least = asked
+        fits = (rows >= firsts[probes]) & (rows < stops[probes])
+        fits &= self.tree.take(rows) >= least[probes]
+        return self._without_empty(probes[fits], rows[fits], least)
 
     def _slices(
         self, many: int, lows: Int64s | None, highs: Int64s | None

@@ -519,8 +519,14 @@ class BuiltTable:
             condition = condition.renamed(condition.stream_columns, ranges.names)
             if chooses(condition):
                 condition = replace(condition, order_by=ranges.order_by)
+        own += [name for one in self.manifest.boxes for name in one.columns.names]
+        checked = (
+            one.renamed(one.stream_columns, tuple(map(of, one.table_columns)))
+            for one in join.checked
+        )
         return replace(
             join,
+            checked=tuple(checked),
             keys=tuple((probe, of(key)) for probe, key in join.keys),
             columns=tuple(map(of, join.columns)),
             nulls_equal=(join.nulls_equal or (False,) * len(join.keys))

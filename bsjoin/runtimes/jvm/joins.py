@@ -6,6 +6,7 @@ nullability and all that is above and below are Spark's.
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 import sys
@@ -158,7 +159,7 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
             found["search"]["take"] = plan.predicate.take
         if plan.predicate.boxes:
             found["boxes"] = [_condition(one) for one in plan.predicate.boxes]
-            found["boxed"] = plan.predicate.box_columns
+            found["boxed"] = json.loads(plan.predicate.box_columns)
     return found
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from bsjoin.index import (
     GREATEST,
+    Asked,
+    BoxIndex,
     IntervalIndex,
     Sides,
     SortedRows,
@@ -54,9 +56,9 @@ def matches(
         int64[p] and int64[p]: positions of probes, ascending, and rows; at most ``max_pairs``.
     """
     if predicate.boxes and index.boxes is not None:
-        boxes, high = _boxes(predicate, index, probes, low, high)
-        yield from index.boxes.pairs(boxes, low, high, max_pairs)
+        yield from _in_boxes(predicate, index, index.boxes, probes, low, high, max_pairs)
         return
+    probes = probes[: predicate.columns]
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
@@ -89,6 +91,7 @@ def any_match(
 
     Complexity: O(log n) a probe, however many rows match.
     """
+    probes = probes[: predicate.columns]
     high = _without_nulls(probes, low, high)
     rows = index.rows
     if isinstance(rows, SortedRows):
@@ -101,6 +104,49 @@ def any_match(
     return rows.overlaps_any(*intervals, low, high, **details)
 
 
+def _in_boxes(
+    predicate: Predicate,
+    index: RangeIndex,
+    tree: BoxIndex,
+    probes: Sequence[pa.Array],
+    low: Int64s,
+    high: Int64s,
+    max_pairs: int,
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """The pairs that the tree finds; which it has of the first condition, not only nearly."""
+    boxes, met = _boxes(predicate, index, probes, low, high)
+    probes, rows = probes[: predicate.columns], index.rows
+    high = _without_nulls(probes, low, high)
+    if isinstance(rows, SortedRows):
+        firsts, stops = _points(predicate, index, probes[0], low, high)
+    else:
+        asked = _asked(predicate, index, rows, probes, low, high)
+    for which, found in tree.pairs(boxes, low, met, max_pairs):
+        if isinstance(rows, SortedRows):
+            fits = (found >= firsts[which]) & (found < stops[which])
+            which, found = which[fits], found[fits]
+        else:
+            which, found = rows.those_of(asked, which, found)
+        if len(which):
+            yield which, found
+
+
+def _asked(
+    predicate: Predicate,
+    index: RangeIndex,
+    rows: IntervalIndex,
+    probes: Sequence[pa.Array],
+    low: Int64s,
+    high: Int64s,
+) -> Asked:
+    """What intervals have to be to match."""
+    if predicate.kind == "within":
+        points = points_of(probes[0], index, predicate.finer).cuts
+        return rows.stabbed(points.codes, low, high, points.shifts)
+    intervals, details = _intervals(predicate, index, rows, probes)
+    return rows.overlapped(*intervals, low, high, **details)
+
+
 def _boxes(
     predicate: Predicate,
     index: RangeIndex,
@@ -110,7 +156,7 @@ def _boxes(
 ) -> tuple[list[Sides], Int64s]:
     """The boxes of the probes, ends included, and one past the last row that each may meet.
 
-    They may be a code too large: each row that is found is checked.
+    They may be a code too large.
     """
     boxes, begin = list[Sides](), 0
     for one in (predicate, *predicate.boxes):
@@ -127,6 +173,8 @@ def _boxes(
             sides = points.cuts.codes, np.where(_missing(some[1]), GREATEST, ends)
         boxes.append(sides)
     return boxes, high
+
+
 def run_of_each(
     predicate: Predicate, index: RangeIndex, probes: Sequence[pa.Array], low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:

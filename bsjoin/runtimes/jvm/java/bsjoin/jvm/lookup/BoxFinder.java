@@ -122,7 +122,7 @@ public final class BoxFinder extends Finder {
 
   /** The block of the present level that a place of the order is in. */
   private int block(int place) {
-    return place >> Boxes.BITS * (level + 1);
+    return (int) ((long) place >> Boxes.BITS * (level + 1));
   }
 
   private void visit(int block) {

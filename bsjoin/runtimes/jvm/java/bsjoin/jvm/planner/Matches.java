@@ -143,7 +143,7 @@ public final class Matches extends Function<ArrayData> {
     JsonNode label = node.get("label");
     join.label = label == null ? "" : label.toString();
     // Another version may have been built without them, or with others.
-    boolean isBoxed = node.has("boxes") && node.path("boxed").asText().equals(join.manifest.boxes);
+    boolean isBoxed = node.has("boxes") && node.path("boxed").toString().equals(join.manifest.boxes);
     Search search;
     if (probes.isEmpty()) {
       search = new Search(new KeyFinder(join.searched()), probes, Collections.emptyList());
