@@ -191,7 +191,7 @@ class Predicate:
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
         boxes: the further ranges by which rows are found where the table has an index of boxes; of
-            each row that is found all conditions are checked. Default: none.
+            each row that is found they are checked. Default: none.
         box_columns: what that index is of, see :func:`bsjoin.storage.box_signature`.
     """
 

@@ -252,7 +252,8 @@ def _search(step: JoinStep) -> str:
         " and ".join(one.names) for one in (join.ranged, *(b.columns for b in join.boxes)) if one
     ]
     if not join.shares:
-        return f"\n    searches {columns[0]}, as no key has more than {FEW_ROWS} rows"
+        why = f"the table has no boxes, which a build makes where a key has over {FEW_ROWS} rows"
+        return f"\n    searches {columns[0]}: {why}"
     met = (f"{share:.2g} meet {name}" for share, name in zip(join.shares, columns, strict=True))
     return f"\n    searches boxes of {', '.join(columns)}: of a key's rows {', '.join(met)}"
 
