@@ -1,5 +1,6 @@
 package bsjoin.jvm.storage;
 
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
@@ -41,7 +42,7 @@ public final class Segment {
   private final boolean isFull; // each number from the first to the last has one row
   final long lastHash; // the greatest one
   private final Column[] columns;
-  private final AggregateTree[] trees; // of the columns
+  private final AtomicReferenceArray<AggregateTree> trees; // of the columns
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
   private final Ranks ranks; // null if range columns have codes
@@ -94,7 +95,7 @@ public final class Segment {
             ? null
             : new Boxes(this, storage.map(info.boxes()), 1 + manifest.boxTypes.size());
     columns = new Column[manifest.compared.length + manifest.columns.length()];
-    trees = new AggregateTree[columns.length];
+    trees = new AtomicReferenceArray<>(columns.length);
   }
 
   /**
@@ -335,10 +336,12 @@ public final class Segment {
   }
 
   /** What aggregates a column, by its number among the stored ones. */
-  public synchronized AggregateTree tree(int number) {
-    if (trees[number] == null) {
-      trees[number] = new AggregateTree(column(number), rows);
+  public AggregateTree tree(int number) {
+    AggregateTree tree = trees.get(number); // without a lock: it is asked for each row
+    if (tree == null) {
+      trees.compareAndSet(number, null, new AggregateTree(column(number), rows));
+      tree = trees.get(number);
     }
-    return trees[number];
+    return tree;
   }
 }
