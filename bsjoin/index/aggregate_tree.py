@@ -80,11 +80,15 @@ class AggregateTree:
         Complexity: O(log n) a run, however long.
         """
         step = _PROBED_TOGETHER
+        # Without nulls a run has as many values as rows.
+        added = [part for part in parts if part != "count" or self._valid is not None]
         pieces = [
-            self._of(parts, firsts[at : at + step], stops[at : at + step])
+            self._of(added, firsts[at : at + step], stops[at : at + step])
             for at in range(0, max(len(firsts), 1), step)
+            if added
         ]
-        return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
+        found = {part: np.concatenate([piece[part] for piece in pieces]) for part in added}
+        return {part: found[part] if part in found else stops - firsts for part in parts}
 
     def _of(self, parts: Sequence[Part], firsts: Int64s, stops: Int64s) -> dict[Part, NDArray[Any]]:
         begins, ends = -(-firsts // BLOCK), stops // BLOCK
@@ -140,7 +144,8 @@ class AggregateTree:
             bits = rows + self._offset
             there = (self._valid.take(bits >> 3) >> (bits & 7).astype(np.uint8)) & 1
         if part == "count":
-            return np.ones(len(rows), np.int64) if there is None else there.astype(np.int64)
+            assert there is not None  # otherwise nobody counts
+            return there.astype(np.int64)
         values = self._rows.take(rows)
         if part == "high":
             values = values.astype(np.int64) >> 32

@@ -82,6 +82,13 @@ def test_a_sum_loses_nothing_to_what_is_outside_of_its_rows() -> None:
     assert found["total"].tolist() == [9_998.0, 3.0]
 
 
+def test_nothing_is_counted_without_nulls() -> None:
+    tree = AggregateTree(np.arange(10_000))
+    found = tree.of(["count", "least"], np.array([1, 5]), np.array([9_000, 5]))
+    assert found["count"].tolist() == [8_999, 0]
+    assert list(tree._levels) == ["least"]
+
+
 def test_no_runs_have_no_aggregates() -> None:
     nothing = np.zeros(0, np.int64)
     found = AggregateTree(np.arange(100)).of(list(PARTS), nothing, nothing)
