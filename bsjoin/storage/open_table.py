@@ -183,7 +183,8 @@ class OpenTable:
 
     def tree(self, column: str, first_row: int) -> AggregateTree:
         """What aggregates a column of the segment with this first row."""
-        segment = self.segments[int(np.searchsorted(self._first_rows, first_row))]
+        number = int(np.searchsorted(self._first_rows, first_row, side="right")) - 1  # not empty
+        segment = self.segments[number]
         return segment.tree(self._numbers[column])
 
     def _gather_layered(

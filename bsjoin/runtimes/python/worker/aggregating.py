@@ -2,14 +2,15 @@
 
 The rows of a key are in the order of their points, so those in a band are a run, and a tree of the
 aggregated column answers it (:class:`bsjoin.index.AggregateTree`). A stored table has a tree for
-each column of a segment, for as long as that is open; of a cache one is made of the keys of a
-batch.
+each column of a segment, for as long as that is open; of a cache some are made of the rows that a
+batch needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ __all__ = ["Aggregates"]
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Parts = dict[Part, NDArray[Any]]
+
+_GATHERED = 1 << 20
+"""So many rows of a cache are gathered together, and the rest of the last key."""
 
 
 class Aggregates:
@@ -51,6 +55,8 @@ class Aggregates:
         if not some.all():
             part, firsts, stops = part[some], firsts[some], stops[some]
             group = replace(group, low=group.low[some], high=group.high[some])
+        if not len(part):
+            return
         self.matched[part] = True
         self._parts.append(part)
         self._found.append(_aggregated(self._plan, group, firsts, stops))
@@ -129,14 +135,33 @@ def _parts(
         if tree is None:  # the column was added later
             return {"count": np.zeros(len(firsts), np.int64)}
     else:
-        # The rows of each key once, one key behind the other.
-        begins, some, which = np.unique(group.low, return_index=True, return_inverse=True)
-        sizes = (group.high - group.low).take(some)
-        _, rows = expand(begins, sizes)
-        (values,) = source.gather(group.numbers(rows), [column])
-        moved = (np.cumsum(sizes) - sizes - begins).take(which)
-        tree, firsts, stops = tree_of(values), firsts + moved, stops + moved
+        return _cached_parts(group, column, parts, firsts, stops)
     return tree.of(parts, firsts, stops)
+
+
+def _cached_parts(
+    group: Groups, column: int, parts: Sequence[Part], firsts: Int64s, stops: Int64s
+) -> Parts:
+    """The same of a cache: of each key the rows between its probes' first and last ones, once.
+
+    Some keys are gathered together, one behind the other, so that memory has few of all rows.
+    """
+    _, key = np.unique(group.low, return_inverse=True)
+    order = np.argsort(key, kind="stable")
+    bounds = np.append(np.flatnonzero(np.diff(key[order], prepend=-1)), len(order))
+    begins = np.minimum.reduceat(firsts[order], bounds[:-1])
+    sizes = np.maximum.reduceat(stops[order], bounds[:-1]) - begins
+    before = np.cumsum(sizes) - sizes
+    cuts = np.append(np.flatnonzero(np.diff(before // _GATHERED, prepend=-1)), len(sizes))
+    pieces = []
+    for one, end in pairwise(cuts):
+        probes = order[bounds[one] : bounds[end]]
+        _, rows = expand(begins[one:end], sizes[one:end])
+        (values,) = group.source.gather(group.numbers(rows), [column])
+        moved = (before - before[one] - begins).take(key[probes])
+        pieces.append(tree_of(values).of(parts, firsts[probes] + moved, stops[probes] + moved))
+    back = np.argsort(order)
+    return {part: np.concatenate([piece[part] for piece in pieces])[back] for part in parts}
 
 
 def _result(plan: JoinPlan, one: Aggregate, parts: Parts) -> pa.Array:
