@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin.build.source_scan import scanned
-from bsjoin.conditions import Condition, chooses
+from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
@@ -265,7 +265,9 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
-    conditions = () if join.condition is None else (join.condition, *join.checked)
+    conditions: tuple[Condition, ...] = ()
+    if join.condition is not None:  # aggregates are of this join, the table serves others, too
+        conditions = (without_aggregates(join.condition), *join.checked)
     wanted = PrivateTable(
         origin,
         lambda: read(needed),

@@ -38,6 +38,7 @@ __all__ = [
     "chooses",
     "condition_from_json",
     "condition_to_json",
+    "without_aggregates",
 ]
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -127,7 +128,8 @@ class Band(_OneColumnEach):
             left join always: its counts are 0 without one, and its other aggregates null. Types and
             values are those of Spark's functions; sums of doubles may differ in their last digits,
             as Spark's do from run to run. It is O(log n) a row of the stream, however many rows
-            match. Default: none.
+            match; an incremental cache reads the rows of a key that the bands of a batch span,
+            once. Default: none.
 
     Raises:
         ArgumentError: the band is empty, an argument is not a width, or ``agg`` has something else
@@ -463,6 +465,11 @@ Condition = Band | Within | Overlaps | AsOf
 def chooses(when: object) -> TypeGuard[AsOf | Within]:
     """Whether a condition takes the first rows that match, in some order."""
     return isinstance(when, AsOf) or (isinstance(when, Within) and when.take != "all")
+
+
+def without_aggregates(when: Condition) -> Condition:
+    """The same condition; of a band without ``agg``."""
+    return replace(when, agg=()) if isinstance(when, Band) and when.agg else when
 
 
 _KINDS: dict[str, type[Condition]] = {

@@ -21,6 +21,7 @@ from bsjoin.errors import (
 )
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
+from bsjoin.planner.aggregates import check_built_aggregates
 from bsjoin.planner.arguments import distinct
 from bsjoin.planner.boxes import box_ranges, checked_ranges
 from bsjoin.planner.columns import names_of, schema_of
@@ -90,6 +91,9 @@ def layout_of(
     names, ranged, latest, boxes = names_of(df, "the table"), None, None, tuple[BoxRange, ...]()
     if condition is not None:
         ranged = range_columns(condition, schema, names)
+    if not private:
+        given = () if condition is None else (condition, *others)
+        check_built_aggregates(given, names, schema)
     if private:
         boxes = box_ranges(condition, others, schema, names)
     elif condition is not None and others:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Band, Condition
+from bsjoin.conditions import Band, Condition, without_aggregates
 from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names
@@ -15,10 +16,18 @@ from bsjoin.planner.keys import is_floating, is_integer
 from bsjoin.storage.spark_schema import LONG_DIGITS
 from bsjoin.values.aggregates import AggregateCall, Function
 
-__all__ = ["ResolvedAggregate", "check_aggregates", "resolved_aggregates"]
+__all__ = [
+    "ResolvedAggregate",
+    "check_aggregates",
+    "check_built_aggregates",
+    "resolved_aggregates",
+]
 
 _MORE = {"sum": (10, 0), "avg": (4, 4)}
 """Digits of the aggregate of a decimal beyond its own: all, and those after the point."""
+_UNSEEN = (
+    "rows are aggregated without being looked at one by one, so nothing else can be checked of each"
+)
 _ORDERED = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)
 
 
@@ -46,45 +55,71 @@ class ResolvedAggregate:
         return T.StructField(self.name, self.type, self.function != "count")
 
 
-def check_aggregates(when: Condition | None, call: JoinCall) -> bool:
+def check_aggregates(conditions: Sequence[Condition], call: JoinCall) -> bool:
     """Whether a join returns aggregates.
 
     Args:
-        when: the condition that is searched.
+        conditions: all range conditions: of the call, or those that the table was built with.
         call: the arguments.
 
     Raises:
         ArgumentError: it has arguments that exclude them.
     """
-    found = next(
-        (one for one in (when, *call.conditions) if isinstance(one, Band) and one.agg), None
-    )
+    found = next((one for one in conditions if isinstance(one, Band) and one.agg), None)
     if found is None:
         return False
-    shown = f"agg={dict(found.agg)!r}"
+    shown, leave = f"agg={dict(found.agg)!r}", "Leave agg out"
+    if not call.conditions:
+        plain = without_aggregates(found)
+        shown, leave = f"the table was built with {shown}, and joined", f"Give when={plain!r}"
     if call.how in ("semi", "anti"):
         raise ArgumentError(
             f"{shown} with how={call.how!r}: such a join has no columns of the table. Leave agg "
             "out, or use how='inner' or 'left'"
         )
-    if len(call.conditions) > 1 or call.where is not None:
+    if len(conditions) > 1 or call.where is not None:
         other = "where=" if call.where is not None else "other range conditions"
         raise ArgumentError(
-            f"{shown} with {other}: rows are aggregated without being looked at one by one, so "
-            "nothing else can be checked of each. Leave agg out and aggregate the result, or leave "
+            f"{shown} with {other}: {_UNSEEN}. {leave} and aggregate the result, or leave "
             "the rows out of the table"
         )
-    if call.select is not None:
-        raise ArgumentError(
-            f"{shown} with select={list(call.select)!r}: the result has the aggregates and "
-            "no column of a single row. Leave select out"
-        )
-    if call.indicator is not None:
-        raise ArgumentError(
-            f"{shown} with indicator={call.indicator!r}: count(*) is above 0 where there is a "
-            "match. Leave indicator out"
-        )
+    for name, value, why in (
+        ("select", call.select, "the result has the aggregates and no column of a single row"),
+        ("indicator", call.indicator, "count(*) is above 0 where there is a match"),
+    ):
+        if value is not None:
+            given = list(value) if name == "select" else value
+            other = "" if call.conditions else f", or give when={without_aggregates(found)!r}"
+            raise ArgumentError(f"{shown} with {name}={given!r}: {why}. Leave {name} out{other}")
     return True
+
+
+def check_built_aggregates(
+    conditions: Sequence[Condition], table: Names, schema: T.StructType
+) -> None:
+    """Refuse what a table that is built with these conditions cannot aggregate.
+
+    Args:
+        conditions: the conditions.
+        table: the table's names.
+        schema: its columns.
+
+    Raises:
+        ArgumentError: there are others besides the band.
+        ColumnError: the table has no such column.
+        KeyTypeError: a column has no such aggregate.
+    """
+    for one in conditions:
+        if not isinstance(one, Band) or not one.agg:
+            continue
+        if len(conditions) > 1:
+            raise ArgumentError(
+                f"agg={dict(one.agg)!r} with other range conditions: {_UNSEEN}. Leave agg out"
+            )
+        for call in one.aggregates.values():
+            if call.column is not None:
+                column = table.find(call.column, "agg")
+                _type_of(call, column, schema[column].dataType)
 
 
 def resolved_aggregates(
@@ -104,7 +139,7 @@ def resolved_aggregates(
         KeyTypeError: a column has no such aggregate.
     """
     assert isinstance(when, Band)
-    wraps = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() != "true"
+    wraps = str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true"
     columns: list[str] = []
     found: list[ResolvedAggregate] = []
     for name, call in when.aggregates.items():

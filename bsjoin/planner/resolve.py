@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses
+from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
 from bsjoin.planner.aggregates import (
     ResolvedAggregate,
@@ -179,6 +179,8 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
     """
     names, types = names_of(stream, "the stream"), stream.schema
     conditions = call.conditions or table.conditions(names)
+    if not call.conditions and call.how in ("semi", "anti"):
+        conditions = tuple(map(without_aggregates, conditions))
     searched = table.searched(conditions, names)
     when = table.condition(searched, names)
     pairs = table.key_pairs(call.on, conditions, names)
@@ -213,7 +215,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
     selectable = table.selectable(names.case_sensitive)
     aggregates: tuple[ResolvedAggregate, ...] = ()
     columns: Sequence[str]
-    if check_aggregates(when, call):
+    if check_aggregates(conditions, call):
         found = resolved_aggregates(when, selectable, table.columns, names, spark)
         aggregates, columns = found
         called = [one.name for one in aggregates]

@@ -13,7 +13,7 @@ __all__ = ["AggregateCall", "Function", "aggregate_calls"]
 
 Function = Literal["count", "sum", "min", "max", "avg"]
 
-_CALL = re.compile(r"\s*(\w+)\s*\(\s*(`(?:[^`]|``)+`|\*|[^()`]*[^()`\s])\s*\)\s*")
+_CALL = re.compile(r"\s*(\w+)\s*\(\s*(`(?:[^`]|``)+`|\*|\w+(?:\.\w+)*)\s*\)\s*")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class AggregateCall:
 
     Args:
         function: its name, in lower case.
-        column: the table's column; None for ``count(*)``.
+        column: the table's column; None for ``count(*)``, and ``count(1)``.
     """
 
     function: Function
@@ -30,7 +30,7 @@ class AggregateCall:
 
     @classmethod
     def parse(cls, text: str) -> AggregateCall:
-        """Read a call; the column's name may be in backquotes.
+        """Read a call; the column's name may be in backquotes, and must be if it is no plain name.
 
         Raises:
             ValueError: it is no call of a function that is known, over a column.
@@ -39,12 +39,14 @@ class AggregateCall:
         (AggregateCall(function='avg', column='price'), 'max(`a b`)')
         """
         found = _CALL.fullmatch(text)
-        if found is None:
+        if found is None or (found[2].isdigit() and found[1].lower() != "count"):
             raise ValueError(
                 f"{text!r} is not a function of one column of the table. Compute other values as a "
                 "column of the table first"
             )
         name, column = found[1].lower(), found[2]
+        if column.isdigit() and name == "count":  # as people write count(*), too
+            column = "*"
         if name not in get_args(Function):
             raise ValueError(f"the function {found[1]!r}: {suggest(name, get_args(Function))}")
         if column == "*":
@@ -59,7 +61,7 @@ class AggregateCall:
         column = self.column
         if column is None:
             return "count(*)"
-        if not re.fullmatch(r"\w+", column):
+        if not re.fullmatch(r"\w+", column) or column.isdigit():
             column = "`" + column.replace("`", "``") + "`"
         return f"{self.function}({column})"
 
