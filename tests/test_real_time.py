@@ -25,7 +25,7 @@ def test_a_refresh_reaches_a_running_batch(
 
     def write(row: Any) -> None:
         with out.open("a") as file:
-            values = [row["k"], row["v"], row["w"], row["u"], str(row["batch"])]
+            values = [row["k"], row["v"], row["w"], row["u"], row["most"], str(row["batch"])]
             file.write(json.dumps(values) + "\n")
 
     def second(version: int) -> DataFrame:
@@ -35,6 +35,8 @@ def test_a_refresh_reaches_a_running_batch(
     other = BatchTable.build(second(1), on="k", when=when, path=tmp_path / "other")
     first_join = table.join(source.rows, how="left", where="k + v > 0")
     joined = other.join(first_join, when=when, how="left")
+    most = Band("k", "p", 0, 0, agg={"most": "max(u)"})
+    joined = other.join(joined, when=most, how="left")
     joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
@@ -60,13 +62,13 @@ def test_a_refresh_reaches_a_running_batch(
         query.stop()
     seen: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
     for line in out.read_text().splitlines():
-        k, v, w, u, batch = json.loads(line)
-        assert v == w == u
+        k, v, w, u, aggregated, batch = json.loads(line)
+        assert v == w == u == aggregated
         seen[batch].append((k, v))
     assert list(seen.values())[:2] == [
         [(0, 1)],
         [(1, 1), (2, 1), (50, None), (3, 2), (0, 2), (50, None)],
     ]
-    for first, last in (cycles(query)[0:4:2], cycles(query)[1:4:2]):
+    for first, last in (cycles(query)[join:6:3] for join in range(3)):
         assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
         assert (last.rows_in, last.hits, last.table_version) == (6, 4, 2)
