@@ -228,7 +228,7 @@ class IntervalIndex:
         highs: Int64s | None,
         shifts: Int64s | None,
     ) -> Asked:
-        """What intervals have to be to contain a point: the arguments are those of :meth:`stab`."""
+        """What intervals have to be to contain a point; for the arguments see :meth:`stab`."""
         low, high = self._slices(len(points), lows, highs)
         side: Side = "right" if self.closed in ("both", "left") else "left"
         stops = self.starts.search(points, side, low, high, shifts)
@@ -247,7 +247,7 @@ class IntervalIndex:
         empty: Bools | None,
         shifts: tuple[Int64s | None, Int64s | None],
     ) -> Asked:
-        """What they have to be to share a point: the arguments are those of :meth:`overlaps`."""
+        """What they have to be to share a point; for the arguments see :meth:`overlaps`."""
         low, high = self._slices(len(starts), lows, highs)
         side: Side = "right" if self.closed == "both" else "left"
         stops = self.starts.search(ends, side, low, high, shifts[1])
