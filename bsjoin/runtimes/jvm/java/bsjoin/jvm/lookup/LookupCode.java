@@ -117,7 +117,7 @@ public final class LookupCode {
   String text(List<Expression> arguments, List<Expression> condition, Supplier<String> consume) {
     String search = search(codes(arguments));
     return search
-        + (lookup.isSingle() ? single(condition, consume) : begin() + each(condition, consume, ""));
+        + (lookup.isSingle() ? single(condition, consume) : begin() + each(condition, consume, "", ""));
   }
 
   /**
@@ -126,7 +126,8 @@ public final class LookupCode {
    *
    * @param rows the iterator
    * @param row a field for the row that is joined
-   * @param goesOn what must hold to take one, with {@code &&} behind it; may be empty
+   * @param goesOn what must hold to take one, or its next match, with {@code &&} behind it; may be
+   *     empty
    * @param stop stops the stage if it has a row of the result
    * @param searched makes the code of the columns that the arguments need, see {@link #with}
    * @param used the same of those that are needed then
@@ -139,8 +140,8 @@ public final class LookupCode {
     String search =
         row + " = (InternalRow) " + rows + ".next();\n" + searched.get()
             + search(codes(arguments)) + begin() + isIn + " = true;\n";
-    String each = used.get() + each(condition, consume, stop);
-    return "while (" + isIn + " || " + goesOn + rows + ".hasNext()) {\n"
+    String each = used.get() + each(condition, consume, goesOn, stop);
+    return "while (" + goesOn + "(" + isIn + " || " + rows + ".hasNext())) {\n"
         + "if (!" + isIn + ") {\n" + search + "}\n"
         + each + isIn + " = false;\n" + stop + "}\n";
   }
@@ -209,18 +210,21 @@ public final class LookupCode {
   /**
    * A row of the result for each match.
    *
+   * @param goesOn is before each row
    * @param stop is behind each row
    */
-  private String each(List<Expression> condition, Supplier<String> consume, String stop) {
+  private String each(
+      List<Expression> condition, Supplier<String> consume, String goesOn, String stop) {
     boolean outer = lookup.kind() == JoinKind.OUTER;
     String next = found + " = " + finder + ".next();\n";
     String following = next; // after one that is taken
     StringBuilder text = new StringBuilder();
     if (taken != null) {
-      String more = "++" + taken + " < " + lookup.limit();
-      following = found + " = " + more + " ? " + finder + ".next() : -1L;\n";
+      String fewer = "++" + taken + " < " + lookup.limit();
+      following = found + " = " + fewer + " ? " + finder + ".next() : -1L;\n";
     }
-    text.append("while (" + found + " >= 0L" + (outer ? " || !" + any : "") + ") {\n");
+    String more = found + " >= 0L" + (outer ? " || !" + any : "");
+    text.append("while (" + goesOn + "(" + more + ")) {\n");
     if (!condition.isEmpty()) {
       text.append((outer ? "if (" + found + " >= 0L) {\n" : "{\n"));
       text.append(unless(condition, next + "continue;\n") + "}\n");
