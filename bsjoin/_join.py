@@ -74,9 +74,10 @@ def join(
         when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
             :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
             cache it requires equality keys. Of a list of them all hold. With a full cache the
-            first three of :class:`Band`, :class:`Within` and :class:`Overlaps` on numbers, dates
-            and timestamps are searched together, as boxes, or those that a BatchTable was built
-            for; otherwise one is, the first, so put the most selective one there. Each row found is
+                first condition and up to two more are searched together, as boxes, if all are
+                :class:`Band`, :class:`Within` or :class:`Overlaps` on numbers, dates or
+                timestamps; of a BatchTable those that it was built for. Otherwise only the first is
+                searched, so put the most selective one there. Each row found is
             checked for the others. Of :class:`AsOf` and others the nearest row that passes them is
             taken.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.

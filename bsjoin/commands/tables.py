@@ -92,11 +92,13 @@ def _versions(options: argparse.Namespace) -> Answer:
 def _stats(options: argparse.Namespace) -> Answer:
     manifest = _manifest(options, _location(options))
     stats = manifest.stats
+    built_for = [] if manifest.condition is None else [manifest.condition]
+    built_for += [box.condition for box in manifest.boxes]
     said: list[tuple[str, object]] = [
         ("version", str(stats.version)),
         ("keys", ", ".join(map(str, manifest.keys)) or "none"),
         ("unique", "yes" if manifest.unique else "not declared"),
-        ("condition", "none" if manifest.condition is None else repr(manifest.condition)),
+        ("conditions", ", ".join(map(repr, built_for)) or "none"),
         ("rows", f"{stats.rows:,}"),
         ("rows that match nothing", "not stored" if stats.unindexed is None else stats.unindexed),
         ("distinct keys", f"{stats.keys:,}"),
@@ -110,7 +112,7 @@ def _stats(options: argparse.Namespace) -> Answer:
     data = asdict(stats) | {
         "key_columns": [asdict(key) for key in manifest.keys],
         "unique": manifest.unique,
-        "condition": None if manifest.condition is None else repr(manifest.condition),
+        "conditions": [repr(one) for one in built_for],
         "columns": manifest.columns,
     }
     return Answer(columns((name, str(value)) for name, value in said), data)
