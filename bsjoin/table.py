@@ -565,7 +565,7 @@ class BatchTable:
                 removed.
 
         Returns:
-            The number of the newest version.
+            The number of the newest version. After an error nothing is published.
 
         Raises:
             ArgumentError: nothing tells rows apart; a column of ``key`` or ``sequence`` is null;
@@ -575,8 +575,6 @@ class BatchTable:
             DuplicateKeyError: the table is declared unique, and would not be.
             TableMismatchError: it has only the latest rows (``latest_by``), or lacks columns.
             StoreAccessError, StoreFullError: the version cannot be written.
-
-            Nothing is published then.
 
         Complexity: O(rows of the keys that change) and of a few recent changes; a pass over the
             columns of ``key`` in the table if these are not all of its keys.

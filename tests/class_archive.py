@@ -29,7 +29,7 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder) / archive.name
-        options = f"{sessions.SETTINGS[_OPTIONS]} -XX:ArchiveClassesAtExit={made}"
+        options = f"{sessions.SETTINGS[_OPTIONS]} -XX:ArchiveClassesAtExit={made} -Xlog:disable"
         spark = sessions.session("local[2]", {**sessions.SETTINGS, _OPTIONS: options})
         table = BatchTable.build(spark.range(9).selectExpr("id AS k", "id AS v"), on="k")
         for runtime in ("jvm", "python"):

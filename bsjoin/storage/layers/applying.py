@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bsjoin.index import HashIndex
 from bsjoin.storage.builds import Build
-from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids
+from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids, values_of
 from bsjoin.storage.layers.entries import Layer
 from bsjoin.storage.layers.overlay import distinct_keys, row_hashes
 from bsjoin.storage.layers.writing import write_gone, write_rows
@@ -212,8 +212,8 @@ class _Writer:
         """The rows of a segment whose identity may be that of a change, by each of its columns."""
         segment, found = self._table.segments[number], None
         for name in self._identity:
-            stored = segment.column(self.number(name))
-            wanted = pc.unique(changes.rows.column(self.number(name)))
+            stored = values_of(segment.column(self.number(name)))
+            wanted = pc.unique(values_of(_whole(changes.rows.column(self.number(name)))))
             there = bools(pc.is_in(stored, value_set=wanted))
             found = there if found is None else found & there
         assert found is not None

@@ -175,6 +175,12 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
     """Refuse a version that is incompatible with the plan."""
     where = f"version {manifest.version} of the table in {str(stored.location)!r}"
     advice = "Restart the query: it continues from its checkpoint"
+    before_plan = manifest.created_at_us < stored.epoch
+    if before_plan:
+        advice = (
+            "The query was planned with a newer version, and this micro-batch began with this one: "
+            "start the query from a new checkpoint"
+        )
     if plan.needs_unique and manifest.longest_run > 1:
         raise DuplicateKeyError(
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
@@ -184,12 +190,6 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
         there, wanted = (_shown(keys) for keys in (manifest.keys, stored.keys))
         raise TableMismatchError(
             f"{where} has the keys {there}, and this query was planned for {wanted}. {advice}"
-        )
-    before_plan = manifest.created_at_us < stored.epoch
-    if before_plan:
-        advice = (
-            "The query was planned with a newer version, and this micro-batch began with this one: "
-            "start the query from a new checkpoint"
         )
     types = dict(zip(manifest.schema.names, manifest.schema.types, strict=True))
     for column, wanted in zip(plan.columns, plan.row_type, strict=False):
