@@ -387,6 +387,59 @@ def test_a_start_with_the_same_source_keeps_what_was_applied(
     assert rows_in(start()) == [*ROWS, (5, "e", 50)]
 
 
+def test_what_comes_while_a_source_is_read_or_its_version_published_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresh reads what is there after the changes, and a build is known for its source."""
+    source, path = str(tmp_path / "source"), tmp_path / "table"
+    spark.createDataFrame(ROWS, SCHEMA).coalesce(1).write.parquet(source)
+    original: Callable[..., Any] = versions.publish
+    left = [1]
+
+    def publish(location: StorageLocation, draft: Manifest, **options: Any) -> Manifest:
+        before = bool(versions.numbers(location))
+        due = bool(left[0]) and not draft.layers
+        left[0] -= due
+        more = spark.createDataFrame([(5 + before, "e", 50)], SCHEMA).coalesce(1)
+        if due and before:
+            more.write.mode("append").parquet(source)
+            BatchTable.open(path).apply(more, key="id")
+        found: Manifest = original(location, draft, **options)
+        if due and not before:
+            BatchTable.open(path).apply(more, key="id")
+        return found
+
+    monkeypatch.setattr(versions, "publish", publish)
+    BatchTable.build(spark.read.parquet(source), on="name", path=path)
+    table = BatchTable.build(spark.read.parquet(source), on="name", path=path)
+    assert rows_in(table) == [*ROWS, (5, "e", 50)]
+    left[0] = 1
+    spark.createDataFrame([(9, "i", 90)], SCHEMA).coalesce(1).write.mode("append").parquet(source)
+    table.refresh(spark.read.parquet(source))
+    assert rows_in(table) == [*ROWS, (6, "e", 50), (9, "i", 90)]
+
+
+def test_a_table_that_has_become_empty_is_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    nothing = spark.createDataFrame([], SCHEMA)
+    table = BatchTable.build(nothing, on="name", path=tmp_path / "table")
+    row = spark.createDataFrame([(1, "a", 1)], SCHEMA)
+    table.apply(row, key="id")
+    table.apply(row.withColumn("op", F.lit("delete")), key="id")
+    table.compact()
+    assert rows_in(table) == []
+    table.apply(row)
+    assert rows_in(table) == [(1, "a", 1)]
+
+
+def test_zeros_of_either_sign_tell_the_same_row(spark: SparkSession, tmp_path: Path) -> None:
+    schema = "f double, k long, id long, v string"
+    for number, (old, new) in enumerate([(-0.0, 0.0), (0.0, -0.0)]):
+        rows = spark.createDataFrame([(old, 1, 7, "old"), (1.0, 1, 7, "other")], schema)
+        table = BatchTable.build(rows, on=["f", "k"], path=tmp_path / str(number))
+        table.apply(spark.createDataFrame([(new, 2, 7, "new")], schema), key=["f", "id"])
+        assert {(row.k, row.v) for row in table.to_df().collect()} == {(2, "new"), (1, "other")}
+
+
 def test_a_compaction_makes_no_row_newer(spark: SparkSession, table: BatchTable) -> None:
     table.apply(spark.createDataFrame([(2, "b", 21)], SCHEMA), key="id")
     location = table._location

@@ -79,14 +79,14 @@ def apply_changes(
     call = _Call(given, op, sequence, batch)
 
     def work(interruption: Interruption) -> tuple[Manifest, bool]:
-        collected, collected_for = None, None
+        collected, collected_for, began_us = None, None, 0
         for _ in range(_TRIES):
             before = versions.latest(location)
             identity = _identity(location, before, call, df)
             if batch is not None and _is_applied(location, before, batch):
                 return before, False
-            began_us = now_us()
             if collected is None or _form(before) != collected_for:
+                began_us = now_us()
                 collected, collected_for = change_set(df, before, op, sequence), _form(before)
                 interruption.check()
             draft_of = partial(

@@ -316,12 +316,20 @@ class _Source:
         known = self._fingerprint
         return known is not None and versions.is_marked(location, manifest, known)
 
+    def again(self) -> _Source:
+        """Its state as it is now."""
+        return _Source(self._df, self._given)
+
+    def unchanged(self) -> str | None:
+        """What identifies it; None if nothing does, or it has changed meanwhile."""
+        known = self._fingerprint
+        if self._given is not None or (known is not None and known == fingerprint_of(self._df)):
+            return known
+        return None
+
     def mark(self, location: StorageLocation, manifest: Manifest) -> None:
         """Note that a version was made of it, unless it has changed meanwhile."""
-        known = self._fingerprint
-        if known is None or versions.is_marked(location, manifest, known):
-            return
-        if self._given is not None or known == fingerprint_of(self._df):
+        if not self.is_of(location, manifest) and (known := self.unchanged()) is not None:
             versions.mark(location, manifest, known)
 
 
@@ -404,12 +412,14 @@ def _build(
         check_columns(location, schema_of(before), schema)
 
     def work(interruption: Interruption) -> Manifest:
-        newest = before
+        newest, read = before, source
         for _ in range(_TRIES):
-            published = _built(location, df, layout, newest, source, interruption)
+            published = _built(location, df, layout, newest, read, interruption)
             if published is not None:
                 return published
+            # What was applied is in the source as it is after that, and not in an old listing.
             newest = versions.latest(location)
+            read = source.again()
         raise StoreError(
             f"changes were applied to the table in {str(location)!r} whenever its source was read, "
             f"{_TRIES} times: a version without them would drop them. Refresh it when none are "
@@ -442,7 +452,8 @@ def _built(
         if before is not None:
             check_columns(location, schema_of(before), schema)  # of queries begun since
             check_unique(location, before.longest_run, draft.longest_run)
-        published = _published(location, before, draft)
+        # Noted before the version is there: what is applied to it carries that on.
+        published = _published(location, before, draft, source.unchanged())
     except BaseException:
         begun.abandon()
         raise
@@ -450,12 +461,11 @@ def _built(
         begun.abandon()
         return None
     begun.published()
-    source.mark(location, published)
     return published
 
 
 def _published(
-    location: StorageLocation, before: Manifest | None, draft: Manifest
+    location: StorageLocation, before: Manifest | None, draft: Manifest, fingerprint: str | None
 ) -> Manifest | None:
     """Publish what was built; None if changes were applied since the version before it.
 
@@ -468,10 +478,12 @@ def _published(
             return None
         try:
             carried = replace(draft, changes=_carried(newest, draft))
-            return versions.publish(location, carried, parent=newest.version)
+            return versions.publish(
+                location, carried, parent=newest.version, fingerprint=fingerprint
+            )
         except Superseded:
             newest = versions.latest(location)
-    return versions.publish(location, draft, parent=0)
+    return versions.publish(location, draft, parent=0, fingerprint=fingerprint)
 
 
 def _count(manifest: Manifest | None) -> int:
@@ -505,14 +517,19 @@ def _remember(
 
     The files stay the same: a condition says how they are searched.
     """
-    published = before
-    if known != before:
-        try:
-            published = versions.publish(location, known, parent=before.version)
-        except Superseded:  # nobody drops what others have published; it is found out again
-            return versions.latest(location)
-    source.mark(location, published)
-    return published
+    if known == before:
+        source.mark(location, before)
+        return before
+    try:
+        return versions.publish(
+            location,
+            known,
+            parent=before.version,
+            marked_as=before,
+            fingerprint=source.unchanged(),
+        )
+    except Superseded:  # nobody drops what others have published; it is found out again
+        return versions.latest(location)
 
 
 def _is_there(location: StorageLocation, manifest: Manifest) -> bool:

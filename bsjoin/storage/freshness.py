@@ -90,11 +90,10 @@ def marks_in(names: Iterable[str]) -> list[Mark]:
     return [Mark(int(one[1]), int(one[2]), int(one[3])) for one in found if one is not None]
 
 
-def remove_marks(location: StorageLocation, kept: Iterable[int]) -> None:
-    """Remove the marks of all versions but some."""
-    numbers = set(kept)
+def remove_marks(location: StorageLocation, before: int) -> None:
+    """Remove the marks of all versions before one."""
     for mark in marks_in(mark_names(location)):
-        if mark.version not in numbers:
+        if mark.version < before:
             _remove(location, mark)
 
 

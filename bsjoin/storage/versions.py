@@ -133,6 +133,7 @@ def publish(
     clock: Callable[[], int] = now_us,
     parent: int | None = None,
     marked_as: Manifest | None = None,
+    fingerprint: str | None = None,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -144,6 +145,7 @@ def publish(
             (default) for any.
         marked_as: a version whose fingerprints are noted for the new one, before it is there, so
             that no start in between takes its source for another one; None (default) for none.
+        fingerprint: one more to note, as by :func:`mark`; None (default) for none.
 
     Returns:
         The manifest as published.
@@ -160,7 +162,10 @@ def publish(
     def content(slot: Publication) -> bytes:
         for digest in noted:
             location.create(f"{MARKS}/{_mark_prefix(*slot[:2])}{digest}", b"")
-        return draft.published_as(*slot).to_bytes()
+        published = draft.published_as(*slot)
+        if fingerprint is not None:
+            mark(location, published, fingerprint)
+        return published.to_bytes()
 
     published = _versions(location).publish(
         content,
@@ -349,11 +354,13 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         gone.append(one)
     left = there[len(gone) :]
     _versions(location).sweep(one.version for one in gone)
-    kept_marks = tuple(f"{one.version:08d}-" for one in left)
+    # A version that is published meanwhile has its marks before it is there: numbers only grow.
+    least = left[0].version if left else 0
     for name in location.names(MARKS):
-        if not name.startswith(kept_marks):
+        number = name.partition("-")[0]
+        if not number.isdecimal() or int(number) < least:
             location.remove(f"{MARKS}/{name}")
-    freshness.remove_marks(location, [one.version for one in left])
+    freshness.remove_marks(location, least)
     kept = frozenset().union(*(one.folders for one in left))
     expendable = frozenset().union(*(one.folders for one in gone))
     for folder in (f"{DATA}/{name}" for name in location.names(DATA)):

@@ -186,6 +186,21 @@ def test_vacuum_keeps_the_newest_and_what_was_in_use(
         assert sizes == {manifest.version not in gone}
 
 
+def test_vacuum_spares_the_marks_of_a_version_that_is_about_to_be_there(
+    location: StorageLocation,
+) -> None:
+    three(location)
+    for folder, names in {
+        "marks": ("1-1-a", "3-1-a", "4-1-a"),
+        "fresh": ("1-5-5", "4-5-5"),
+    }.items():
+        for name in names:
+            location.create(f"{folder}/{int(name[0]):08d}{name[1:]}", b"")
+    versions.vacuum(location, FOREVER, keep=1)
+    assert sorted(name[7:] for name in location.names("marks")) == ["3-1-a", "4-1-a"]
+    assert [name[7:] for name in location.names("fresh")] == ["4-5-5"]
+
+
 def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
     location: StorageLocation,
 ) -> None:

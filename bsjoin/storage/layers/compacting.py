@@ -116,9 +116,9 @@ def _written(
     build: Build, name: str, manifest: Manifest, parts: list[_Part], segment_bytes: int
 ) -> list[SegmentInfo]:
     """Write rows as one segment, or as several of about the same size."""
-    hashes = np.concatenate([part.hashes for part in parts])
-    if not len(hashes):
+    if not any(len(part.rows) for part in parts):
         return []
+    hashes = np.concatenate([part.hashes for part in parts])
     size = sum(part.segment.info.bytes * len(part.rows) / part.segment.info.rows for part in parts)
     count = max(1, round(size / segment_bytes), -(-len(hashes) // MOST_ROWS))
     cuts = np.quantile(hashes, np.arange(1, count) / count, method="lower") if count > 1 else []
