@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from bsjoin.commands import doctor, tables
@@ -72,6 +72,4 @@ def _plain(thing: object) -> object:
         return thing.isoformat()
     if isinstance(thing, bytes):
         return thing.hex()
-    if isinstance(thing, Mapping):
-        return dict(thing)
     return str(thing)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bsjoin.commands.answer import Answer, columns, in_bytes
 from bsjoin.commands.building import session
-from bsjoin.errors import BSJoinError, WorkerEnvironmentError
+from bsjoin.errors import BSJoinError
 
 __all__ = ["add_to"]
 
@@ -127,15 +127,11 @@ def _session(options: argparse.Namespace) -> Iterator[Finding]:
     else:
         said = f"joins run in Python workers: {refused}. Set spark.jars to bsjoin.jar()"
         yield Finding("note", "jar", said)
-    yield _tried("workers", "run bsjoin", lambda: check_workers(spark))
+    try:
+        check_workers(spark)
+        yield Finding("ok", "workers", "run bsjoin")
+    except BSJoinError as error:
+        yield Finding("fault", "workers", str(error))
     if spark.conf.get(_SOCKETS, None) is None:
         said = "not set: true saves some 40 ms in each micro-batch that needs Python workers"
         yield Finding("note", _SOCKETS, said)
-
-
-def _tried(what: str, works: str, check: Callable[[], None]) -> Finding:
-    try:
-        check()
-    except (WorkerEnvironmentError, BSJoinError) as error:
-        return Finding("fault", what, str(error))
-    return Finding("ok", what, works)
