@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bsjoin.partitioning import Hash, HotSpot
     from bsjoin.planner.chain import explain
     from bsjoin.runtimes.jvm.jar import jar
-    from bsjoin.storage import Stats
+    from bsjoin.storage import SourceVersion, Stats
     from bsjoin.table import BatchTable, Version
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "PartitionProgress",
     "PlacementProgress",
     "RefreshProgress",
+    "SourceVersion",
     "Stats",
     "Version",
     "Within",
@@ -82,6 +83,7 @@ _HOMES = {
     "PartitionProgress": "bsjoin.metrics.records",
     "PlacementProgress": "bsjoin.metrics.records",
     "RefreshProgress": "bsjoin.metrics.refreshes",
+    "SourceVersion": "bsjoin.storage",
     "Stats": "bsjoin.storage",
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",

@@ -36,7 +36,15 @@ from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve, safe_keys
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
 from bsjoin.spark.session import active_session, needed_since_us
-from bsjoin.storage import Manifest, Stats, StorageLocation, builds, freshness, versions
+from bsjoin.storage import (
+    Manifest,
+    SourceVersion,
+    Stats,
+    StorageLocation,
+    builds,
+    freshness,
+    versions,
+)
 from bsjoin.storage.temporary import temporary_location
 from bsjoin.values.durations import seconds
 
@@ -58,12 +66,15 @@ class Version:
         created_at: when it was published (UTC).
         rows: the number of its rows that a look-up can find.
         bytes: the size of its files in bytes.
+        source: the version of the source that its rows are of; None (default) where that is not
+            known for certain.
     """
 
     number: int
     created_at: datetime
     rows: int
     bytes: int
+    source: SourceVersion | None = None
 
 
 class BatchTable:
@@ -680,7 +691,9 @@ class BatchTable:
         for manifest in versions.there(self._location):
             created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
             stats = manifest.stats
-            found.append(Version(manifest.version, created, stats.rows, stats.bytes))
+            found.append(
+                Version(manifest.version, created, stats.rows, stats.bytes, manifest.source)
+            )
         return found
 
     def verify(self) -> None:

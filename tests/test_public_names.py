@@ -37,8 +37,8 @@ def words(text: str) -> list[str]:
 
 PUBLIC = words("""
 AsOf BSJoinError Band BatchTable CacheProgress CycleProgress Cycles Full Hash HotSpot Incremental
-Overlaps PartitionProgress PlacementProgress RefreshProgress Stats Version Within cycles errors
-explain functions jar join kafka progress reporting sources
+Overlaps PartitionProgress PlacementProgress RefreshProgress SourceVersion Stats Version Within
+cycles errors explain functions jar join kafka progress reporting sources
 """)
 ERRORS = words("""
 ArgumentError BSJoinError ColumnError DamagedTableError DataError DuplicateKeyError KeyTypeError

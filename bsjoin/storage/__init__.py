@@ -29,6 +29,7 @@ from bsjoin.storage.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
 from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.segment_writer import write_segment
+from bsjoin.storage.source_version import SourceVersion
 from bsjoin.storage.unindexed import write_unindexed
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "RunRows",
     "Segment",
     "SegmentInfo",
+    "SourceVersion",
     "Stats",
     "StorageLocation",
     "UnindexedInfo",

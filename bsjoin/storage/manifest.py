@@ -26,6 +26,7 @@ from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.names import LARGEST_NUMBER
 from bsjoin.storage.range_index import is_ranked
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo, box_file
+from bsjoin.storage.source_version import SourceVersion
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 from bsjoin.values.sort_order import respelled, sort_orders
 
@@ -195,6 +196,8 @@ class Manifest:
         changes: what was applied to the table; None (default) if nothing was.
         boxes: the further ranges by which rows of a key are indexed, together with ``ranged``, in
             segments with many rows of a key. Default: none.
+        source: the version of the source that the rows are of; None (default) where it is not known
+            for certain.
     """
 
     version: int
@@ -216,6 +219,7 @@ class Manifest:
     live: tuple[int, int] | None = None
     changes: Applied | None = None
     boxes: tuple[BoxRange, ...] = ()
+    source: SourceVersion | None = None
 
     @property
     def has_null_keys(self) -> bool:
@@ -369,6 +373,8 @@ class Manifest:
                 }
                 for one in self.boxes
             ]
+        if self.source is not None:
+            data["source"] = self.source.to_json()
         content = json.dumps(data, indent=1).encode()
         if len(content) > LARGEST:
             raise StoreError(
@@ -521,6 +527,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         live=_live(data, segments, layers),
         changes=Applied.from_json(data["changes"]) if data.get("changes") is not None else None,
         boxes=boxes,
+        source=SourceVersion.from_json(data["source"]) if data.get("source") is not None else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Following a source: its version is asked for, and a table is brought to each new one."""

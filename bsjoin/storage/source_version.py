@@ -1,0 +1,67 @@
+"""The version of a source that a version of a table was made from, as a manifest has it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bsjoin.storage import fields
+
+__all__ = ["SourceVersion"]
+
+_LONGEST = 4096
+_LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
+
+
+@dataclass(frozen=True)
+class SourceVersion:
+    """A version of the source of a table.
+
+    Args:
+        source: which table it is, in words; several are joined by ``"; "``. Without credentials.
+        version: what the source calls it: the number of a Delta version or of a snapshot, say.
+        committed_at_us: when it was committed, microseconds since the epoch; None (default) if the
+            source does not tell.
+        identity: what tells the source from others of its name, such as a table that was dropped
+            and made again; empty (default) if nothing does.
+        selection: a digest of what is read of it, of filters and columns; empty (default) if that
+            has none. Versions with another one are brought up to date by other changes.
+
+    Example:
+        >>> SourceVersion("the Delta table file:/data/customers", "17").version
+        '17'
+    """
+
+    source: str
+    version: str
+    committed_at_us: int | None = None
+    identity: str = ""
+    selection: str = ""
+
+    def is_of(self, other: SourceVersion) -> bool:
+        """Whether both are versions of one source, of which the same is read."""
+        mine = self.source, self.identity, self.selection
+        return mine == (other.source, other.identity, other.selection)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, item: Any) -> SourceVersion:
+        """The inverse of :meth:`to_json`, for data that is not trusted.
+
+        Raises:
+            ValueError: names the invalid field.
+        """
+        texts = {name: fields.text(item, name) for name in ("source", "version")}
+        for name in ("identity", "selection"):
+            if item.get(name) is not None:
+                texts[name] = fields.text(item, name)
+        for name, text in texts.items():
+            if len(text) > _LONGEST:
+                raise ValueError(f"{name} has {len(text)} characters, more than {_LONGEST}")
+        committed = None
+        if item.get("committed_at_us") is not None:
+            committed = fields.whole(item, "committed_at_us", 0, _LATEST_US)
+        return cls(**texts, committed_at_us=committed)
