@@ -739,11 +739,9 @@ class BatchTable:
             >>> table.vacuum(keep=2)
             []
         """
-        if keep < 1:
-            raise ArgumentError(f"keep={keep!r}: the newest version always stays; give 1 or more")
-        builds.sweep(self._location)
+        from_us = _needed_from_us(older_than, "older_than")
         forget(self._location)
-        return versions.vacuum(self._location, _needed_from_us(older_than, "older_than"), keep)
+        return builds.vacuum(self._location, keep, from_us)
 
 
 def _needed_from_us(older_than: timedelta | str | float, argument: str) -> int:

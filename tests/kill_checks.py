@@ -58,7 +58,7 @@ def change(folder: Path) -> None:
         applied = Applied(1, found.identity, (("one", 1),))
         found.location.sync(build.folder)
         draft = replace(draft, changes=applied)
-        versions.publish(found.location, draft, parent=before.version)
+        versions.publish(found.location, draft, parent=before)
         build.published()
     now = versions.latest(found.location)
     if now.layers:
@@ -67,7 +67,7 @@ def change(folder: Path) -> None:
         found.location.sync(build.folder)
         draft = rebased(now, now, base)
         assert draft is not None
-        versions.publish(found.location, draft, parent=now.version)
+        versions.publish(found.location, draft, parent=now)
         build.published()
         versions.vacuum(found.location, 1 << 60, 2)
 

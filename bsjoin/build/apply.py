@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from cachetools import LRUCache
 from pyspark.sql import DataFrame
 
 from bsjoin._clock import now_us
 from bsjoin.build.change_feed import change_set
-from bsjoin.errors import ArgumentError, DuplicateKeyError, StoreError, TableMismatchError
+from bsjoin.build.publishing import repeated
+from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
@@ -27,14 +25,11 @@ from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
-from bsjoin.storage.versioned_folder import Superseded
 
 __all__ = ["apply_changes", "compact", "forget", "start_compacting"]
 
 _log = logging.getLogger("bsjoin")
 
-_TRIES = 20
-_PAUSE_S = 0.05
 _LARGEST_BATCH = (1 << 63) - 1
 
 # The newest version of tables that change, open: the next one shares its segments.
@@ -60,6 +55,23 @@ class _Call:
     batch: tuple[str, int] | None
 
 
+@dataclass(frozen=True)
+class _Read:
+    """The changes of a call, collected.
+
+    Args:
+        changes: what changes.
+        column: the column of the table with their order; None if it is in none.
+        form: what they were collected for, as by :func:`_form`.
+        began_us: when that began.
+    """
+
+    changes: ChangeSet
+    column: str | None
+    form: tuple[object, ...]
+    began_us: int
+
+
 def apply_changes(
     location: StorageLocation,
     df: DataFrame,
@@ -79,27 +91,22 @@ def apply_changes(
     call = _Call(given, op, sequence, batch)
 
     def work(interruption: Interruption) -> tuple[Manifest, bool]:
-        collected, collected_for, began_us = None, None, 0
-        for _ in range(_TRIES):
-            before = versions.latest(location)
+        read: _Read | None = None
+
+        def attempt(before: Manifest) -> tuple[Manifest, bool]:
+            nonlocal read
             identity = _identity(location, before, call, df)
             if batch is not None and _is_applied(location, before, batch):
                 return before, False
-            if collected is None or _form(before) != collected_for:
+            if read is None or _form(before) != read.form:
                 began_us = now_us()
-                collected, collected_for = change_set(df, before, op, sequence), _form(before)
+                changes, column = change_set(df, before, op, sequence)
+                read = _Read(changes, column, _form(before), began_us)
                 interruption.check()
-            draft_of = partial(
-                _draft, call=call, identity=identity, collected=collected, began_us=began_us
-            )
-            published = _next_version(location, before, draft_of)
-            if published is not None:
-                return published, published is not before
-            time.sleep(random.random() * _PAUSE_S)
-        raise StoreError(
-            f"the changes could not be applied to the table in {str(location)!r}: others have "
-            f"published {_TRIES} versions meanwhile. Call apply again"
-        )
+            published = _next_version(location, before, call, identity, read)
+            return published, published is not before
+
+        return repeated(location, attempt, "changed")
 
     return interruptible(df.sparkSession, work)
 
@@ -129,41 +136,32 @@ def _form(manifest: Manifest) -> tuple[object, ...]:
 def _next_version(
     location: StorageLocation,
     before: Manifest,
-    draft_of: Callable[[Build, OpenTable], Manifest | None],
-) -> Manifest | None:
-    """Write and publish the version after one; None if another one was published meanwhile."""
-    begun = builds.begin(location)
-    try:
-        draft = draft_of(begun, opened(location, before))
+    call: _Call,
+    identity: tuple[str, ...],
+    read: _Read,
+) -> Manifest:
+    """Write and publish the version after one; that one if nothing changes.
+
+    Raises:
+        Superseded: another one was published meanwhile.
+    """
+    with builds.begun(location) as build:
+        draft = _draft(build, opened(location, before), call, identity, read)
         if draft is None:
-            begun.abandon()
             return before
-        location.sync(begun.folder)
-        published = versions.publish(location, draft, parent=before.version, marked_as=before)
-        location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
-    except Superseded:
-        begun.abandon()
-        return None
-    except BaseException:
-        begun.abandon()
-        raise
-    begun.published()
+        location.sync(build.folder)
+        published = versions.publish(location, draft, parent=before, marked_as=before)
+        build.published()
+    location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
     return published
 
 
 def _draft(
-    build: Build,
-    table: OpenTable,
-    *,
-    call: _Call,
-    identity: tuple[str, ...],
-    collected: tuple[ChangeSet, str | None],
-    began_us: int,
+    build: Build, table: OpenTable, call: _Call, identity: tuple[str, ...], read: _Read
 ) -> Manifest | None:
     """The manifest of the next version; None if there is nothing to publish."""
     before = table.manifest
-    changes, column = collected
-    draft = with_changes(build, table, changes, identity, column)
+    draft = with_changes(build, table, read.changes, identity, read.column)
     if draft is before and call.batch is None:
         return None
     if before.unique and draft.longest_run > 1:
@@ -177,7 +175,7 @@ def _draft(
     known = before.changes or Applied(0, None)
     batches = dict(known.batches) | dict([call.batch] if call.batch else [])
     applied = Applied(known.count + 1, identity, tuple(batches.items()))
-    return replace(draft, changes=applied, build_s=(now_us() - began_us) / 1e6)
+    return replace(draft, changes=applied, build_s=(now_us() - read.began_us) / 1e6)
 
 
 def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
@@ -290,35 +288,26 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
     before = versions.latest(location)
     if not before.layers:
         return before
-    begun = builds.begin(location)
-    try:
-        base = compacted(begun, OpenTable(location, before), segment_bytes)
-        location.sync(begun.folder)
-        for _ in range(_TRIES):
-            now = versions.latest(location)
+    with builds.begun(location) as build:
+        base = compacted(build, opened(location, before), segment_bytes)
+        location.sync(build.folder)
+
+        def attempt(now: Manifest) -> Manifest:
             draft = rebased(now, before, base)
             if draft is None:  # the table was built again
-                begun.abandon()
                 return now
             # The rows are no newer than they were.
             marks = freshness.marks_in(freshness.mark_names(location))
             age_us = now_us() - freshness.read_us(now, None, marks)
             draft = replace(draft, build_s=max(0, age_us) / 1e6)
-            try:
-                published = versions.publish(location, draft, parent=now.version, marked_as=now)
-            except Superseded:
-                continue
-            begun.published()
-            location.sync(VERSIONS, files=False)
-            forget(location)  # the files of the base before it
+            published = versions.publish(location, draft, parent=now, marked_as=now)
+            build.published()
             return published
-        raise StoreError(
-            f"the table in {str(location)!r} could not be compacted: others have published "
-            f"{_TRIES} versions meanwhile. Call compact again"
-        )
-    except BaseException:
-        begun.abandon()
-        raise
+
+        published = repeated(location, attempt, "compacted")
+    location.sync(VERSIONS, files=False)
+    forget(location)  # the files of the base before it
+    return published
 
 
 def start_compacting(location: StorageLocation, manifest: Manifest, segment_bytes: int) -> None:

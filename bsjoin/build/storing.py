@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.job import Layout, build
+from bsjoin.build.publishing import repeated
 from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import (
     ColumnError,
@@ -439,13 +440,11 @@ def _built(
 ) -> Manifest | None:
     """Read the source once, and publish; None if changes were applied to the table meanwhile."""
     began, schema = now_us(), _stored(df, layout)
-    begun = builds.begin(location)
-    try:
+    with builds.begun(location) as begun:
         draft = build(df, begun, layout)
         interruption.check()
         known = _found_out(before, draft)
         if before is not None and known.same_as(draft) and _is_intact(location, before):
-            begun.abandon()
             if source.is_renewed:  # else nobody knows how old the rows are that were read
                 freshness.confirm(location, before, began)
             return _remember(location, before, known, source)
@@ -454,14 +453,9 @@ def _built(
             check_unique(location, before.longest_run, draft.longest_run)
         # Noted before the version is there: what is applied to it carries that on.
         published = _published(location, before, draft, source.unchanged())
-    except BaseException:
-        begun.abandon()
-        raise
-    if published is None:
-        begun.abandon()
-        return None
-    begun.published()
-    return published
+        if published is not None:
+            begun.published()
+        return published
 
 
 def _published(
@@ -472,18 +466,17 @@ def _published(
     Raises:
         Superseded: there was no version before it, and now there is one.
     """
-    newest = before
-    while newest is not None:
-        if _count(newest) != _count(before):
+    if before is None:
+        return versions.publish(location, draft, first=True, fingerprint=fingerprint)
+    applied = _count(before)
+
+    def attempt(newest: Manifest) -> Manifest | None:
+        if _count(newest) != applied:
             return None
-        try:
-            carried = replace(draft, changes=_carried(newest, draft))
-            return versions.publish(
-                location, carried, parent=newest.version, fingerprint=fingerprint
-            )
-        except Superseded:
-            newest = versions.latest(location)
-    return versions.publish(location, draft, parent=0, fingerprint=fingerprint)
+        carried = replace(draft, changes=_carried(newest, draft))
+        return versions.publish(location, carried, parent=newest, fingerprint=fingerprint)
+
+    return repeated(location, attempt, "built")
 
 
 def _count(manifest: Manifest | None) -> int:
@@ -524,7 +517,7 @@ def _remember(
         return versions.publish(
             location,
             known,
-            parent=before.version,
+            parent=before,
             marked_as=before,
             fingerprint=source.unchanged(),
         )

@@ -135,15 +135,10 @@ def _verify(options: argparse.Namespace) -> Answer:
 
 
 def _vacuum(options: argparse.Namespace) -> Answer:
-    if options.keep < 1:
-        raise ArgumentError(
-            f"--keep={options.keep}: the newest version always stays; give 1 or more"
-        )
     location = _location(options)
     versions.check_there(location)
     from_us = now_us() - round(seconds(options.older_than, "--older-than") * 1e6)
-    builds.sweep(location)
-    gone = versions.vacuum(location, from_us, options.keep)
+    gone = builds.vacuum(location, options.keep, from_us, "--keep")
     text = f"removed: {', '.join(map(str, gone)) or 'none'}; left: "
     left = versions.numbers(location)
     return Answer(text + ", ".join(map(str, left)), {"removed": gone, "left": left})

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bsjoin._clock import now_us
-from bsjoin.errors import StoreError
+from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.host.processes import ProcessId
 from bsjoin.storage import versions
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import BUILDS, DATA, VERSIONS
 
-__all__ = ["Build", "begin", "sweep"]
+__all__ = ["Build", "begin", "begun", "sweep", "vacuum"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -119,6 +119,17 @@ def begin(location: StorageLocation) -> Build:
     return build
 
 
+@contextlib.contextmanager
+def begun(location: StorageLocation) -> Iterator[Build]:
+    """Begin a build; at the end it is abandoned, unless it was published."""
+    build = begin(location)
+    try:
+        yield build
+    finally:
+        if build.name in _running:
+            build.abandon()
+
+
 def sweep(location: StorageLocation) -> None:
     """Remove the files of builds whose process has ended. A failure is a warning.
 
@@ -136,6 +147,27 @@ def sweep(location: StorageLocation) -> None:
                 path = f"{folder}/{name}".lstrip("/")
                 if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
                     location.remove(path)
+
+
+def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "keep") -> list[int]:
+    """Remove old versions as :func:`bsjoin.storage.versions.vacuum`, and what killed builds left.
+
+    Args:
+        location: the table's location.
+        keep: so many of the newest versions stay in any case.
+        from_us: versions that were in use at this time or later stay, microseconds since the epoch.
+        argument: what the user calls ``keep``, for the error message.
+
+    Returns:
+        The numbers of the versions that were removed.
+
+    Raises:
+        ArgumentError: ``keep`` is below 1.
+    """
+    if keep < 1:
+        raise ArgumentError(f"{argument}={keep!r}: the newest version always stays; give 1 or more")
+    sweep(location)
+    return versions.vacuum(location, from_us, keep)
 
 
 @contextlib.contextmanager

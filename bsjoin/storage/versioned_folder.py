@@ -21,7 +21,7 @@ from bsjoin._clock import now_us
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
-__all__ = ["Activation", "Publication", "Superseded", "VersionedFolder", "active_at"]
+__all__ = ["Activation", "Parent", "Publication", "Superseded", "VersionedFolder", "active_at"]
 
 
 class _Active(Protocol):
@@ -33,7 +33,7 @@ Entry = TypeVar("Entry", bound=_Active)
 
 
 class Superseded(Exception):  # noqa: N818
-    """Another entry was published after the one that a new one is made from."""
+    """The entry that a new one is made from is not the newest one, or not there any more."""
 
 
 class Publication(NamedTuple):
@@ -42,6 +42,18 @@ class Publication(NamedTuple):
     number: int
     created_at_us: int
     activates_at_us: int
+
+
+class Parent(NamedTuple):
+    """The entry that a new one is made from.
+
+    Args:
+        number: its number; 0 if there may be no entry yet.
+        is_there: whether that number is still its own: one that was withdrawn is free again.
+    """
+
+    number: int
+    is_there: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ class VersionedFolder:
         least: int = 1,
         after: Callable[[int], int] | None = None,
         clock: Callable[[], int] = now_us,
-        parent: int | None = None,
+        parent: Parent | None = None,
     ) -> Publication | None:
         """Publish an entry that activates a moment later.
 
@@ -137,12 +149,12 @@ class VersionedFolder:
             The entry's number and times; None where every try was too late.
 
         Raises:
-            Superseded: there is another entry after the parent.
+            Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
         delay = activation.local_us if self.location.is_local else activation.remote_us
         for _ in range(activation.tries):
             last = self.last()
-            if parent is not None and last != parent:
+            if parent is not None and not (last == parent.number and parent.is_there()):
                 raise Superseded
             number = max(last + 1, least)
             first = after is not None and not last
@@ -161,7 +173,9 @@ class VersionedFolder:
                 # Another process has taken this number, or the file was written too slowly.
                 delay *= 1 if in_time() else 4
                 continue
-            if parent is not None and self._has_others(parent, number):
+            # It was withdrawn, perhaps, and its files are gone: who withdraws looks for followers.
+            alone = parent is None or not self._has_others(parent.number, number)
+            if parent is not None and not (alone and parent.is_there()):
                 self.sweep([number])
                 raise Superseded
             if first:

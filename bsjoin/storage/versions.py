@@ -25,7 +25,7 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest
 from bsjoin.storage.names import DATA, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
-from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder
+from bsjoin.storage.versioned_folder import Activation, Parent, Publication, VersionedFolder
 
 __all__ = [
     "check_there",
@@ -131,9 +131,11 @@ def publish(
     location: StorageLocation,
     draft: Manifest,
     clock: Callable[[], int] = now_us,
-    parent: int | None = None,
+    parent: Manifest | None = None,
     marked_as: Manifest | None = None,
     fingerprint: str | None = None,
+    *,
+    first: bool = False,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -146,12 +148,13 @@ def publish(
         marked_as: a version whose fingerprints are noted for the new one, before it is there, so
             that no start in between takes its source for another one; None (default) for none.
         fingerprint: one more to note, as by :func:`mark`; None (default) for none.
+        first: whether there may be no version yet. Default False.
 
     Returns:
         The manifest as published.
 
     Raises:
-        Superseded: another version was published after the parent.
+        Superseded: another version was published after the parent, or the parent was withdrawn.
     """
     noted = []
     if marked_as is not None:
@@ -172,7 +175,7 @@ def publish(
         _ACTIVATION,
         after=lambda version: _read(location, version).activates_at_us,
         clock=clock,
-        parent=parent,
+        parent=_parent(location, parent, first=first),
     )
     if published is None:
         raise StoreError(
@@ -183,6 +186,20 @@ def publish(
     # Not for long where a clock was set back since the version before.
     time.sleep(min(_LONGEST_WAIT_S, max(0.0, (published.activates_at_us - clock()) / 1e6)))
     return draft.published_as(*published)
+
+
+def _parent(location: StorageLocation, manifest: Manifest | None, *, first: bool) -> Parent | None:
+    if manifest is None:
+        return Parent(0, lambda: True) if first else None
+
+    def is_there() -> bool:
+        try:
+            found = _read(location, manifest.version)
+        except FileNotFoundError:
+            return False
+        return found.created_at_us == manifest.created_at_us
+
+    return Parent(manifest.version, is_there)
 
 
 def data_folders(location: StorageLocation) -> set[str]:

@@ -240,10 +240,11 @@ def test_verify_names_the_damaged_file(location: StorageLocation, damage: str, s
 def test_a_version_follows_the_one_that_it_is_made_from(
     location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = versions.publish(location, numbered(location, 1))
-    assert versions.publish(location, numbered(location, 2), parent=1).version == 2
-    with pytest.raises(Superseded):
-        versions.publish(location, numbered(location, 3), parent=1)
+    first = versions.publish(location, numbered(location, 1), first=True)
+    assert versions.publish(location, numbered(location, 2), parent=first).version == 2
+    for options in ({"parent": first}, {"first": True}):
+        with pytest.raises(Superseded):
+            versions.publish(location, numbered(location, 3), **options)  # type: ignore[arg-type]
     assert versions.numbers(location) == [1, 2]
     # Another one that got a number below, since it was free again, is seen after the creation.
     location.remove("versions/00000002.json")
@@ -256,8 +257,37 @@ def test_a_version_follows_the_one_that_it_is_made_from(
 
     monkeypatch.setattr(StorageLocation, "create", beside)
     with pytest.raises(Superseded):
-        versions.publish(location, numbered(location, 5), parent=1)
+        versions.publish(location, numbered(location, 5), parent=first)
     assert versions.numbers(location) == [1, 3]
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_version_does_not_follow_one_that_was_withdrawn(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, when: str, again: bool
+) -> None:
+    """Its number is free again, and may be that of a version with other rows."""
+    first = versions.publish(location, numbered(location, 1))
+    withdrawn = versions.publish(location, numbered(location, 2), parent=first)
+    create = StorageLocation.create
+
+    def withdraw() -> None:
+        location.remove("versions/00000002.json")
+        if again:
+            put(location, numbered(location, 3), 2, withdrawn.activates_at_us)
+
+    def beside(self: StorageLocation, name: str, content: bytes, *rest: Any) -> bool:
+        monkeypatch.undo()
+        withdraw()
+        return create(self, name, content, *rest)
+
+    if when == "before":
+        withdraw()
+    else:
+        monkeypatch.setattr(StorageLocation, "create", beside)
+    with pytest.raises(Superseded):
+        versions.publish(location, numbered(location, 4), parent=withdrawn)
+    assert versions.numbers(location) == ([1, 2] if again else [1])
 
 
 def test_what_is_remembered_of_versions_is_not_that_of_another_table(
