@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-__all__ = ["described", "hidden", "scrubbed", "secrets_of"]
+__all__ = ["described", "hidden", "scrubbed", "secrets_in", "secrets_of"]
 
 _STARS = "***"
 _USERINFO = re.compile(r"(://[^/\s:@'\"]*):[^\s'\"]*@")
@@ -55,6 +55,21 @@ def secrets_of(url: str) -> tuple[str, ...]:
         )
     }  # fmt: skip
     return tuple(sorted({s for s in {*spelt, *raw} if len(s) > 2}, key=lambda s: (-len(s), s)))
+
+
+def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
+    """The secrets among the options of a driver or a catalogue: told by their names, or in URLs.
+
+    >>> secrets_in({"AWS_SECRET_ACCESS_KEY": "abcdef", "region": "eu", "uri": "x://me:ghi@host"})
+    ('abcdef', 'ghi')
+    """
+    found: set[str] = set()
+    for name, value in options.items():
+        text = str(value)
+        if _is_secret(name):
+            found |= {text, quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}
+        found.update(secrets_of(text))
+    return tuple(sorted({s for s in found if len(s) > 2}, key=lambda s: (-len(s), s)))
 
 
 def scrubbed(text: str, secrets: tuple[str, ...]) -> str:

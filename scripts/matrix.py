@@ -25,7 +25,9 @@ from pathlib import Path
 from bootstrap import installed_javas
 from environments import installed, oldest, required, start
 
-EXTRAS = ("spark", "duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+EXTRAS = (
+    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "postgresql", "redis", "scheduling",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ import sys
 from environments import installed, oldest, required, start
 
 # What users install; the other extras are for working on bsjoin itself.
-EXTRAS = ("spark", "duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+EXTRAS = (
+    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "postgresql", "redis", "scheduling",
+)  # fmt: skip
 SPARK_BETWEEN = ("pyspark==4.2.*",)
 
 

@@ -13,6 +13,8 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import smoke_compat
 import smoke_jvm
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +24,10 @@ import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental, sources
 from scheduling import Exact, JobGraph, Resources, Snapshot, Task, Worker
 
-DRIVERS = ("adbc_driver_manager", "adbc_driver_postgresql.dbapi", "pymysql", "redis", "yaml")
+DRIVERS = (
+    "adbc_driver_manager", "adbc_driver_postgresql.dbapi", "deltalake", "pyiceberg.table",
+    "pymysql", "redis", "yaml",
+)  # fmt: skip
 
 
 def rows(df: DataFrame) -> list[tuple[object, ...]]:
@@ -62,6 +67,16 @@ def incremental(spark: SparkSession, folder: Path, scheme: str) -> None:
     assert (cycle.rows_in, cycle.rows_out, cycle.hits, cycle.cache.lookups) == (2, 2, 1, 1), cycle
 
 
+def lakes(folder: Path) -> None:
+    """A table of Delta; one of Iceberg could not be written without a catalogue's packages."""
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["one", "two", None]})
+    deltalake.write_deltalake(str(folder), rows)
+    source = sources.delta(folder)
+    keys = pa.table({"id": pa.array([2, 9], pa.int64())})
+    assert source.lookup(keys).to_pylist() == [{"id": 2, "name": "two"}]
+    assert sum(map(len, source.scan())) == 3
+
+
 def ranges(spark: SparkSession) -> None:
     table = spark.sql("SELECT * FROM VALUES (1, 'a'), (5, 'b') AS t(q, v)")
     stream = spark.sql("SELECT * FROM VALUES (0), (4), (7) AS t(p)")
@@ -90,6 +105,7 @@ def main() -> None:
         spark.createDataFrame([(1,), (3,)], "id long").coalesce(1).write.parquet(f"{folder}/stream")
         smoke_compat.check(spark)
         full(spark)
+        lakes(Path(folder) / "lakes")
         ranges(spark)
         for scheme in ("sqlite", "duckdb"):
             incremental(spark, Path(folder), scheme)

@@ -72,7 +72,8 @@ bsjoin.AsOf bsjoin.Band bsjoin.Full bsjoin.Hash bsjoin.HotSpot bsjoin.Incrementa
 bsjoin.BatchTable.build bsjoin.BatchTable.join bsjoin.BatchTable.open bsjoin.Overlaps bsjoin.cycles
 bsjoin.explain bsjoin.functions.network_end bsjoin.functions.network_start bsjoin.join
 bsjoin.kafka.route bsjoin.Within
-bsjoin.progress bsjoin.sources.Source bsjoin.sources.Source.scan bsjoin.sources.function
+bsjoin.progress bsjoin.sources.Source bsjoin.sources.Source.scan
+bsjoin.sources.delta bsjoin.sources.function bsjoin.sources.iceberg
 bsjoin.sources.parquet bsjoin.sources.redis bsjoin.sources.sql scheduling.CETSA
 scheduling.Controller scheduling.CostModel scheduling.DS2 scheduling.LBACE scheduling.OERA
 scheduling.Snapshot scheduling.StStream scheduling.policy scheduling.priced

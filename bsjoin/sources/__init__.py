@@ -1,4 +1,4 @@
-"""External tables: in a database, in Parquet files, in Redis, or behind a Python function.
+"""External tables: in a database, a lake, Parquet files, Redis, or behind a Python function.
 
 A worker imports only the driver of the source that it queries.
 """
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from bsjoin.sources.callback import function
     from bsjoin.sources.databases.database import sql
     from bsjoin.sources.keyvalue import redis
+    from bsjoin.sources.lakes.delta import delta
+    from bsjoin.sources.lakes.iceberg import iceberg
     from bsjoin.sources.parquet_files.source import parquet
 
-__all__ = ["Source", "function", "parquet", "redis", "sql"]
+__all__ = ["Source", "delta", "function", "iceberg", "parquet", "redis", "sql"]
 
 # No module has the name of a function: importing it would hide the function.
 _MODULES = {
+    "delta": "bsjoin.sources.lakes.delta",
     "function": "bsjoin.sources.callback",
+    "iceberg": "bsjoin.sources.lakes.iceberg",
     "parquet": "bsjoin.sources.parquet_files.source",
     "redis": "bsjoin.sources.keyvalue",
     "sql": "bsjoin.sources.databases.database",

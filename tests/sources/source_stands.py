@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bsjoin.sources import Source, function, parquet, redis, sql
+from bsjoin.sources import Source, delta, function, iceberg, parquet, redis, sql
 
 SCHEMA = pa.schema(
     [
@@ -206,6 +206,55 @@ class Parquet(Stand):
         return source
 
 
+class Delta(Stand):
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "planes.delta")
+
+    def put(self, table: pa.Table) -> None:
+        import deltalake
+
+        # In several files, so that some of them are left out.
+        deltalake.write_deltalake(self.path, table.slice(0, 1), mode="overwrite")
+        for begin in range(1, len(table), 70):
+            deltalake.write_deltalake(self.path, table.slice(begin, 70), mode="append")
+
+    def source(self) -> Source:
+        source = delta(self.path)
+        source.renewed_every_s = 0  # type: ignore[attr-defined]
+        return source
+
+
+class Iceberg(Stand):
+    def __init__(self, folder: Path) -> None:
+        self.properties = {
+            "name": "tests",
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/lake",
+        }
+
+    def put(self, table: pa.Table) -> None:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.transforms import BucketTransform
+
+        catalog = load_catalog(**self.properties)
+        catalog.create_namespace_if_not_exists("shop")
+        if catalog.table_exists("shop.planes"):
+            found = catalog.load_table("shop.planes")
+            found.delete()
+        else:
+            found = catalog.create_table("shop.planes", SCHEMA)
+            with found.update_spec() as spec:
+                spec.add_field("code", BucketTransform(4), "code_bucket")
+        for begin in range(0, len(table), 70):
+            found.append(table.slice(begin, 70))
+
+    def source(self) -> Source:
+        source = iceberg("shop.planes", catalog=self.properties)
+        source.renewed_every_s = 0  # type: ignore[attr-defined]
+        return source
+
+
 class Function(Stand):
     scans = False
     table = SCHEMA.empty_table()
@@ -261,6 +310,8 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "postgresql": lambda folder, request: PostgreSQL(request.getfixturevalue("postgresql").url),
     "mariadb": lambda folder, request: MariaDB(request.getfixturevalue("mariadb").url),
     "parquet": lambda folder, request: Parquet(folder),
+    "delta": lambda folder, request: Delta(folder),
+    "iceberg": lambda folder, request: Iceberg(folder),
     "function": lambda folder, request: Function(),
     # From here on sources that are asked by their whole key.
     "redis hash": lambda folder, request: Redis(

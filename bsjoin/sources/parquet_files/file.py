@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from bsjoin.errors import DataError, SourceError
+from bsjoin.sources.membership import rows_among
 from bsjoin.sources.parquet_files.columns import (
     Column,
     Rules,
@@ -244,30 +244,12 @@ def matching(
 
     For all of them at once, because Arrow makes a hash table of the keys in each call.
     """
-    found = []
-    for name, values in keys.items():
-        columns = [file.key(batch, wanted.field(name)) for file, batch in parts]
-        found.append(_is_in(pa.chunked_array(columns), values))
-    mask = functools.reduce(pc.and_, found).combine_chunks()
+    columns = {
+        name: pa.chunked_array([file.key(batch, wanted.field(name)) for file, batch in parts])
+        for name in keys
+    }
+    mask = rows_among(columns, keys)
     begin = 0
     for file, batch in parts:
         yield file.rows_of(batch, mask.slice(begin, len(batch)), wanted)
         begin += len(batch)
-
-
-def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
-    values = _both_zeros(values)
-    found = pc.is_in(column, value_set=values)
-    return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found
-
-
-def _has_nan(values: pa.Array) -> bool:
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-
-
-def _both_zeros(values: pa.Array) -> pa.Array:
-    """0.0 and -0.0 are equal, but have different hashes."""
-    if not pa.types.is_floating(values.type):
-        return values
-    zeros = pa.array([0.0, -0.0], values.type)
-    return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, 0)).as_py() else values

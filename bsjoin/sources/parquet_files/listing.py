@@ -28,12 +28,12 @@ _FORMATS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         "a Delta table",
         re.compile(r"_delta_log/"),
-        'join with spark.read.format("delta").load(...)',
+        'join with sources.delta(...), or with spark.read.format("delta").load(...)',
     ),
     (
         "an Iceberg table",
         re.compile(r"metadata/[^/]*\.metadata\.json$"),
-        "join with spark.table(...) of its catalog",
+        "join with sources.iceberg(...), or with spark.table(...) of its catalog",
     ),
     (
         "a Hudi table",

@@ -1,0 +1,1 @@
+"""Tables of Delta and Iceberg, read by libraries of Python."""

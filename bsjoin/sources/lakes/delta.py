@@ -1,0 +1,191 @@
+"""``delta``: a table of Delta Lake, read by deltalake, without Spark's jars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bsjoin._secrets import hidden, secrets_in, secrets_of
+from bsjoin.errors import ArgumentError, SourceError, StoreError
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.ranges import Ranges
+from bsjoin.sources.plain import plain
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.types import sparkable
+from bsjoin.storage.addresses import address_of
+
+__all__ = ["delta"]
+
+_STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
+_DIGITS_OF_DOUBLE = 15
+
+
+def delta(
+    path: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    schema: pa.Schema | Mapping[str, pa.DataType] | None = None,
+    unique: bool | None = None,
+    max_keys: int = 10_000,
+) -> Source:
+    """A table of Delta Lake, read by the library deltalake: without Spark's jars for Delta.
+
+    The rows, columns and types are those of ``spark.read.format("delta").load(path)``: deletion
+    vectors, column mapping and partitions are followed. A table with a feature that the library
+    does not know is refused.
+
+    A look-up reads only files whose statistics in the table's log admit one of the keys, and of
+    them the row groups that do. Keys of floating-point numbers, decimals of more than 15 digits,
+    booleans and binary values read all files: sort or partition the table by another column of the
+    key. A new version is seen within three seconds; the columns and types stay those of the call.
+
+    Args:
+        path: the table's folder, or a URL that deltalake knows, such as ``s3://bucket/table``,
+            ``abfss://...`` or ``gs://...``.
+        version: the number of the version to read, always the same. ``None`` (default): the newest
+            one.
+        storage_options: credentials and settings of the store, as deltalake documents them. No
+            message shows the credentials. ``None`` (default): those of the environment.
+        schema: Arrow types for some or all columns, to which the values are cast; a value that does
+            not fit is an error. ``None`` (default): the types of the table.
+        unique: whether a key has at most one row. ``None`` (default): False, because the format
+            does not guarantee it.
+        max_keys: the maximum number of keys per look-up; default 10,000.
+
+    Returns:
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
+
+    Raises:
+        ArgumentError: an argument is invalid.
+        SourceError: from its schema, look-ups and scans: deltalake is missing (``pip install
+            "bsjoin[delta]"``), or the table cannot be read.
+
+    Complexity: A look-up of n keys costs O(n log n), O(files) for their statistics, and reads the
+        files that may have a key, in at most 32 ranges of keys.
+
+    Example:
+        >>> delta("/srv/customers", version=17)
+        delta('/srv/customers', version=17)
+    """
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise ArgumentError(f"path={path!r}: give the folder of a table, or a URL")
+    check_common(unique, max_keys, version, "version")
+    options = storage_options or {}
+    if not isinstance(options, Mapping) or not all(
+        isinstance(part, str) for pair in options.items() for part in pair
+    ):
+        raise ArgumentError("storage_options: give a dict of names and values, all of them texts")
+    try:
+        address = address_of(path)
+    except StoreError as error:
+        raise ArgumentError(f"path: {error}") from None
+    return _Delta(address, version, dict(options), schema, unique, max_keys)
+
+
+class _Delta(LakeTable):
+    def __init__(
+        self,
+        path: str,
+        version: int | None,
+        options: dict[str, str],
+        schema: pa.Schema | Mapping[str, pa.DataType] | None,
+        unique: bool | None,
+        max_keys: int,
+    ) -> None:
+        self._path, self._version, self._options = path, version, options
+        secrets = (*secrets_in(options), *secrets_of(path))
+        super().__init__(schema, unique, max_keys, version is not None, secrets)
+
+    def _open(self) -> Any:
+        deltalake = driver("deltalake", "delta")
+        if "://" not in self._path and not os.path.isdir(os.path.join(self._path, "_delta_log")):
+            raise SourceError(f"{self!r}: there is no table of Delta in this folder")
+        return deltalake.DeltaTable(
+            self._path, version=self._version, storage_options=self._options or None
+        )
+
+    def _renewed(self, table: Any) -> Any:
+        table.update_incremental()
+        return table
+
+    def _columns(self, table: Any) -> list[tuple[str, pa.DataType | None, str]]:
+        fields = pa.schema(table.schema().to_arrow())
+        return [(field.name, sparkable(field.type), str(field.type)) for field in fields]
+
+    def _batches(
+        self, table: Any, names: Sequence[str], ranges: Mapping[str, Ranges]
+    ) -> Iterator[pa.RecordBatch]:
+        selected = ", ".join(map(_quoted, names)) or "1"
+        statement = f"SELECT {selected} FROM t"
+        tests = [
+            _test(name, found, dtype)
+            for name, found in ranges.items()
+            if (dtype := self._declared[name]) is not None and _has_bounds(dtype)
+        ]
+        if tests:
+            statement += f" WHERE {' AND '.join(tests)}"
+        builder = driver("deltalake", "delta").QueryBuilder().register("t", table)
+        for batch in pa.RecordBatchReader.from_stream(builder.execute(statement)):
+            arrays = [plain(column) for column in batch.columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _count(self, table: Any) -> int | None:
+        actions = pa.table(table.get_add_actions())
+        if "num_records" not in actions.schema.names or actions.column("num_records").null_count:
+            return None
+        total = pc.sum(actions.column("num_records"), min_count=0).as_py()
+        return int(total)
+
+    def _stays(self, error: Exception) -> bool:
+        return type(error).__name__ in _STAY
+
+    def __repr__(self) -> str:
+        path = hidden(self._path) if "://" in self._path else self._path
+        version = "" if self._version is None else f", version={self._version}"
+        return f"delta({path!r}{version})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _has_bounds(dtype: pa.DataType) -> bool:
+    """Whether the statistics are exact: the log has decimals as numbers of JSON."""
+    return not pa.types.is_decimal(dtype) or dtype.precision <= _DIGITS_OF_DOUBLE
+
+
+def _test(name: str, ranges: Ranges, dtype: pa.DataType) -> str:
+    """The condition that a column is within the ranges, in the SQL of DataFusion."""
+    column = _quoted(name)
+    if pa.types.is_timestamp(dtype):
+        ranges = ranges.wider()  # statistics are cut off to milliseconds
+    tests = []
+    for low, high in ranges.bounds:
+        least = _literal(low, dtype)
+        if low == high:
+            tests.append(f"{column} = {least}")
+        else:
+            tests.append(f"({column} >= {least} AND {column} <= {_literal(high, dtype)})")
+    if ranges.null:
+        tests.append(f"{column} IS NULL")
+    return f"({' OR '.join(tests)})"
+
+
+def _literal(value: Any, dtype: pa.DataType) -> str:
+    if pa.types.is_string(dtype):
+        doubled = value.replace("'", "''")
+        return f"'{doubled}'"
+    if pa.types.is_decimal(dtype):
+        return f"CAST('{value:f}' AS DECIMAL({dtype.precision}, {dtype.scale}))"
+    if pa.types.is_date32(dtype):
+        return f"arrow_cast({value}, 'Date32')"
+    if pa.types.is_timestamp(dtype):
+        zone = 'Some("UTC")' if dtype.tz else "None"
+        return f"arrow_cast({value}, 'Timestamp(Microsecond, {zone})')"
+    return f"{value}"

@@ -1,0 +1,236 @@
+"""``iceberg``: a table of Apache Iceberg, read by pyiceberg, without Spark's jars."""
+
+from __future__ import annotations
+
+import functools
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin._secrets import hidden, secrets_in, secrets_of
+from bsjoin.errors import ArgumentError, SourceError, StoreError
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.ranges import Ranges
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.types import sparkable
+from bsjoin.storage.addresses import address_of
+
+__all__ = ["iceberg"]
+
+_STAY = (
+    "ForbiddenError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchTableError",
+    "NotImplementedError", "NotInstalledError", "TypeError", "UnauthorizedError", "ValidationError",
+    "ValueError",
+)  # fmt: skip
+
+
+def iceberg(
+    table: str | os.PathLike[str],
+    *,
+    catalog: str | Mapping[str, str] | None = None,
+    snapshot: int | None = None,
+    schema: pa.Schema | Mapping[str, pa.DataType] | None = None,
+    unique: bool | None = None,
+    max_keys: int = 10_000,
+) -> Source:
+    """A table of Apache Iceberg, read by the library pyiceberg: without Spark's jars for Iceberg.
+
+    The rows, columns and types are those that Spark reads: position deletes, hidden partitions and
+    changed columns are followed, and a UUID is a string. A table with equality deletes, which the
+    library does not read, is refused.
+
+    A look-up reads only the files that the table's manifests do not exclude: by partitions, and by
+    the bounds of columns. Keys of floating-point numbers, booleans and binary values read all
+    files: sort or partition the table by another column of the key. A new snapshot is seen within
+    three seconds; the columns and types stay those of the call.
+
+    Args:
+        table: the table's name in the catalogue, such as ``"shop.customers"``. Without a catalogue:
+            its folder, if that has ``metadata/version-hint.text`` as a Hadoop catalogue writes it,
+            or one metadata file (``.../v7.metadata.json``), which is always the same snapshot.
+        catalog: the name of a catalogue in pyiceberg's configuration, or a dict of its properties,
+            such as ``{"type": "rest", "uri": "https://..."}``, with its ``"name"`` where that
+            matters (one of the type sql keeps tables by it). The workers get the properties that
+            the driver has found. No message shows their credentials. ``None`` (default): no
+            catalogue.
+        snapshot: the number of the snapshot to read, always the same. ``None`` (default): the
+            newest one of the main branch.
+        schema: Arrow types for some or all columns, to which the values are cast; a value that does
+            not fit is an error. ``None`` (default): the types of the table.
+        unique: whether a key has at most one row. ``None`` (default): False, because the format
+            does not guarantee it.
+        max_keys: the maximum number of keys per look-up; default 10,000.
+
+    Returns:
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
+
+    Raises:
+        ArgumentError: an argument is invalid.
+        SourceError: from its schema, look-ups and scans: pyiceberg is missing (``pip install
+            "bsjoin[iceberg]"``), or the table cannot be read.
+
+    Complexity: A look-up of n keys costs O(n log n), O(files) for their bounds, and reads the files
+        that may have a key, in at most 32 ranges of keys.
+
+    Example:
+        >>> iceberg("shop.customers", catalog={"type": "rest", "uri": "https://lake.example"})
+        iceberg('shop.customers')
+    """
+    if not isinstance(table, str | os.PathLike) or not os.fspath(table):
+        raise ArgumentError(f"table={table!r}: give the name of a table, or its folder")
+    check_common(unique, max_keys, snapshot, "snapshot")
+    name = os.fspath(table)
+    if catalog is None:
+        try:
+            name = address_of(table)
+        except StoreError as error:
+            raise ArgumentError(f"table: {error}") from None
+    elif not isinstance(catalog, str) and not (
+        isinstance(catalog, Mapping) and all(isinstance(key, str) for key in catalog)
+    ):
+        raise ArgumentError("catalog: give the name of a catalogue, or a dict of its properties")
+    return _Iceberg(name, catalog, snapshot, schema, unique, max_keys)
+
+
+class _Iceberg(LakeTable):
+    def __init__(
+        self,
+        table: str,
+        catalog: str | Mapping[str, str] | None,
+        snapshot: int | None,
+        schema: pa.Schema | Mapping[str, pa.DataType] | None,
+        unique: bool | None,
+        max_keys: int,
+    ) -> None:
+        self._table, self._snapshot = table, snapshot
+        self._properties = dict(catalog) if isinstance(catalog, Mapping) else {}
+        self._catalog = catalog if isinstance(catalog, str) else self._properties.pop("name", None)
+        self._is_file = catalog is None
+        self._uuids: frozenset[str] = frozenset()
+        secrets = (*secrets_in(self._properties), *secrets_of(table))
+        super().__init__(schema, unique, max_keys, snapshot is not None, secrets)
+
+    def _open(self) -> Any:
+        if self._is_file:
+            return self._of_file()
+        loaded = driver("pyiceberg.catalog", "iceberg").load_catalog(
+            self._catalog, **self._properties
+        )
+        # Workers have no configuration of pyiceberg's.
+        self._properties = {**loaded.properties, **self._properties}
+        self._secrets = (*secrets_in(self._properties), *secrets_of(self._table))
+        return loaded.load_table(self._table)
+
+    def _of_file(self) -> Any:
+        tables = driver("pyiceberg.table", "iceberg")
+        local = "://" not in self._table
+        if local and not os.path.exists(self._table):
+            raise SourceError(f"{self!r}: there is no such file or folder")
+        hint = os.path.join(self._table, "metadata", "version-hint.text")
+        if local and os.path.isdir(self._table) and not os.path.exists(hint):
+            raise SourceError(
+                f"{self!r}: this folder has no metadata/version-hint.text, which tells the newest "
+                "snapshot: give the table's name with catalog=..., or one of its metadata files"
+            )
+        return tables.StaticTable.from_metadata(self._table)
+
+    def _renewed(self, table: Any) -> Any:
+        if not self._is_file:
+            return table.refresh()
+        return table if self._table.endswith(".metadata.json") else self._of_file()
+
+    def _columns(self, table: Any) -> list[tuple[str, pa.DataType | None, str]]:
+        types = driver("pyiceberg.types", "iceberg")
+        schema = table.scan(snapshot_id=self._snapshot).projection()
+        fields = dict(zip(schema.fields, schema.as_arrow(), strict=True))
+        self._uuids = frozenset(
+            field.name for field in fields if isinstance(field.field_type, types.UUIDType)
+        )
+        return [
+            (
+                field.name,
+                pa.string() if field.name in self._uuids else _type(arrow.type),
+                str(field.field_type),
+            )
+            for field, arrow in fields.items()
+        ]
+
+    def _batches(
+        self, table: Any, names: Sequence[str], ranges: Mapping[str, Ranges]
+    ) -> Iterator[pa.RecordBatch]:
+        expressions = driver("pyiceberg.expressions", "iceberg")
+        tests: list[Any] = [
+            _test(expressions, name, found)
+            for name, found in ranges.items()
+            if name not in self._uuids
+        ]
+        scan = table.scan(
+            row_filter=functools.reduce(expressions.And, tests, expressions.AlwaysTrue()),
+            selected_fields=tuple(names),
+            snapshot_id=self._snapshot,
+        )
+        for batch in scan.to_arrow_batch_reader():
+            for name in self._uuids.intersection(names):
+                place = batch.schema.get_field_index(name)
+                batch = batch.set_column(place, name, _texts(batch.column(place)))
+            yield batch
+
+    def _count(self, table: Any) -> int | None:
+        number = self._snapshot
+        found = table.current_snapshot() if number is None else table.snapshot_by_id(number)
+        if found is None:
+            return 0
+        summary = found.summary
+        if summary is None or summary["total-records"] is None:
+            return None
+        return int(summary["total-records"]) - int(summary["total-position-deletes"] or 0)
+
+    def _stays(self, error: Exception) -> bool:
+        return type(error).__name__ in _STAY
+
+    def __repr__(self) -> str:
+        table = hidden(self._table) if "://" in self._table else self._table
+        snapshot = "" if self._snapshot is None else f", snapshot={self._snapshot}"
+        return f"iceberg({table!r}{snapshot})"
+
+
+def _type(dtype: pa.DataType) -> pa.DataType | None:
+    """Spark's type; None also for a UUID inside, which Spark reads as a text."""
+    return None if _has_uuid(dtype) else sparkable(dtype)
+
+
+def _has_uuid(dtype: pa.DataType) -> bool:
+    if isinstance(dtype, pa.BaseExtensionType):
+        return True
+    return any(_has_uuid(dtype.field(index).type) for index in range(dtype.num_fields))
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """UUIDs as Spark shows them."""
+    stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
+    return pa.array(
+        [None if value is None else str(uuid.UUID(bytes=value)) for value in stored.to_pylist()],
+        pa.string(),
+    )
+
+
+def _test(expressions: Any, name: str, ranges: Ranges) -> Any:
+    """The condition that a column is within the ranges."""
+    tests = []
+    for low, high in ranges.bounds:
+        if low == high:
+            tests.append(expressions.EqualTo(name, low))
+        else:
+            tests.append(
+                expressions.And(
+                    expressions.GreaterThanOrEqual(name, low),
+                    expressions.LessThanOrEqual(name, high),
+                )
+            )
+    if ranges.null:
+        tests.append(expressions.IsNull(name))
+    return functools.reduce(expressions.Or, tests)

@@ -1,0 +1,119 @@
+"""Tables of Delta written by hand: with what deltalake itself does not write."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["write_delta"]
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_MAGIC = 1681511377
+
+
+def write_delta(
+    root: Path,
+    columns: Mapping[str, Any],
+    files: Sequence[tuple[pa.Table, Mapping[str, Any], Sequence[int]]],
+    version: int = 0,
+    **parquet: Any,
+) -> None:
+    """Write a table as one commit.
+
+    Args:
+        root: its folder.
+        columns: name and type of each, as in the JSON of the log. In the files the first one is
+            called col-0, and so on: by column mapping.
+        files: of each the rows, its statistics, and the numbers of its rows that are removed.
+        version: that of the commit. All but the first add files only. Default 0.
+        parquet: options of the writer.
+    """
+    (root / "_delta_log").mkdir(parents=True, exist_ok=True)
+    actions: list[dict[str, Any]] = []
+    if not version:
+        actions = [_protocol(), _metadata(columns)]
+    for number, (rows, stats, gone) in enumerate(files):
+        path = root / f"{version}-{number}.parquet"
+        fields = [
+            pa.field(f"col-{i}", field.type, metadata={"PARQUET:field_id": str(i + 1)})
+            for i, field in enumerate(rows.schema)
+        ]
+        pq.write_table(pa.table(rows.columns, schema=pa.schema(fields)), path, **parquet)
+        add: dict[str, Any] = {
+            "path": path.name,
+            "partitionValues": {},
+            "size": path.stat().st_size,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": len(rows), **stats}),
+        }
+        if gone:
+            add["deletionVector"] = _vector(gone)
+        actions.append({"add": add})
+    log = root / "_delta_log" / f"{version:020}.json"
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _protocol() -> dict[str, Any]:
+    features = ["columnMapping", "deletionVectors", "timestampNtz"]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    return {"protocol": {**versions, "readerFeatures": features, "writerFeatures": features}}
+
+
+def _metadata(columns: Mapping[str, Any]) -> dict[str, Any]:
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {
+                "delta.columnMapping.id": i + 1,
+                "delta.columnMapping.physicalName": f"col-{i}",
+            },
+        }
+        for i, (name, kind) in enumerate(columns.items())
+    ]
+    return {
+        "metaData": {
+            "id": "11111111-2222-3333-4444-555555555555",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": [],
+            "configuration": {
+                "delta.columnMapping.mode": "name",
+                "delta.columnMapping.maxColumnId": str(len(fields)),
+                "delta.enableDeletionVectors": "true",
+            },
+            "createdTime": 0,
+        }
+    }
+
+
+def _vector(gone: Sequence[int]) -> dict[str, Any]:
+    from pyroaring import BitMap64
+
+    data = struct.pack("<i", _MAGIC) + BitMap64(gone).serialize()
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": _z85(data),
+        "sizeInBytes": len(data),
+        "cardinality": len(gone),
+    }
+
+
+def _z85(data: bytes) -> str:
+    data += b"\0" * (-len(data) % 4)
+    text = ""
+    for begin in range(0, len(data), 4):
+        value, part = int.from_bytes(data[begin : begin + 4], "big"), ""
+        for _ in range(5):
+            value, digit = divmod(value, 85)
+            part = _Z85[digit] + part
+        text += part
+    return text

@@ -1,0 +1,398 @@
+"""Delta and Iceberg without Spark's jars: values, removed rows, and which files a key admits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from lake_files import write_delta
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
+from pyiceberg.types import (
+    FixedType,
+    IntegerType,
+    NestedField,
+    StringType,
+    StructType,
+    TimeType,
+    UUIDType,
+)
+from source_stands import Iceberg, matching, rows
+
+from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.sources import Source, delta, iceberg, parquet
+from bsjoin.sources.transient import TransientSourceError
+
+UTC = pa.timestamp("us", "UTC")
+NAN = float("nan")
+
+
+def every_type(count: int) -> pa.Table:
+    """Rows of every type that both formats have; each value but a few is another one."""
+    far = [-62_135_596_800_000_000, 253_402_300_799_999_999]
+    times = [*far, *(i * 86_399_999_567 - 10**15 for i in range(2, count))]
+    days = [-719_162, 2_932_896, *(i * 3 - 40_000 for i in range(2, count))]
+    return pa.table(
+        {
+            "long": pa.array([None, *range(1, count)], pa.int64()),
+            "int": pa.array([-(1 << 31), *range(1, count)], pa.int32()),
+            "float": pa.array([NAN, -0.0, None, *(i / 2 for i in range(3, count))], pa.float32()),
+            "double": pa.array([-0.0, NAN, None, *(i / 3 for i in range(3, count))]),
+            "amount": pa.array(
+                [Decimal(i * 7 - 90) / 100 for i in range(count)], pa.decimal128(9, 2)
+            ),
+            "big": pa.array([Decimal(10) ** 30 + i for i in range(count)], pa.decimal128(38, 0)),
+            "text": pa.array(
+                ["", "it's", "a\0b", None, *("k" * 40 + f"é{i}" for i in range(4, count))]
+            ),
+            "bytes": pa.array([b"\xff", b"", None, *(b"%d" % i for i in range(3, count))]),
+            "even": pa.array([None, *(i % 2 == 0 for i in range(1, count))]),
+            "day": pa.array(days, pa.int32()).cast(pa.date32()),
+            "at": pa.array(times, UTC),
+            "local": pa.array(times, pa.timestamp("us")),
+            "nested": pa.array(
+                [None, *({"a": i, "b": [f"x{i}", None]} for i in range(1, count))],
+                pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))]),
+            ),
+            "pairs": pa.array(
+                [None, *([("k", i), ("z", None)] for i in range(1, count))],
+                pa.map_(pa.string(), pa.int64()),
+            ),
+        }
+    )
+
+
+TABLE = every_type(120)
+KEYS = [name for name in TABLE.column_names if name not in ("nested", "pairs")]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    found = load_catalog(**Iceberg(tmp_path).properties)
+    found.create_namespace("shop")
+    return found
+
+
+def lake(kind: str, folder: Path, table: pa.Table = TABLE, parts: int = 6) -> Source:
+    """A table in several files, sorted by nothing."""
+    size = -(-len(table) // parts)
+    slices = [table.slice(begin, size) for begin in range(0, len(table), size)]
+    if kind == "delta":
+        for part in slices:
+            deltalake.write_deltalake(str(folder / "t"), part, mode="append")
+        return delta(folder / "t")
+    properties = Iceberg(folder).properties
+    catalog = load_catalog(**properties)
+    catalog.create_namespace("shop")
+    made = catalog.create_table("shop.t", table.schema)
+    for part in slices:
+        made.append(part)
+    return iceberg("shop.t", catalog=properties)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_every_type_has_sparks_type_and_is_found_by_each_key(kind: str, tmp_path: Path) -> None:
+    source = lake(kind, tmp_path)
+    assert source.schema.equals(TABLE.schema)
+    scanned = pa.Table.from_batches(source.scan())
+    assert scanned.schema.equals(TABLE.schema)
+    assert rows(scanned) == rows(TABLE)
+    for name in KEYS:
+        for begin, count in ((0, 7), (30, 70)):  # as single values, and as ranges
+            asked = TABLE.select([name]).slice(begin, count)
+            asked = asked.group_by([name]).aggregate([])
+            found = source.lookup(asked, ["int"])
+            right = TABLE.filter(_among(TABLE, asked))
+            assert set(right["int"].to_pylist()) <= set(found["int"].to_pylist()), (name, begin)
+            assert len(found) == len(right), (name, begin)
+    two = TABLE.select(["text", "at"]).slice(3, 50)
+    assert rows(source.lookup(two), ["int"]) == rows(TABLE.slice(3, 50), ["int"])
+
+
+def _among(table: pa.Table, asked: pa.Table) -> pa.Array:
+    (name,) = asked.column_names
+    # NaN is printed as NaN, and -0.0 as 0.0.
+    known = {repr(v + 0.0 if isinstance(v, float) else v) for v in asked[name].to_pylist()}
+    values = table[name].to_pylist()
+    return pa.array([repr(v + 0.0 if isinstance(v, float) else v) in known for v in values])
+
+
+def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
+    """Also where row groups, and rows within them, are left out by a key."""
+    count, gone = 1000, {7, 123, 500, 999, *range(300, 340)}
+    table = pa.table({"the id": range(count), 'v"x': [f"v{i}" for i in range(count)]})
+    files = []
+    for begin in (0, 500):
+        bounds = {"minValues": {"col-0": begin}, "maxValues": {"col-0": begin + 499}}
+        removed = [i - begin for i in sorted(gone) if begin <= i < begin + 500]
+        files.append((table.slice(begin, 500), bounds, removed))
+    columns = {"the id": "long", 'v"x': "string"}
+    write_delta(tmp_path / "t", columns, files, row_group_size=100)
+    source = delta(tmp_path / "t")
+    left = table.filter(pa.array([i not in gone for i in range(count)]))
+    assert rows(pa.Table.from_batches(source.scan())) == rows(left)
+    for ids in ([5], [7], [122, 123, 124, 999, 998], range(0, 1000, 3), [299, 300, 339, 340]):
+        asked = pa.table({"the id": pa.array(ids, pa.int64())})
+        assert rows(source.lookup(asked)) == rows(matching(left, asked)), ids
+    asked = pa.table({'v"x': ["v317", "v341", "v7", "v8"]})
+    assert rows(source.lookup(asked), ["the id"]) == rows(matching(left, asked), ["the id"])
+
+
+@pytest.mark.parametrize("int96", [True, False])
+def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path, int96: bool) -> None:
+    """Bounds of times are cut to milliseconds, those of texts to 32 characters; INT96."""
+    far = pa.array([-62_135_596_800_000_000, 253_402_300_799_999_999], UTC)
+    late = pa.array([1_700_000_000_000_999, -1], UTC)
+    text = "é" * 40
+    files = []
+    for times, low, high in (
+        (far, "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"),
+        (late, "1969-12-31T23:59:59.999Z", "2023-11-14T22:13:20.000Z"),
+    ):
+        table = pa.table({"at": times, "text": [text, text + "z"]})
+        bounds = {
+            "minValues": {"col-0": low, "col-1": text[:32]},
+            "maxValues": {"col-0": high, "col-1": text[:32] + "\U0010ffff"},
+        }
+        files.append((table, bounds, []))
+    write_delta(
+        tmp_path / "t", {"at": "timestamp", "text": "string"}, files,
+        use_deprecated_int96_timestamps=int96,
+    )  # fmt: skip
+    source = delta(tmp_path / "t")
+    table = pa.concat_tables(part for part, _, _ in files)
+    assert rows(pa.Table.from_batches(source.scan()).cast(_in_numbers(table))) == rows(
+        table.cast(_in_numbers(table))
+    )
+    for name in ("at", "text"):
+        for row in range(4):
+            asked = table.select([name]).slice(row, 1)
+            found = source.lookup(asked).select(["at", "text"]).cast(_in_numbers(table))
+            right = matching(table.cast(_in_numbers(table)), asked.cast(_in_numbers(asked)))
+            assert rows(found) == rows(right), (name, row)
+
+
+def _in_numbers(table: pa.Table) -> pa.Schema:
+    return pa.schema(
+        [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in table.schema]
+    )
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_only_files_that_may_have_a_key_are_read(kind: str, tmp_path: Path) -> None:
+    table = pa.table({"k": range(600), "name": [f"{i:04}" for i in range(600)]})
+    source = lake(kind, tmp_path, table)
+    source.renewed_every_s = 3600  # type: ignore[attr-defined]
+    assert len(list(source.scan())) >= 6
+    files = sorted((tmp_path).rglob("*.parquet"))
+    assert len(files) == 6
+    kept = pa.table({"k": [0, 1, 50]})
+    assert len(source.lookup(kept)) == 3
+    # What is not there cannot be read.
+    for path in files:
+        if pa.parquet.read_table(path)["k"][0].as_py() != 100:
+            path.unlink()
+    for asked in ({"k": [150]}, {"k": range(100, 200)}, {"name": ["0150", "0199"]}):
+        assert len(source.lookup(pa.table(asked))) == len(next(iter(asked.values())))
+    assert len(source.lookup(pa.table({"k": [150], "name": ["0150"]}))) == 1
+    with pytest.raises(TransientSourceError, match=r"(?s)t.*\.parquet"):
+        source.lookup(kept)
+    with pytest.raises(SourceError, match="parquet"):
+        list(source.scan())
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_versions_stay_or_are_followed_and_columns_may_come_and_go(
+    kind: str, tmp_path: Path
+) -> None:
+    first = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"], "w": ["x", "y"]})
+    source = lake(kind, tmp_path, first, parts=1)
+    source.renewed_every_s = 0  # type: ignore[attr-defined]
+    assert source.schema.names == ["k", "v", "w"]
+    properties = Iceberg(tmp_path).properties
+    more = pa.table({"k": pa.array([2, 3], pa.int64()), "v": ["B", "c"], "u": [1.0, 2.0]})
+    if kind == "delta":
+        pinned = delta(tmp_path / "t", version=0)
+        path = str(tmp_path / "t")
+        deltalake.write_deltalake(path, more, mode="append", schema_mode="merge")
+        again: Source = delta(path)
+    else:
+        made = load_catalog(**properties).load_table("shop.t")
+        number = made.current_snapshot().snapshot_id  # type: ignore[union-attr]
+        pinned = iceberg("shop.t", catalog=properties, snapshot=number)
+        with made.update_schema() as update:
+            update.add_column("u", pa_double())
+            update.rename_column("v", "renamed")
+        made.append(more.rename_columns(["k", "renamed", "u"]))
+        again = iceberg("shop.t", catalog=properties)
+    two = pa.table({"k": pa.array([2, 3], pa.int64())})
+    assert pinned.lookup(two).to_pylist() == [{"k": 2, "v": "b", "w": "y"}]
+    assert pinned.size() == 2
+    value = "v" if kind == "delta" else "renamed"
+    wanted = [(2, "B", None, 1.0), (2, "b", "y", None), (3, "c", None, 2.0)]
+    found = again.lookup(two, [value, "w", "u"]).to_pylist()
+    assert sorted(map(repr, (tuple(row.values()) for row in found))) == sorted(map(repr, wanted))
+    if kind == "delta":
+        assert sorted(source.lookup(two)["v"].to_pylist()) == ["B", "b", "c"]
+    else:
+        with pytest.raises(SourceError, match="'v'"):  # which is gone
+            source.lookup(two)
+    assert source.lookup(two, ["w"])["w"].to_pylist().count(None) == 2
+
+
+def pa_double() -> Any:
+    from pyiceberg.types import DoubleType
+
+    return DoubleType()
+
+
+def test_hidden_partitions_of_iceberg_and_rows_that_were_deleted(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = pa.table(
+        {
+            "k": pa.array([None, *range(1, 300)], pa.int64()),
+            "at": pa.array([i * 7_200_000_001 for i in range(300)], UTC),
+            "name": [f"n{i % 50:02}" for i in range(300)],
+        }
+    )
+    made = catalog.create_table("shop.parts", table.schema)
+    with made.update_spec() as spec:
+        spec.add_field("k", BucketTransform(3), "by_k")
+        spec.add_field("at", DayTransform(), "by_day")
+    made.append(table.slice(0, 30))
+    with made.update_spec() as spec:
+        spec.remove_field("by_day")
+        spec.add_field("name", TruncateTransform(2), "by_name")
+    made.append(table.slice(30))
+    made.delete("k in (5, 70)")
+    left = table.filter(pa.array([k not in (5, 70) for k in table["k"].to_pylist()]))
+    place = catalog.load_table("shop.parts").metadata_location.removeprefix("file://")
+    folder = tmp_path / "hadoop"
+    shutil.copytree(Path(place).parent, folder / "metadata")
+    (folder / "metadata" / "version-hint.text").write_text(os.path.basename(place))
+    properties = Iceberg(tmp_path).properties
+    sources = (
+        iceberg("shop.parts", catalog=properties), iceberg(place), iceberg(folder),
+        iceberg(f"file://{place}"),
+    )  # fmt: skip
+    for source in sources:
+        assert source.size() == len(left)
+        assert rows(pa.Table.from_batches(source.scan())) == rows(left)
+    for name, begin, count in (("k", 0, 9), ("k", 60, 50), ("at", 3, 9), ("at", 20, 70)):
+        asked = table.select([name]).slice(begin, count)
+        assert rows(source.lookup(asked), ["name"]) == rows(matching(left, asked), ["name"])
+    asked = table.select(["name", "k"]).slice(0, 80)
+    assert rows(source.lookup(asked), ["at"]) == rows(matching(left, asked), ["at"])
+
+
+def test_types_of_iceberg_that_spark_has_not(catalog: Catalog, tmp_path: Path) -> None:
+    from pyiceberg.schema import Schema
+
+    made = catalog.create_table(
+        "shop.types",
+        Schema(
+            NestedField(1, "id", UUIDType()), NestedField(2, "f", FixedType(2)),
+            NestedField(3, "s", StructType(NestedField(4, "n", IntegerType()))),
+            NestedField(5, "x", StringType()),
+        ),
+    )  # fmt: skip
+    one = "01234567-89ab-cdef-0123-456789abcdef"
+    ids = pa.array([bytes.fromhex(one.replace("-", "")), None], pa.uuid())
+    made.append(
+        pa.table(
+            {
+                "id": ids,
+                "f": pa.array([b"ab", b"cd"], pa.binary(2)),
+                "s": [{"n": 1}, None],
+                "x": ["a", "b"],
+            },
+            schema=pa.schema(
+                [
+                    ("id", pa.uuid()),
+                    ("f", pa.binary(2)),
+                    ("s", pa.struct([("n", pa.int32())])),
+                    ("x", pa.string()),
+                ]
+            ),
+        )
+    )
+    properties = Iceberg(tmp_path).properties
+    source = iceberg("shop.types", catalog=properties)
+    assert source.schema.types[:2] == [pa.string(), pa.binary()]
+    found = source.lookup(pa.table({"id": [one, None]}, pa.schema([("id", pa.string())])))
+    assert sorted(found["x"].to_pylist()) == ["a", "b"]
+    assert found["f"].to_pylist()[0] in (b"ab", b"cd")
+    with made.update_schema() as update:
+        update.add_column("time", TimeType())
+    with pytest.raises(SourceError, match=r"'time'.*schema="):
+        _ = iceberg("shop.types", catalog=properties).schema
+    fixed = iceberg("shop.types", catalog=properties, schema={"time": pa.string()})
+    assert fixed.schema.field("time").type == pa.string()
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda p: delta(""), ArgumentError, "folder of a table"),
+        (lambda p: delta(p, version=-1), ArgumentError, "version=-1: give a whole number"),
+        (lambda p: delta(p, version=True), ArgumentError, "version=True"),
+        (lambda p: delta(p, unique="yes"), ArgumentError, "unique='yes'"),
+        (lambda p: delta(p, storage_options={"a": 1}), ArgumentError, "all of them texts"),
+        (lambda p: iceberg(5), ArgumentError, "name of a table"),
+        (lambda p: iceberg("a.b", catalog=5), ArgumentError, "name of a catalogue"),
+        (lambda p: iceberg("a.b", catalog={}, snapshot="x"), ArgumentError, "snapshot='x'"),
+        (lambda p: delta(p).schema, SourceError, "no table of Delta"),
+        (lambda p: delta(p / "none").schema, SourceError, "no table of Delta"),
+        (lambda p: iceberg(p / "none").schema, SourceError, "no such file"),
+        (lambda p: iceberg(p).schema, SourceError, "version-hint"),
+        (lambda p: iceberg("a.b", catalog="nowhere").schema, SourceError, "nowhere|URI"),
+        (lambda p: lake("delta", p).lookup(pa.table({"x": [1]})), ColumnError, "'x'"),
+        (lambda p: lake("delta", p) and delta(p / "t", version=99).schema, SourceError, "99"),
+        (
+            lambda p: lake("iceberg", p)
+            and iceberg("shop.t", catalog=Iceberg(p).properties, snapshot=9).schema,
+            SourceError, "Snapshot not found: 9",
+        ),
+        (lambda p: lake("delta", p) and parquet(p / "t").schema, SourceError, r"sources\.delta"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(
+    make: Callable[[Path], Any], kind: type[Exception], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(kind, match=words):
+        make(tmp_path)
+
+
+def test_a_missing_library_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("deltalake", "pyiceberg.catalog"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SourceError, match=r"bsjoin\[delta\]"):
+        _ = delta("s3://nowhere/t").schema
+    with pytest.raises(SourceError, match=r"bsjoin\[iceberg\]"):
+        _ = iceberg("a.b", catalog={"uri": "http://nowhere"}).schema
+
+
+def test_credentials_are_in_no_message(tmp_path: Path) -> None:
+    secret = "s3cr3t/+x"
+    options = {
+        "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_ENDPOINT_URL": f"http://u:{secret}@127.0.0.1:1",
+    }
+    source = delta("s3://bucket/t", storage_options={**options, "AWS_REGION": "x"})
+    other = iceberg("a.b", catalog={"uri": f"sqlite:////nowhere/{secret}/c.db", "token": secret})
+    for found in (source, other):
+        assert secret not in repr(found)
+        with pytest.raises(SourceError) as caught:
+            _ = found.schema
+        assert secret not in str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None
