@@ -2,7 +2,7 @@
 
 The cost per micro-batch does not grow with the table. Start with :func:`join`; keep a table of
 your own with :class:`BatchTable`, or leave it where it is with :mod:`bsjoin.sources`; watch a
-query with :func:`progress`, and see how a join runs with :func:`explain`.
+query with :func:`progress` or :func:`dashboard`, and see how a join runs with :func:`explain`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bsjoin._version import __version__ as __version__
 from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
-    from bsjoin import functions, kafka, sources
+    from bsjoin import functions, kafka, monitoring, sources
     from bsjoin._cycles import Cycles, cycles
     from bsjoin._join import join
     from bsjoin._reporting import reporting
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PlacementProgress,
     )
     from bsjoin.metrics.refreshes import RefreshProgress
+    from bsjoin.monitoring.dashboard import dashboard
     from bsjoin.options import Full, Incremental
     from bsjoin.partitioning import Hash, HotSpot
     from bsjoin.planner.chain import explain
@@ -56,12 +57,14 @@ __all__ = [
     "Version",
     "Within",
     "cycles",
+    "dashboard",
     "errors",
     "explain",
     "functions",
     "jar",
     "join",
     "kafka",
+    "monitoring",
     "progress",
     "reporting",
     "sources",
@@ -88,13 +91,14 @@ _HOMES = {
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",
     "cycles": "bsjoin._cycles",
+    "dashboard": "bsjoin.monitoring.dashboard",
     "explain": "bsjoin.planner.chain",
     "jar": "bsjoin.runtimes.jvm.jar",
     "join": "bsjoin._join",
     "progress": "bsjoin.metrics.progress",
     "reporting": "bsjoin._reporting",
 }
-_MODULES = {"functions", "kafka"}
+_MODULES = {"functions", "kafka", "monitoring"}
 _WITHOUT_SPARK = {
     "bsjoin.conditions",
     "bsjoin.metrics.records",

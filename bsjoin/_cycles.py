@@ -101,8 +101,9 @@ class Cycles:
                 self._placing.cached(context, figures, cycle.table_bytes, by_key=shuffled)
         placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        took = {"triggerExecution": round((datetime.now(UTC) - began).total_seconds() * 1e3)}
         progress = ObservedProgress(
-            batch_id, timestamp, figures, placed, cycle.query, cycle.operators()
+            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took
         )
         self._recent.append(progress)
         if self._steering is not None and self._state.label is not None:

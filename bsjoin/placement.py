@@ -126,4 +126,5 @@ class Placing:
             requested=len(last.requested),
             landed=len(last.requested) - missed if last.landed else None,
             workers=tuple(sorted(last.workers.items())),
+            rent=None if decision is None or decision.cost is None else decision.cost.rent,
         )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
+from bsjoin._show import Shown, in_bytes
 from bsjoin.build.apply import apply_changes, compact, forget, start_compacting
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
@@ -115,6 +116,25 @@ class BatchTable:
             return f"BatchTable({self.path!r}: {type(error).__name__})"
         keys = [key.name for key in manifest.keys]
         return f"BatchTable({self.path!r}, on={keys!r}, version={manifest.version})"
+
+    def _repr_html_(self) -> str:
+        try:
+            manifest = versions.latest(self._location)
+        except StoreError as error:
+            rows: list[tuple[str, object]] = [(type(error).__name__, str(error))]
+        else:
+            stats = manifest.stats
+            published = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
+            rows = [
+                ("on", ", ".join(key.name for key in manifest.keys)),
+                ("version", manifest.version),
+                ("published", f"{published:%Y-%m-%d %H:%M:%S} UTC"),
+                ("rows", stats.rows),
+                ("keys", stats.keys),
+                ("rows of one key, at most", stats.longest_run),
+                ("size", in_bytes(stats.bytes)),
+            ]
+        return Shown(f"BatchTable {self.path}", [], rows)._repr_html_()
 
     @classmethod
     def build(

@@ -42,6 +42,10 @@ WITH_SPARK = [
     "bsjoin._reporting",
     "bsjoin.functions",
     "bsjoin.kafka",
+    "bsjoin.monitoring.dashboard",
+    "bsjoin.monitoring.log",
+    "bsjoin.monitoring.opentelemetry",
+    "bsjoin.monitoring.prometheus",
     "bsjoin.planner.chain",
     "bsjoin.table",
 ]
@@ -331,6 +335,7 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
         bsjoin,
         bsjoin.functions,
         bsjoin.kafka,
+        bsjoin.monitoring,
         bsjoin.sources,
         scheduling,
         importlib.import_module("scheduling.spark"),
@@ -340,7 +345,7 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
             path = f"{package.__name__}.{name}"
             if path in ("bsjoin.BSJoinError", "scheduling.SchedulingError"):
                 continue  # shown with the errors of the package
-            if path in ("bsjoin.functions", "bsjoin.kafka", "bsjoin.sources"):
+            if path in ("bsjoin.functions", "bsjoin.kafka", "bsjoin.monitoring", "bsjoin.sources"):
                 continue  # pages of their own
             if path in ("scheduling.POLICIES", "scheduling.Clock"):
                 continue  # a dictionary and a type

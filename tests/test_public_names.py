@@ -22,6 +22,7 @@ import bsjoin.errors
 import bsjoin.functions
 import bsjoin.index
 import bsjoin.kafka
+import bsjoin.monitoring
 import bsjoin.sources
 import scheduling
 import scheduling.errors
@@ -38,7 +39,7 @@ def words(text: str) -> list[str]:
 PUBLIC = words("""
 AsOf BSJoinError Band BatchTable CacheProgress CycleProgress Cycles Full Hash HotSpot Incremental
 Overlaps PartitionProgress PlacementProgress RefreshProgress SourceVersion Stats Version Within
-cycles errors explain functions jar join kafka progress reporting sources
+cycles dashboard errors explain functions jar join kafka monitoring progress reporting sources
 """)
 ERRORS = words("""
 ArgumentError BSJoinError ColumnError DamagedTableError DataError DuplicateKeyError KeyTypeError
@@ -50,6 +51,7 @@ PACKAGES = (
     bsjoin,
     bsjoin.functions,
     bsjoin.kafka,
+    bsjoin.monitoring,
     bsjoin.sources,
     partitioning,
     bsjoin.index,
@@ -70,6 +72,7 @@ CONTRACTS = (
 WITH_EXAMPLE = words("""
 bsjoin.AsOf bsjoin.Band bsjoin.Full bsjoin.Hash bsjoin.HotSpot bsjoin.Incremental bsjoin.BatchTable
 bsjoin.BatchTable.build bsjoin.BatchTable.join bsjoin.BatchTable.open bsjoin.Overlaps bsjoin.cycles
+bsjoin.dashboard
 bsjoin.explain bsjoin.functions.network_end bsjoin.functions.network_start bsjoin.join
 bsjoin.kafka.route bsjoin.Within
 bsjoin.progress bsjoin.sources.Source bsjoin.sources.Source.scan

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bsjoin.commands.answer import Answer, in_bytes
+from bsjoin._show import in_bytes
+from bsjoin.commands.answer import Answer
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError
 

@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bsjoin.commands.answer import Answer, columns, in_bytes
+from bsjoin._show import columns, in_bytes
+from bsjoin.commands.answer import Answer
 from bsjoin.commands.building import session
 from bsjoin.errors import BSJoinError
 

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from bsjoin._clock import now_us
+from bsjoin._show import columns, in_bytes
 from bsjoin.commands import building
-from bsjoin.commands.answer import Answer, columns, in_bytes
+from bsjoin.commands.answer import Answer
 from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable

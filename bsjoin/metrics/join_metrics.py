@@ -34,6 +34,7 @@ class LookupMetrics:
         hottest: keys as texts, and how often each is among the sampled rows.
         rows: in the cache of the host now.
         bytes: likewise.
+        host: its name; empty (default) if it is unknown.
     """
 
     partition: int | None = None
@@ -50,6 +51,7 @@ class LookupMetrics:
     hottest: list[tuple[str, int]] = field(default_factory=list)
     rows: int = 0
     bytes: int = 0
+    host: str = ""
 
 
 @dataclass(kw_only=True)

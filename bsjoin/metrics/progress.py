@@ -7,7 +7,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from bsjoin.metrics.records import (
     PlacementProgress,
 )
 from bsjoin.metrics.refreshes import of_join, of_table
+from bsjoin.metrics.shown import ProgressList
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
 from bsjoin.partitioning.generated import note_of
@@ -58,6 +59,7 @@ class ObservedProgress:
         query: what is the same for all micro-batches of a query; empty by default.
         operators: what joins in the JVM have counted, see :mod:`bsjoin.metrics.counted`; none by
             default.
+        durationMs: as Spark's; empty by default.
     """
 
     batchId: int  # noqa: N815 - as Spark calls it
@@ -66,6 +68,7 @@ class ObservedProgress:
     placement: PlacementProgress | None = None
     query: str = ""
     operators: Sequence[OperatorMetrics] = ()
+    durationMs: Mapping[str, int] = field(default_factory=dict)  # noqa: N815
 
 
 def progress(query: Any) -> list[CycleProgress]:
@@ -77,7 +80,8 @@ def progress(query: Any) -> list[CycleProgress]:
 
     Returns:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
-        calls; empty for a query without joins of bsjoin. Joins inside a function for
+        calls; empty for a query without joins of bsjoin. ``print`` and notebooks show it as a
+        table. Joins inside a function for
         ``foreachBatch`` are among them. Of several actions on their rows, that one counts in the
         JVM which looked most rows up; in Python workers the first one (under Spark Connect: the
         last one). Not among them are those of threads that the function starts, unless
@@ -108,7 +112,7 @@ def progress(query: Any) -> list[CycleProgress]:
             "None before the first micro-batch), or what bsjoin.cycles returned. Metrics of batch "
             "queries are in Spark's UI, and under Spark Connect in DataFrame.executionInfo"
         )
-    cycles: list[CycleProgress] = []
+    cycles = ProgressList()
     apart, is_silent = _Apart(query, recent), False
     for one in recent:
         found: dict[JoinLabel, JoinMetrics] = {}
@@ -370,6 +374,10 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
     for one in lookups:
         seen.update(dict(one.hottest))
     sampled = total("sampled")
+    hosts: dict[str, tuple[int, int]] = {}
+    for one in lookups:
+        rows, held = hosts.get(one.host, (0, 0))
+        hosts[one.host] = max(rows, one.rows), max(held, one.bytes)
     return CacheProgress(
         hits=total("hits"),
         negative_hits=total("negative_hits"),
@@ -388,4 +396,5 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
         hottest=tuple(
             (key, count / sampled) for key, count in seen.most_common(_HOTTEST) if count > _CHANCE
         ),
+        hosts=tuple((host, *held) for host, held in sorted(hosts.items()) if host),
     )

@@ -34,6 +34,8 @@ class CacheProgress:
         bytes: bytes in the cache, on the host with the most.
         hottest: up to 10 of the most frequent keys and their share of the rows, from a sample,
             most frequent first; keys below about 1 % of the rows are not detected.
+        hosts: of each host whose cache was used, its name, and the rows and bytes in its cache;
+            empty by default.
     """
 
     hits: int
@@ -51,6 +53,7 @@ class CacheProgress:
     rows: int
     bytes: int
     hottest: tuple[tuple[str, float], ...]
+    hosts: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def hit_rate(self) -> float:
@@ -104,6 +107,8 @@ class PlacementProgress:
         landed: how many of these ran on the requested worker; None if Spark's task metrics were
             not available.
         workers: how many tasks ran on each worker ("host/executor").
+        rent: what the workers in use cost over the controller's horizon, in $; None (default) if
+            it was not computed.
     """
 
     action: str
@@ -112,6 +117,7 @@ class PlacementProgress:
     requested: int
     landed: int | None
     workers: tuple[tuple[str, int], ...]
+    rent: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

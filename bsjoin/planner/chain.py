@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal, overload
 
 from pyspark.sql import DataFrame
 
+from bsjoin._show import Shown
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.plan import SourceTable
 from bsjoin.planner.planned_join import PlannedJoin
@@ -173,7 +175,15 @@ def step_of(df: DataFrame) -> JoinStep | None:
     return step
 
 
-def explain(df: DataFrame) -> None:
+@overload
+def explain(df: DataFrame, format: Literal["text"] = "text") -> None: ...
+
+
+@overload
+def explain(df: DataFrame, format: Literal["html"]) -> Shown: ...
+
+
+def explain(df: DataFrame, format: Literal["text", "html"] = "text") -> Shown | None:
     """Print how the joins of a DataFrame run, first to last.
 
     For each join: its type and condition, how the table is cached, what runs it and how, how the
@@ -183,11 +193,16 @@ def explain(df: DataFrame) -> None:
     Args:
         df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned, or any DataFrame that is
             made of such results: by selections, filters, unions, joins of Spark, views and so on.
+        format: ``"text"`` (default) prints it; ``"html"`` returns it for a notebook, which shows a
+            table.
+
+    Returns:
+        None; for ``"html"`` what a notebook, or ``print``, shows.
 
     Raises:
-        ArgumentError: it is no DataFrame, or its plan shows no join of bsjoin: there is none, or
-            it is hidden, as behind ``checkpoint``, ``rdd``, a micro-batch of ``foreachBatch``, or
-            a view or SQL under Spark Connect.
+        ArgumentError: the format is another one, it is no DataFrame, or its plan shows no join of
+            bsjoin: there is none, or it is hidden, as behind ``checkpoint``, ``rdd``, a micro-batch
+            of ``foreachBatch``, or a view or SQL under Spark Connect.
 
     Example:
         >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
@@ -199,6 +214,8 @@ def explain(df: DataFrame) -> None:
             f"explain() of a {type(df).__name__}: give a DataFrame that bsjoin.join returned, or "
             "one that is made of it. For a running query, bsjoin.progress(query) says what runs it"
         )
+    if format not in ("text", "html"):
+        raise ArgumentError(f"format={format!r}: give 'text', which is printed, or 'html'")
     steps = joins_of(df)
     if not steps:
         raise ArgumentError(
@@ -206,12 +223,20 @@ def explain(df: DataFrame) -> None:
             "If there is one, it is behind what hides it (checkpoint, rdd, a micro-batch of "
             "foreachBatch, a view or SQL under Spark Connect): give what bsjoin.join returned"
         )
+    told: list[tuple[int, str, str]] = []
     for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
         first = step.first if after is not None and after.shares(step) else None
         runs = first or step.runs
         if step.apart:
             runs = f"{runs}, in a stage of their own: {step.apart}"
-        print(f"({number}) {_lines(step, runs)}")
+        join, _, more = _lines(step, runs).partition("\n")
+        told.append((number, join, more))
+    if format == "html":
+        rows = [(number, join, " ".join(more.split())) for number, join, more in told]
+        return Shown("Joins, first to last", ["", "join", "how it runs"], rows)
+    for number, join, more in told:
+        print(f"({number}) {join}\n{more}")
+    return None
 
 
 def _lines(step: JoinStep, runs: str) -> str:

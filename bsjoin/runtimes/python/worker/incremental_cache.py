@@ -7,6 +7,7 @@ look-up, and its rows and negative entries are cached.
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ LOOKED_UP_TOGETHER = 1 << 17
 """Keys: a query of twice as many costs a third less for each."""
 _LISTS_TOGETHER = 10_000
 _SAMPLE, _HOTTEST = 256, 5
+_HOST = socket.gethostname()
 
 
 def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -246,6 +248,7 @@ class _Worker:
             hottest=[(_shown(keys, places[h]), n) for h, n in hottest if n > 1],
             rows=rows,
             bytes=held,
+            host=_HOST,
         )
 
 

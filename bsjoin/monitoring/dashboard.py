@@ -1,0 +1,267 @@
+"""``bsjoin.dashboard``: a local page that shows what queries do."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import ipaddress
+import os
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from bsjoin._version import __version__
+from bsjoin.errors import ArgumentError
+from bsjoin.monitoring import openmetrics
+from bsjoin.monitoring.watching import Watched
+
+__all__ = ["Dashboard", "dashboard"]
+
+_LOOPBACK = "127.0.0.1"
+_LINGERS_S = 600.0
+"""How long a page stays when nobody looks and nothing happens any more."""
+_LOOKS_S = 10.0
+"""The pause between two looks at the queries while nobody looks at the page."""
+
+
+class Dashboard:
+    """A page that :func:`bsjoin.dashboard` serves. Not to be constructed.
+
+    It is a context manager, which closes the page at the end. A notebook shows it as a link.
+    """
+
+    def __init__(self, watched: Watched, port: int, hosts: frozenset[str]):
+        self._server = _Server((_LOOPBACK, port), watched, hosts)
+        self._closed = threading.Event()
+        for target in (self._serve, self._look):
+            threading.Thread(target=target, name="bsjoin-dashboard", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{_LOOPBACK}:{self._server.server_port}/"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the page is still served."""
+        return not self._closed.is_set()
+
+    def close(self) -> None:
+        """Serve the page no more; the queries go on. Once more does nothing."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+    def _serve(self) -> None:
+        self._server.serve_forever(poll_interval=0.25)
+
+    def _look(self) -> None:
+        """Look at the queries, and close the page in the end, if nobody does."""
+        server = self._server
+        while not self._closed.wait(_LOOKS_S):
+            server.watched.look()
+            unused_s = min(time.monotonic() - server.asked, server.watched.quiet_s)
+            if unused_s > (_LINGERS_S if server.watched.is_over else 6 * _LINGERS_S):
+                self.close()
+
+    def __enter__(self) -> Dashboard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Dashboard({self.url!r})" if self.is_open else "Dashboard(closed)"
+
+    def _repr_html_(self) -> str:
+        if not self.is_open:
+            return "<p>This page is closed.</p>"
+        return f'<a href="{html.escape(self.url)}" target="_blank" rel="noopener">{self.url}</a>'
+
+
+def dashboard(*queries: Any, port: int = 0, hosts: Sequence[str] = ()) -> Dashboard:
+    """Serve a page that shows what queries do, live: on this machine only, ``127.0.0.1``.
+
+    Rows per second, how long micro-batches take, hit rates, caches, skew before and after, the
+    partitions, where tasks run, versions of tables, and rows that wait. ``/metrics`` of the page
+    has the metrics as OpenMetrics text. The page needs no network, works behind a proxy under any
+    path, and costs one percent of a core at the most.
+
+    Args:
+        queries: streaming queries, and what :func:`bsjoin.cycles` returned.
+        port: of the page; 0 (default) for any that is free.
+        hosts: names by which a proxy in front of the page passes requests on, for example
+            ``["notebooks.example.org"]``; none by default. Requests for any other name than
+            ``localhost`` are refused: another web site could read the page otherwise.
+
+    Returns:
+        A :class:`Dashboard` with the address in ``url``. The page ends by ``close()``, at the end
+        of a ``with`` block, with the process, ten minutes after the last query has ended, and an
+        hour after the last micro-batch or request of queries that do nothing.
+
+    Raises:
+        ArgumentError: there is no query, one is something else, or the port cannot be had.
+
+    Example:
+        >>> with bsjoin.dashboard(query) as page:
+        ...     page.url
+        'http://127.0.0.1:.../'
+    """
+    if not queries:
+        raise ArgumentError("dashboard() shows queries: give what start() returned")
+    for query in queries:
+        if not hasattr(type(query), "recentProgress"):
+            raise ArgumentError(
+                f"dashboard() of a {type(query).__name__}: give streaming queries (what start() "
+                "returned), or what bsjoin.cycles returned"
+            )
+    if type(port) is not int or not 0 <= port < 1 << 16:
+        raise ArgumentError(f"port={port!r}: give a number from 1 to 65535, or 0 for any free one")
+    if isinstance(hosts, str) or not all(isinstance(one, str) and one for one in hosts):
+        raise ArgumentError(f"hosts={hosts!r}: give a list of names, as ['notebooks.example.org']")
+    try:
+        return Dashboard(Watched(queries), port, frozenset(one.lower() for one in hosts))
+    except OSError as error:
+        raise ArgumentError(
+            f"port={port}: the page cannot be served there ({error.strerror}). Close what has the "
+            "port, or give another one; port=0 takes any that is free"
+        ) from error
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = os.name == "posix"  # elsewhere it takes a port that is in use
+
+    def __init__(self, address: tuple[str, int], watched: Watched, hosts: frozenset[str]):
+        super().__init__(address, _Handler)
+        self.watched = watched
+        self.hosts = hosts
+        self.asked = time.monotonic()
+        """When a request came last."""
+
+    def server_bind(self) -> None:
+        """As of the base, without asking a name server who this machine is."""
+        self.socket.bind(self.server_address)
+        self.server_name, self.server_port = _LOOPBACK, self.socket.getsockname()[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a browser that goes away is no fault."""
+
+    def serves(self, host: str | None) -> bool:
+        """Whether a request is for this page, by the name that it asks for."""
+        name = (urlsplit(f"//{host or ''}").hostname or "").lower()
+        if name == "localhost" or name.endswith(".localhost") or name in self.hosts:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = f"bsjoin/{__version__}"
+    sys_version = ""
+    timeout = 30.0
+
+    def do_GET(self) -> None:
+        """Answer with the page, its data, or the metrics."""
+        self.server.asked = time.monotonic()
+        try:
+            is_ours = self.server.serves(self.headers.get("Host"))
+        except ValueError:
+            is_ours = False
+        if not is_ours:
+            self._answer(403, "text/plain", _NOT_OURS)
+        elif self.headers.get("Sec-Fetch-Site", "none") not in _OWN and not self._navigates():
+            self._answer(403, "text/plain", b"Another web site asks for this page.\n")
+        else:
+            self._found()
+
+    def do_HEAD(self) -> None:
+        """The same without the content."""
+        self.do_GET()
+
+    def _navigates(self) -> bool:
+        return self.headers.get("Sec-Fetch-Mode") == "navigate"
+
+    def _found(self) -> None:
+        address = urlsplit(self.path)
+        place = address.path.rstrip("/").rpartition("/")[2]
+        watched = self.server.watched
+        if place == "data.json":
+            watched.look()
+            if parse_qs(address.query).get("seen") == [str(watched.number)]:
+                self._answer(204, "application/json", b"")
+            else:
+                self._answer(200, "application/json", watched.as_json())
+        elif place == "metrics":
+            watched.look()
+            text = openmetrics.text(watched.totals.samples())
+            self._answer(200, openmetrics.CONTENT_TYPE, text.encode())
+        elif place == "favicon.ico":
+            self._answer(204, "image/x-icon", b"")
+        else:
+            content, policy = page()
+            self._answer(200, "text/html; charset=utf-8", content, policy)
+
+    def _answer(self, status: int, kind: str, content: bytes, policy: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if status != 204:
+            self.send_header("Content-Length", str(len(content)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Security-Policy", policy or "default-src 'none'")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the page asks every two seconds."""
+
+
+_OWN = ("none", "same-origin")
+_NOT_OURS = (
+    b"This page is for this machine. Behind a proxy, name the proxy's host: "
+    b"bsjoin.dashboard(query, hosts=[...]).\n"
+)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@cache
+def page() -> tuple[bytes, str]:
+    """The page in one file, and what a browser may do with it."""
+    folder = files("bsjoin.monitoring") / "page"
+    style, script, text = (
+        (folder / name).read_text("utf-8") for name in ("page.css", "page.js", "page.html")
+    )
+    text = text.replace("{style}", style).replace("{script}", script)
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return text.encode(), policy
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,45 @@
+"""Metrics as text: what Prometheus and others read over HTTP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bsjoin.monitoring.model import Metric, Sample
+
+__all__ = ["CONTENT_TYPE", "text"]
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def text(samples: Iterable[Sample]) -> str:
+    """Write samples as OpenMetrics 1.0 does.
+
+    Args:
+        samples: those of one metric follow each other.
+    """
+    lines: list[str] = []
+    last: Metric | None = None
+    for sample in samples:
+        metric = sample.metric
+        if metric is not last:
+            lines.append(f"# TYPE {metric.name} {metric.kind}")
+            if metric.unit:
+                lines.append(f"# UNIT {metric.name} {metric.unit}")
+            lines.append(f"# HELP {metric.name} {_escaped(metric.help)}")
+            last = metric
+        labels = ",".join(f'{k}="{_escaped(v)}"' for k, v in sample.attributes.items())
+        lines.append(f"{sample.name}{{{labels}}} {_number(sample.value)}")
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)

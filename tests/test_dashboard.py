@@ -1,0 +1,368 @@
+"""The page in a real browser, and who can read it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from browser import Browser, program
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed
+from test_monitoring import HOSTILE, full, totals
+
+import bsjoin
+from bsjoin.errors import ArgumentError
+from bsjoin.monitoring import dashboard as pages
+from bsjoin.monitoring.watching import Watched
+
+
+class Query:
+    """A query that does nothing more."""
+
+    name = HOSTILE
+    id = "q"
+    isActive = True  # noqa: N815
+    lastProgress = None  # noqa: N815
+    recentProgress: tuple[Any, ...] = ()  # noqa: N815
+
+    def exception(self) -> Exception | None:
+        return None
+
+
+def watched(query: Query | None = None) -> Watched:
+    """A query with joins that have all there is, names that are markup included."""
+    found = Watched([query or Query()], every_s=0.01)
+    found.totals._queries["q"] = totals(*map(full, range(6)), name=HOSTILE)
+    found._ids[0] = "q"
+    return found
+
+
+@pytest.fixture
+def page() -> Iterator[pages.Dashboard]:
+    with pages.Dashboard(watched(), 0, frozenset({"books.example"})) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = program()
+    if found is None:
+        pytest.skip("needs chromium")
+    made = Browser(found)
+    yield made
+    made.close()
+
+
+def ask(page: pages.Dashboard, path: str, **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", page._server.server_port, timeout=10)
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", path, headers={"Host": "localhost", **given})
+    return connection.getresponse()
+
+
+# -- who can read it -------------------------------------------------------------------------------
+
+
+def test_requests_for_other_names_are_refused(page: pages.Dashboard) -> None:
+    for host in (
+        "127.0.0.1:4040", "localhost", "LOCALHOST:1", "[::1]:8080", "books.example",
+        "Books.Example:443",
+    ):  # fmt: skip
+        assert ask(page, "/data.json", Host=host).status == 200, host
+    for host in (
+        "evil.example", "localhost.evil.example", "192.0.2.7", "0.0.0.0", "", "[",
+        "127.0.0.1.evil.example",
+    ):  # fmt: skip
+        for path in ("/", "/data.json", "/metrics"):
+            assert ask(page, path, Host=host).status == 403, host
+
+
+def test_other_web_sites_read_nothing(page: pages.Dashboard) -> None:
+    for site in ("cross-site", "same-site"):
+        assert ask(page, "/data.json", Sec_Fetch_Site=site, Sec_Fetch_Mode="cors").status == 403
+        assert ask(page, "/", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate").status == 200
+    answer = ask(page, "/", Origin="https://evil.example")
+    assert answer.getheader("Access-Control-Allow-Origin") is None
+    assert answer.getheader("X-Content-Type-Options") == "nosniff"
+    assert "default-src 'none'" in (answer.getheader("Content-Security-Policy") or "")
+    text = answer.read().decode()
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+    for method in ("POST", "PUT", "DELETE"):
+        with pytest.raises(OSError, match="501"):
+            urlopen(Request(page.url, method=method, data=b""))
+
+
+def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
+    query = Query()
+    for given, told in (
+        ((), "give what start"),
+        ((7,), "dashboard.* of a int"),
+        ((SimpleNamespace(recentProgress=[]),), "SimpleNamespace"),
+    ):
+        with pytest.raises(ArgumentError, match=told):
+            bsjoin.dashboard(*given)
+    for port in (-1, 1 << 16, "4040", True, 1.0):
+        with pytest.raises(ArgumentError, match=r"port=.*: give a number from 1 to 65535"):
+            bsjoin.dashboard(Query2(), port=port)  # type: ignore[arg-type]
+    for hosts in ("books.example", [""], [7]):
+        with pytest.raises(ArgumentError, match="hosts="):
+            bsjoin.dashboard(Query2(), hosts=hosts)  # type: ignore[arg-type]
+    taken = page._server.server_port
+    with pytest.raises(ArgumentError, match=rf"port={taken}: .*in use.*port=0 takes any"):
+        bsjoin.dashboard(Query2(), port=taken)
+    assert query.isActive
+
+
+class Query2(Query):
+    """Its class has what a query has."""
+
+
+# -- how long it lives -----------------------------------------------------------------------------
+
+
+def test_it_ends_with_its_block_and_once_more_does_nothing() -> None:
+    with bsjoin.dashboard(Query2()) as made:
+        port = made._server.server_port
+        assert ask(made, "/data.json").status == 200
+        assert made.url in made._repr_html_()
+    made.close()
+    assert repr(made) == "Dashboard(closed)"
+    assert not made.is_open
+    with pytest.raises(OSError, match="refused"), socket.create_connection(("127.0.0.1", port)):
+        pass
+    with bsjoin.dashboard(Query2(), port=port):  # at once again
+        pass
+
+
+def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pages, "_LOOKS_S", 0.02)
+    monkeypatch.setattr(pages, "_LINGERS_S", 0.3)
+    query = Query2()
+    made = bsjoin.dashboard(query)
+    began = time.monotonic()
+    while time.monotonic() - began < 0.6:
+        ask(made, "/data.json").read()
+    assert made.is_open
+    query.isActive = False
+    made._closed.wait(20)
+    assert not made.is_open
+    idle = bsjoin.dashboard(Query2())  # it never ends, and nobody looks
+    idle._closed.wait(20)
+    assert not idle.is_open
+    deadline = time.monotonic() + 10
+    while any(one.name == "bsjoin-dashboard" for one in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_looks_cost_a_hundredth_and_a_query_that_fails_is_told() -> None:
+    class Slow(Query):
+        looks = 0
+
+        @property
+        def recentProgress(self) -> list[Any]:  # type: ignore[override]  # noqa: N802
+            return []
+
+        @property
+        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
+            self.looks += 1
+            time.sleep(0.01)
+
+    slow = Slow()
+    found = Watched([slow], every_s=0)
+    began = time.monotonic()
+    while time.monotonic() - began < 0.8:
+        found.look()
+    assert slow.looks == 1
+
+    class Broken(Query):
+        def exception(self) -> Exception:
+            return ValueError("postgresql://me:secret@db/shop is away")
+
+    broken = Broken()
+    broken.isActive = False
+    found = Watched([broken])
+    found.look()
+    data = json.loads(found.as_json())["queries"][0]
+    assert data["state"] == "failed"
+    assert "secret" not in data["error"]
+    assert found.is_over
+
+
+# -- in a browser ----------------------------------------------------------------------------------
+
+DRAWN = "document.querySelectorAll('figure').length > 4"
+
+
+def test_the_page_shows_all_and_texts_of_others_are_texts(
+    page: pages.Dashboard, browser: Browser
+) -> None:
+    browser.told.clear()
+    browser.look()
+    browser.open(page.url, DRAWN)
+    text = browser.run("document.body.innerText")
+    for told in ("Rows a second", "Micro-batch p99", "500 ms", "Hit rate", "Skew (DS)", "1 of 2",
+                 "$0.250", "SourceError: gone", "h-1/1", "Sent to wait", "700 bytes"):  # fmt: skip
+        assert told in text, told
+    assert HOSTILE.split("\n")[0] in text
+    assert browser.run("document.images.length") == 0
+    assert browser.run("document.querySelector('main rect').getAttribute('height')") == "76.00"
+    assert browser.told == []
+
+
+def test_it_is_used_by_keyboard_and_read_aloud(page: pages.Dashboard, browser: Browser) -> None:
+    browser.look()
+    browser.open(page.url, DRAWN)
+    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
+    named = [
+        (one["role"]["value"], one.get("name", {}).get("value", ""))
+        for one in nodes
+        if not one["ignored"]
+    ]
+    roles = [role for role, _ in named]
+    assert {"banner", "main", "contentinfo", "heading", "status", "button", "region"} <= {*roles}
+    for role in ("image", "img", "button", "region", "link", "table"):
+        assert all(name for one, name in named if one == role), role
+    pictures = [name for role, name in named if role in ("img", "image")]
+    assert any(name.startswith("Hit rate: last 90.0 %; most 90.0 %") for name in pictures)
+
+    browser.key("Tab")
+    assert browser.run("document.activeElement.className") == "skip"
+    browser.key("Tab")
+    assert browser.run("document.activeElement.id") == "pause"
+    browser.key(" ")
+    assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true"
+    browser.key(" ")
+    browser.run("document.querySelector('figure summary').focus()")
+    browser.key("Enter")
+    browser.wait("document.querySelector('figure table')")
+    browser.run("window.held = document.querySelector('figure table'); 1")
+    page._server.watched.totals.of("q").add(  # type: ignore[union-attr]
+        totals(full(0), full(6)).recent[-1]
+    )
+    page._server.watched._note_change()
+    browser.run("look()")
+    rows = "[...held.tBodies[0].rows]"
+    browser.wait(f"{rows}.length === 7")
+    assert browser.run("held.isConnected && document.activeElement.tagName") == "SUMMARY"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_can_be_told_apart_and_nothing_is_cut_off(
+    page: pages.Dashboard, browser: Browser, scheme: str
+) -> None:
+    contrast = """(() => {
+      const light = (color) => {
+        const [r, g, b] = color.match(/[0-9.]+/g).map((x) => x / 255)
+          .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const back = (node) => {
+        for (; node; node = node.parentElement) {
+          const color = getComputedStyle(node).backgroundColor;
+          if (color !== "rgba(0, 0, 0, 0)") return color;
+        }
+        return "rgb(255, 255, 255)";
+      };
+      const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      const all = (what) => [...document.querySelectorAll(what)];
+      const texts = all("h1,h2,h3,p,dt,dd,th,td,summary,span,output,a,button");
+      const lines = all("polyline").map((node) => getComputedStyle(node).stroke);
+      const read = (node) => ratio(light(getComputedStyle(node).color), light(back(node)));
+      const card = light(back(document.querySelector("figure")));
+      return [
+        Math.min(...texts.map(read)),
+        Math.min(...lines.map((color) => ratio(light(color), card))),
+        document.documentElement.scrollWidth <= document.documentElement.clientWidth,
+      ];
+    })()"""
+    for width in (1200, 320):
+        browser.look(width, scheme, **{"prefers-reduced-motion": "reduce"})
+        browser.open(page.url, DRAWN)
+        text, line, fits = browser.run(contrast)
+        assert text >= 4.5
+        assert line >= 3
+        assert fits, width
+        assert browser.run("document.getAnimations().length") == 0
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Serves the page below a path, under a name of its own."""
+
+    port = 0
+
+    def do_GET(self) -> None:
+        place = self.path.removeprefix("/user/me/proxy/4040")
+        url = f"http://127.0.0.1:{self.port}{place or '/'}"
+        with urlopen(Request(url, headers={"Host": "books.example"})) as answer:
+            content = answer.read()
+            self.send_response(answer.status)
+            for name in ("Content-Type", "Content-Security-Policy"):
+                self.send_header(name, answer.headers[name])
+            self.end_headers()
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_it_works_below_a_path_and_says_when_it_is_closed(
+    page: pages.Dashboard, browser: Browser, end: str
+) -> None:
+    handler = type("Handler", (Proxy,), {"port": page._server.server_port})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as proxy:
+        threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
+        base = f"http://127.0.0.1:{proxy.server_port}/user/me/proxy/4040"
+        browser.look()
+        browser.open(base + end, DRAWN)
+        assert browser.run("document.getElementById('metrics').href") == f"{base}/metrics"
+        page.close()
+        browser.run("look()")
+        browser.wait("document.getElementById('state').textContent.startsWith('No connection')")
+        browser.open("about:blank")
+        proxy.shutdown()
+
+
+def test_a_real_query_is_shown_and_its_end(
+    spark: SparkSession, people: DataFrame, tmp_path: Path, browser: Browser
+) -> None:
+    feed = Feed(spark, tmp_path)
+    feed.add(1, 2, 99)
+    query = feed.start(bsjoin.join(feed.stream, people, "k", how="left"))
+    steered = bsjoin.cycles(people, "k", sink=lambda rows, number: rows.collect())
+    steered(spark.range(4).selectExpr("id AS k"), 0)
+    with bsjoin.dashboard(query, steered) as made:
+        made._server.watched._every_s = 0
+        query.processAllAvailable()
+        browser.look()
+        browser.open(made.url, "document.body.innerText.includes('66.7 %')")
+        text = browser.run("document.body.innerText")
+        assert "cycles 2" in text
+        assert "100.0 %" in text
+        with urlopen(f"{made.url}metrics") as answer:
+            assert "openmetrics-text" in answer.headers["Content-Type"]
+            lines = answer.read().decode().splitlines()
+        (rows,) = (one for one in lines if one.startswith("bsjoin_input_rows_total{") and
+                   f'query="{query.id}"' in one)  # fmt: skip
+        assert rows.endswith(" 3")
+        feed.add(1)
+        query.processAllAvailable()
+        query.stop()
+        browser.wait(
+            "document.querySelector('#queries section p').textContent === 'ended'", seconds=30
+        )
+        assert browser.run("document.getElementById('state').textContent") == "1 of 2 queries run"

@@ -1,0 +1,421 @@
+"""What is counted is exact, and the same in the log, as text, in Spark's servlet and elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, soon
+
+import bsjoin
+from bsjoin import BatchTable, CycleProgress, PartitionProgress, PlacementProgress, monitoring
+from bsjoin.errors import ArgumentError
+from bsjoin.metrics.progress import ObservedProgress
+from bsjoin.metrics.refreshes import RefreshProgress
+from bsjoin.metrics.shown import ProgressList
+from bsjoin.monitoring import openmetrics
+from bsjoin.monitoring.log import line
+from bsjoin.monitoring.model import OF_JOINS
+from bsjoin.monitoring.prometheus import gauge_name
+from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals
+
+ROOT = Path(__file__).resolve().parent.parent
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOSTILE = '<img src=x onerror="alert(1)">\n\\'
+
+
+def cycle(number: int, **changed: Any) -> CycleProgress:
+    """A join of ten rows, of which nine have a match."""
+    values: dict[str, Any] = {
+        "join": 1, "on": ("k",), "batch_id": number, "timestamp": "2026-01-01T12:00:00.000Z",
+        "rows_in": 10, "rows_out": 9, "hits": 9, "misses": 1, "matches": 9, "lookup_ms": None,
+        "mode": "full", "table_version": 1, "cache": None,
+        "partition": PartitionProgress(kind="none", reason=""), "runtime": "jvm",
+        "runtime_reason": "", "open_ms": 2.0,
+    }  # fmt: skip
+    return CycleProgress(**{**values, **changed})
+
+
+def cached(**changed: Any) -> bsjoin.CacheProgress:
+    values: dict[str, Any] = dict.fromkeys(
+        ("negative_hits", "lookups", "keys_queried", "retries", "failed_keys", "stale_rows",
+         "evictions", "rows", "bytes"), 0,
+    ) | dict.fromkeys(("load_ms_p50", "load_ms_p95", "load_ms_p99"), 0.0)  # fmt: skip
+    return bsjoin.CacheProgress(
+        **{**values, "hits": 9, "misses": 1, "hottest": ((HOSTILE, 0.5),), **changed}
+    )
+
+
+def full(number: int = 0) -> CycleProgress:
+    """A join with a value for every metric."""
+    cache = cached(lookups=2, load_ms_p50=1.0, load_ms_p95=2.0, load_ms_p99=3.0, rows=5, bytes=700,
+                   hosts=(("h-1", 5, 700),))  # fmt: skip
+    partition = PartitionProgress(
+        kind="hotspot", reason="", rule_version=3, rows=(6, 4), skew=0.2, skew_by_hash=0.9
+    )
+    placed = PlacementProgress(
+        action="move", reason=HOSTILE, partitions=2, requested=2, landed=1,
+        workers=(("h-1/1", 2),), rent=0.25,
+    )  # fmt: skip
+    refresh = RefreshProgress(
+        last_success=NOON, last_error="SourceError: gone", last_error_at=NOON + timedelta(1)
+    )
+    return cycle(
+        number, cache=cache, partition=partition, placement=placed, refresh=refresh, mode="full",
+        lookup_ms=5.0, table=HOSTILE,
+    )  # fmt: skip
+
+
+def totals(*cycles: CycleProgress, name: str = "orders") -> QueryTotals:
+    """What a query with these has done, each a micro-batch of half a second."""
+    found = QueryTotals(name, "run")
+    for number, one in enumerate(cycles):
+        route = bsjoin.kafka.RouteProgress(number, "named", 9, 2, 1, 0)
+        found.add(MicroBatch(number, NOON.timestamp() + number, 0.5, 10, [one], [route]))
+    return found
+
+
+def value(found: list[Any], name: str, **labels: str) -> float:
+    """The value of one sample."""
+    (one,) = [s for s in found if s.name == name and labels.items() <= s.attributes.items()]
+    return float(one.value)
+
+
+# -- tables for people -----------------------------------------------------------------------------
+
+
+def test_progress_prints_a_table_and_a_notebook_shows_one() -> None:
+    shown = ProgressList([cycle(0, table=HOSTILE), cycle(1, rows_in=0, hits=0, misses=0)])
+    lines = str(shown).replace(HOSTILE, "t").splitlines()
+    assert lines[0].split() == [
+        "batch", "join", "on", "table", "rows", "in", "rows", "out", "hit", "rate", "open", "ms",
+        "version", "runtime",
+    ]  # fmt: skip
+    assert "90.0%" in str(shown)
+    page = shown._repr_html_()
+    assert "<img" not in page
+    assert "&lt;img" in page
+    assert page.count("<tr>") == 3
+    assert str(ProgressList()) == "no micro-batch with a join yet"
+    assert ProgressList() == []
+    assert "<p>" in ProgressList()._repr_html_()
+    assert "50.0%" not in str(ProgressList([full()]))  # keys are data, and not in the table
+
+
+def test_tables_and_explain_are_shown_in_notebooks(
+    spark: SparkSession, people: DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = BatchTable.build(people, on="k", path=tmp_path / "<b>table")
+    page = table._repr_html_()
+    assert "&lt;b&gt;table" in page
+    assert re.search(r'<th scope="row"[^>]*>rows</th><td[^>]*>10</td>', page)
+    assert "TableNotFoundError" in _gone(table, tmp_path)
+    joined = bsjoin.join(spark.range(3).selectExpr("id AS k"), people, "k")
+    shown = bsjoin.explain(joined, format="html")
+    assert capsys.readouterr().out == ""
+    assert "inner join on k = k" in shown._repr_html_()
+    assert "generated code" in str(shown)
+    bsjoin.explain(joined)
+    assert "(1) inner join on k = k" in capsys.readouterr().out
+    with pytest.raises(ArgumentError, match="format='json': give 'text'"):
+        bsjoin.explain(joined, format="json")  # type: ignore[call-overload]
+
+
+def _gone(table: BatchTable, folder: Path) -> str:
+    (folder / "<b>table").rename(folder / "away")
+    return table._repr_html_()
+
+
+# -- the model -------------------------------------------------------------------------------------
+
+
+def test_names_follow_openmetrics() -> None:
+    found = monitoring.metrics()
+    assert len({one.name for one in found}) == len(found) > 30
+    for one in found:
+        assert re.fullmatch(r"bsjoin_[a-z][a-z_]*[a-z]", one.name), one
+        assert not one.unit or one.name.endswith(f"_{one.unit}"), one
+        assert not one.name.endswith(("_total", "_info", "_count", "_sum")), one
+        assert one.help.endswith("."), one
+        assert one.labels[0] == "query", one
+
+
+def test_every_metric_has_a_value_and_counters_add_up() -> None:
+    found = [*totals(full(0), full(1), full(2)).samples()]
+    assert {one.metric for one in found} == {*monitoring.metrics()}
+    assert value(found, "bsjoin_input_rows_total", join="1", on="k") == 30
+    assert value(found, "bsjoin_open_seconds_total") == pytest.approx(0.006)
+    assert value(found, "bsjoin_cache_size_bytes", host="h-1") == 700
+    assert value(found, "bsjoin_partition_rows", partition="1") == 4
+    assert value(found, "bsjoin_kafka_routed_rows_total", topic="named", outcome="found") == 27
+    assert value(found, "bsjoin_table_refresh_failed") == 1
+    assert value(found, "bsjoin_table_refresh_timestamp_seconds") == NOON.timestamp()
+    assert value(found, "bsjoin_placement_rent_dollars") == 0.25
+    assert value(found, "bsjoin_micro_batch_duration_seconds_sum") == 1.5
+    assert value(found, "bsjoin_micro_batch_duration_seconds", quantile="0.99") == 0.5
+
+
+def test_what_has_no_value_has_no_sample_and_an_idle_batch_keeps_the_ratio() -> None:
+    idle = cycle(1, rows_in=0, rows_out=0, hits=0, misses=0, matches=0, table_version=None)
+    found = [*totals(cycle(0), idle).samples()]
+    assert value(found, "bsjoin_hit_ratio") == 0.9
+    assert value(found, "bsjoin_table_version") == 1
+    assert not [one for one in found if "cache" in one.name or "placement" in one.name]
+
+
+def observed(number: int, run: str = "q") -> ObservedProgress:
+    return ObservedProgress(number, "2026-01-01T12:00:00Z", {}, query=run)
+
+
+def test_micro_batches_count_once_and_gaps_are_told() -> None:
+    known = Totals()
+    assert [one.number for one in known.take(observed(0), observed(1), observed(1))] == [0, 1]
+    assert known.take(observed(1), observed(0)) == []
+    assert [one.number for one in known.take(observed(5))] == [5]
+    assert value(known.samples(), "bsjoin_unseen_micro_batches_total") == 3
+    again = SimpleNamespace(**vars(observed(5)), id="q", runId="2", name=None, numInputRows=1)
+    assert [one.number for one in known.take(again)] == [5]  # of another run: it ran again
+    assert value(known.samples(), "bsjoin_micro_batches_total") == 4
+    known.forget("q")
+    assert known.samples() == []
+    for number in range(200):
+        known.take(observed(0, f"q{number}"))
+    assert len(known.samples()) < 64 * 10
+
+
+def test_openmetrics_text_can_be_read_back() -> None:
+    text = openmetrics.text(sorted(totals(full()).samples(), key=lambda s: s.metric.name))
+    lines = text.splitlines()
+    assert lines[-1] == "# EOF"
+    assert text.endswith("\n")
+    types = [one.split() for one in lines if one.startswith("# TYPE")]
+    assert len({one[2] for one in types}) == len(types) == len(monitoring.metrics())
+    label = r'[a-z]+="(?:[^"\\\n]|\\[\\"n])*"'
+    for one in lines:
+        assert one.startswith("#") or re.fullmatch(
+            rf"bsjoin_[a-z_]+\{{{label}(?:,{label})*\}} [-+.e0-9]+", one
+        ), one
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def event(number: int, **more: Any) -> Any:
+    progress = SimpleNamespace(
+        id="q", runId="r", name="orders", batchId=number, timestamp="2026-01-01T12:00:00Z",
+        numInputRows=10, durationMs={"addBatch": 1, "triggerExecution": 250}, observedMetrics={},
+        **more,
+    )  # fmt: skip
+    return SimpleNamespace(id="q", progress=progress)
+
+
+def test_a_line_has_the_sums_of_its_time() -> None:
+    batches = [*totals(cycle(0), cycle(1, table_version=2), full(2)).recent]
+    told = line(batches, 2.0)
+    assert told == (
+        "3 micro-batches; join on k: 30 rows (15/s), 90.0% with a match, version 1, 30.0% from the "
+        "cache, jvm; micro-batches took 500, 500, 500 ms (p50, p95, p99); 3 rows wait, 0 expired"
+    )
+
+
+def test_a_line_a_minute_and_one_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bsjoin")
+    now = [0.0]
+    monkeypatch.setattr("bsjoin.monitoring.log.time.monotonic", lambda: now[0])
+    joins = {"of": cycle}
+    monkeypatch.setattr(
+        "bsjoin.monitoring.totals.progress",
+        lambda given: [joins["of"](one.batchId) for one in given.recentProgress],
+    )
+    log = monitoring.ProgressLog()
+    log.onQueryStarted(SimpleNamespace(id="q"))
+    for number in range(130):
+        now[0] += 1
+        log.onQueryProgress(event(number))
+    assert [one.levelname for one in caplog.records] == ["INFO", "INFO"]
+    assert "query orders: 60 micro-batches; join on k: 600 rows (10/s)" in caplog.messages[0]
+    joins["of"] = full
+    log.onQueryProgress(event(130))
+    log.onQueryTerminated(SimpleNamespace(id="q"))
+    assert "11 micro-batches" in caplog.messages[2]
+    assert caplog.messages[2].endswith("the refresh fails: SourceError: gone")
+    assert caplog.records[2].levelname == "WARNING"
+    log.onQueryIdle(SimpleNamespace(id="q"))
+    log.onQueryTerminated(SimpleNamespace(id="q"))
+    assert len(caplog.records) == 3  # nothing to say
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: 1 / 0)
+    log.onQueryProgress(event(0))  # a listener never raises
+    assert "missing in the log: ZeroDivisionError" in caplog.messages[3]
+    for every in (0, "-1 s", "soon"):
+        with pytest.raises(ArgumentError, match="every="):
+            monitoring.ProgressLog(every=every)
+
+
+# -- Spark's metrics system and OpenTelemetry ------------------------------------------------------
+
+RELABELED = re.compile(r"```yaml title=\"prometheus.yml\"\n(.*?)```", re.DOTALL)
+
+
+def rules() -> list[dict[str, Any]]:
+    """The rules of the page for Prometheus, as Prometheus would read them."""
+    text = RELABELED.findall((ROOT / "docs/how-to/monitor.md").read_text("utf-8"))[0]
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    found: list[dict[str, Any]] = job["metric_relabel_configs"]
+    return found
+
+
+def relabeled(name: str) -> dict[str, str]:
+    """What Prometheus makes of a name by the rules; nothing where it drops the sample."""
+    labels = {"__name__": name}
+    for rule in rules():
+        (source,) = rule["source_labels"]
+        found = re.fullmatch(rule["regex"], labels.get(source, ""))
+        if found and rule.get("action") == "drop":
+            return {}
+        if found:
+            new = re.sub(r"\$(\d)", r"\\\1", rule.get("replacement", "$1"))
+            labels[rule["target_label"]] = found.expand(new)
+    return labels
+
+
+def test_the_names_in_spark_s_servlet_become_those_of_openmetrics() -> None:
+    for name in ("orders", "_join_2_bsjoin_x", "0b7c--1"):
+        found = [*totals(full(), name=name).samples()]
+        assert len({gauge_name(one) for one in found}) == len(found)
+        for one in found:
+            spark_s = re.sub(r"[^A-Za-z0-9]", "_", f"app-1.driver.bsjoin.{gauge_name(one)}")
+            assert relabeled(f"metrics_{spark_s}_Number") == {}
+            labels = relabeled(f"metrics_{spark_s}_Value")
+            assert labels.pop("__name__") == one.name
+            given = {k: v for k, v in one.attributes.items() if k != "on"}
+            quantile = {k: given[k] for k in given if k == "quantile"}
+            plain = {k: re.sub(r"[^A-Za-z0-9]+", "_", v).strip("_") for k, v in given.items()}
+            assert labels == plain | quantile, one
+
+
+def test_the_servlet_and_opentelemetry_show_what_progress_counts(
+    spark: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    reader = InMemoryMetricReader()
+    prometheus = monitoring.PrometheusListener(spark)
+    listeners = [prometheus, monitoring.OpenTelemetryListener(MeterProvider([reader]))]
+    for one in listeners:
+        spark.streams.addListener(one)
+    feed = Feed(spark, tmp_path)
+    try:
+        feed.add(1, 2, None, 77)
+        query = feed.start(bsjoin.join(feed.stream, people, "k", how="left"))
+        query.processAllAvailable()
+        for one in listeners:
+            soon(lambda one=one: len(one.totals.samples()) > 0, True)  # type: ignore[misc]
+        counted = bsjoin.progress(query)[-1]
+        assert (counted.rows_in, counted.hits) == (4, 2)
+
+        shown = {relabeled(k).get("__name__", ""): v for k, v in servlet(prometheus).items()}
+        assert shown["bsjoin_input_rows_total"] == 4.0
+        assert shown["bsjoin_hit_rows_total"] == 2.0
+        seen = exported(reader)
+        assert seen["bsjoin_input_rows"] == (4, "{row}")
+        assert seen["bsjoin_micro_batch_duration_seconds"][1] == "s"
+        assert seen["bsjoin_hit_ratio"] == (0.5, "1")
+        query.stop()
+        soon(lambda: servlet(prometheus), {})
+        soon(lambda: exported(reader), {})
+    finally:
+        for one in listeners:
+            spark.streams.removeListener(one)
+        prometheus.close()
+        prometheus.close()
+    prometheus.changed()  # an event that comes late
+
+
+def servlet(listener: monitoring.PrometheusListener) -> dict[str, float]:
+    """What Spark's servlet for Prometheus answers; the tests' session has no UI that serves it."""
+    system = member(listener._published, "system")
+    text = member(system, "prometheusServlet").get().getMetricsSnapshot()
+    lines = [one.split(" ") for one in text.splitlines()]
+    return {name.partition("{")[0]: float(number) for name, number in lines if "bsjoin" in name}
+
+
+def member(owner: Any, name: str) -> Any:
+    """A private member of an object of Java."""
+    field = owner.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(owner)
+
+
+def exported(reader: InMemoryMetricReader) -> dict[str, tuple[float, str]]:
+    data = reader.get_metrics_data()
+    return {
+        metric.name: (metric.data.data_points[0].value, metric.unit)  # type: ignore[union-attr]
+        for resource in (data.resource_metrics if data else ())
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.data.data_points
+    }
+
+
+def test_a_provider_that_is_none_and_an_api_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(ArgumentError, match="meter_provider=7: give a MeterProvider"):
+        monitoring.OpenTelemetryListener(7)
+    monkeypatch.setitem(__import__("sys").modules, "opentelemetry", None)
+    with pytest.raises(ArgumentError, match=r'pip install "bsjoin\[opentelemetry\]"'):
+        monitoring.OpenTelemetryListener()
+
+
+# -- the dashboard of Grafana and the reference ----------------------------------------------------
+
+
+def test_the_dashboard_of_grafana_asks_for_metrics_that_are_there() -> None:
+    board = json.loads((ROOT / "docs/grafana.json").read_text("utf-8"))
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= board.keys()
+    known = {one.sample: one for one in monitoring.metrics()}
+    known |= {f"{one.name}{end}": one for one in monitoring.metrics() for end in ("_sum", "_count")}
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert len(numbers) == len({*numbers}) > 6
+    for panel in board["panels"]:
+        assert {"id", "type", "title", "gridPos", "datasource", "targets"} <= panel.keys()
+        assert panel["gridPos"].keys() == {"x", "y", "w", "h"}
+        assert panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24
+        for target in panel["targets"]:
+            names = re.findall(r"\bbsjoin_\w+", target["expr"])
+            assert names, target
+            for name in names:
+                metric = known[name]
+                labels = re.findall(r"\b(\w+)=~?\"", target["expr"])
+                labels += re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))
+                assert {*labels} <= {*metric.labels}, (target, metric)
+            is_rate = re.search(r"\b(rate|increase)\(", target["expr"])
+            assert bool(is_rate) == any(known[n].kind == "counter" for n in names), target
+    uses = {one["query"] for one in board["templating"]["list"] if one["type"] == "query"}
+    assert all(name in known for one in uses for name in re.findall(r"\bbsjoin_\w+", one))
+
+
+def test_the_reference_lists_the_metrics() -> None:
+    text = (ROOT / "docs/reference/metrics.md").read_text("utf-8")
+    shown = re.findall(r"(?m)^\| `(bsjoin_\w+)` \| (\w+) \| (.*?) \| (.*?) \| (.*?) \|$", text)
+    assert shown == [
+        (
+            one.sample,
+            one.kind,
+            one.unit or "",
+            ", ".join(f"`{label}`" for label in one.labels),
+            one.help.replace("bsjoin.kafka.route", "`bsjoin.kafka.route`"),
+        )
+        for one in monitoring.metrics()
+    ]
+    assert len(OF_JOINS) < len(shown)
