@@ -323,7 +323,8 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         counted = bsjoin.progress(query)[-1]
         assert (counted.rows_in, counted.hits) == (4, 2)
 
-        shown = {relabeled(k).get("__name__", ""): v for k, v in servlet(prometheus).items()}
+        found = servlet(spark, prometheus)
+        shown = {relabeled(k).get("__name__", ""): v for k, v in found.items()}
         assert shown["bsjoin_input_rows_total"] == 4.0
         assert shown["bsjoin_hit_rows_total"] == 2.0
         seen = exported(reader)
@@ -331,7 +332,7 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         assert seen["bsjoin_micro_batch_duration_seconds"][1] == "s"
         assert seen["bsjoin_hit_ratio"] == (0.5, "1")
         query.stop()
-        soon(lambda: servlet(prometheus), {})
+        soon(lambda: servlet(spark, prometheus), {})
         soon(lambda: exported(reader), {})
     finally:
         for one in listeners:
@@ -341,10 +342,12 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
     prometheus.changed()  # an event that comes late
 
 
-def servlet(listener: monitoring.PrometheusListener) -> dict[str, float]:
+def servlet(spark: SparkSession, listener: monitoring.PrometheusListener) -> dict[str, float]:
     """What Spark's servlet for Prometheus answers; the tests' session has no UI that serves it."""
-    system = member(listener._published, "system")
-    text = member(system, "prometheusServlet").get().getMetricsSnapshot()
+    jvm: Any = spark._jvm
+    registry = member(member(listener._published, "system"), "registry")
+    sinks = jvm.org.apache.spark.metrics.sink
+    text = sinks.PrometheusServlet(jvm.java.util.Properties(), registry).getMetricsSnapshot()
     lines = [one.split(" ") for one in text.splitlines()]
     return {name.partition("{")[0]: float(number) for name, number in lines if "bsjoin" in name}
 

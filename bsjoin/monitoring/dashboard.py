@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from socketserver import TCPServer
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -154,7 +155,7 @@ class _Server(ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         """As of the base, without asking a name server who this machine is."""
-        self.socket.bind(self.server_address)
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = _LOOPBACK, self.socket.getsockname()[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -53,7 +53,7 @@ const bytes = (x) => {
 };
 const time = (s) => s === null || s === undefined ? "–" :
   s < 1 ? (1000 * s).toFixed(0) + " ms" : s < 120 ? s.toFixed(1) + " s" : (s / 60).toFixed(1) + " min";
-const clock = (t) => t ? new Date(t).toLocaleString() : "–";
+const clock = (t) => t ? new Date(t).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }) : "–";
 
 function table(parent, key, caption, head, rows) {
   const found = at(at(parent, key, "div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }), "t", "table");
@@ -139,7 +139,7 @@ function partitions(parent, rows) {
   const most = Math.max(...rows, 1), mean = rows.reduce((a, b) => a + b, 0) / rows.length;
   const caption = at(figure, "caption", "figcaption");
   say(caption, "title", "span", "Rows of each partition");
-  say(caption, "now", "output", `${rows.length}, ${number(mean)} on average`);
+  say(caption, "now", "output", `${rows.length}, mean ${number(mean)}`);
   const plot = at(figure, "plot", "div", { class: "plot" });
   const scale = at(plot, "scale", "div", { class: "scale", "aria-hidden": "true" });
   say(scale, "most", "span", number(most));
@@ -199,7 +199,7 @@ function drawJoin(parent, join) {
       ...(refresh?.last_error ? [[`Last error, ${clock(refresh.last_error_at)}: ${refresh.last_error}`, failed ? "bad" : "soft"]] : []),
     ]);
     if (join.versions.length) {
-      table(rest, "table", "Versions that were taken up, newest first", ["Version", "From micro-batch", "At"],
+      table(rest, "table", "Versions taken up, newest first", ["Version", "Micro-batch", "At"],
         join.versions.map((one) => [one.version, one.n, clock(one.t)]).reverse());
     }
   }
