@@ -18,7 +18,7 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, full, totals
+from test_monitoring import HOSTILE, cycle, full, totals
 
 import bsjoin
 from bsjoin.errors import ArgumentError
@@ -195,9 +195,12 @@ def test_looks_cost_a_hundredth_and_a_query_that_fails_is_told() -> None:
     broken = Broken()
     broken.isActive = False
     found = Watched([broken])
+    found.totals._queries["q"] = totals(full(0), cycle(1, hits=float("nan")))
+    found._ids[0] = "q"
     found.look()
     data = json.loads(found.as_json())["queries"][0]
     assert data["state"] == "failed"
+    assert data["joins"][0]["history"][1]["hit"] is None
     assert "secret" not in data["error"]
     assert found.is_over
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import re
@@ -268,6 +269,7 @@ def test_a_line_a_minute_and_one_at_the_end(
 RELABELED = re.compile(r"```yaml title=\"prometheus.yml\"\n(.*?)```", re.DOTALL)
 
 
+@functools.cache
 def rules() -> list[dict[str, Any]]:
     """The rules of the page for Prometheus, as Prometheus would read them."""
     text = RELABELED.findall((ROOT / "docs/how-to/monitor.md").read_text("utf-8"))[0]

@@ -29,7 +29,7 @@ class Listener(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-        self._guarded(lambda: self.totals.take(event.progress))
+        self._guarded(lambda: self.totals.take(event.progress, session=self.spark))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""

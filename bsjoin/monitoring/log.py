@@ -36,7 +36,7 @@ class ProgressLog(StreamingQueryListener):
         ArgumentError: ``every`` is no duration above zero.
 
     Example:
-        >>> log = monitoring.ProgressLog(every="1 minute")
+        >>> log = bsjoin.monitoring.ProgressLog(every="1 minute")
         >>> spark.streams.addListener(log)
         >>> spark.streams.removeListener(log)
     """
@@ -62,7 +62,8 @@ class ProgressLog(StreamingQueryListener):
         try:
             query = id_of(event.progress)
             self._names[query] = name_of(event.progress)
-            self._batches.setdefault(query, []).extend(self._totals.take(event.progress))
+            taken = self._totals.take(event.progress, session=self.spark)
+            self._batches.setdefault(query, []).extend(taken)
             since = self._since.setdefault(query, time.monotonic())
             if time.monotonic() - since >= self._every_s:
                 self._tell(query)

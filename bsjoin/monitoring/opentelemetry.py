@@ -31,7 +31,7 @@ class OpenTelemetryListener(Listener):
         ArgumentError: OpenTelemetry's API is not installed, or the provider is none.
 
     Example:
-        >>> telemetry = monitoring.OpenTelemetryListener()
+        >>> telemetry = bsjoin.monitoring.OpenTelemetryListener()
         >>> spark.streams.addListener(telemetry)
         >>> spark.streams.removeListener(telemetry)
     """

@@ -35,7 +35,7 @@ class PrometheusListener(Listener):
             not take the jar.
 
     Example:
-        >>> prometheus = monitoring.PrometheusListener(spark)
+        >>> prometheus = bsjoin.monitoring.PrometheusListener(spark)
         >>> spark.streams.addListener(prometheus)
         >>> spark.streams.removeListener(prometheus)
         >>> prometheus.close()

@@ -148,18 +148,20 @@ class Totals:
         self._queries: OrderedDict[str, QueryTotals] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, *news: Any) -> list[MicroBatch]:
+    def take(self, *news: Any, session: Any = None) -> list[MicroBatch]:
         """Add the progress of micro-batches of one query, oldest first; return what was new.
 
         Args:
             news: Spark's progress, or that of a cycle. What was added before is left out.
+            session: the one of the query, under Spark Connect; None (default) for the active one.
         """
         with self._lock:
             fresh = [one for one in news if self._is_new(one)]
             if not fresh:
                 return []
             joins: dict[int, list[CycleProgress]] = {}
-            for cycle in progress(SimpleNamespace(recentProgress=fresh)):
+            # As a query that has these alone, and knows its session.
+            for cycle in progress(SimpleNamespace(recentProgress=fresh, _session=session)):
                 joins.setdefault(cycle.batch_id, []).append(cycle)
             made = []
             for one in fresh:

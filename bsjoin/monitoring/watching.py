@@ -16,6 +16,7 @@ from bsjoin.metrics.progress import is_idle
 from bsjoin.metrics.records import CycleProgress
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals, id_of, quantiles, run_of
+from bsjoin.spark import compat
 
 __all__ = ["Watched"]
 
@@ -80,7 +81,7 @@ class Watched:
         news = self._news(query)
         if news:
             self._ids[place] = id_of(news[-1])
-        return bool(self.totals.take(*news))
+        return bool(self.totals.take(*news, session=compat.session_of(query)))
 
     def _news(self, query: Any) -> Sequence[Any]:
         """The progress of micro-batches that may be new: all that there is only where it must."""
@@ -100,7 +101,7 @@ class Watched:
         with self._lock:
             queries = [self._described(place) for place in range(len(self._queries))]
             data = {"bsjoin": __version__, "number": self.number, "queries": queries}
-        return json.dumps(data, default=str, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(_finite(data), default=str, separators=(",", ":")).encode()
 
     def _described(self, place: int) -> dict[str, Any]:
         state, error = self._states.get(place, ("running", ""))
@@ -146,7 +147,7 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
         "batches": [
             {
                 "n": batch.number,
-                "t": _finite(batch.timestamp),
+                "t": batch.timestamp,
                 "s": batch.duration_s,
                 "rate": _rate(batch, before),
             }
@@ -157,8 +158,13 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(value: Any) -> Any:
+    """Data without numbers that JSON does not know."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_finite, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _rate(batch: MicroBatch, before: MicroBatch | None) -> float | None:
