@@ -38,6 +38,13 @@ class RefreshProgress:
     last_error: str | None = None
     last_error_at: datetime | None = None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last refresh failed."""
+        if self.last_error_at is None:
+            return False
+        return self.last_success is None or self.last_error_at > self.last_success
+
 
 _tables: OrderedDict[str, RefreshProgress] = OrderedDict()
 _joins: OrderedDict[str, str] = OrderedDict()

@@ -93,18 +93,11 @@ class ProgressLog(StreamingQueryListener):
         if not batches:
             return
         told = line(batches, took)
-        failed = next((r for c in batches[-1].joins if (r := c.refresh) and is_failed(r)), None)
+        failed = next((r for c in batches[-1].joins if (r := c.refresh) and r.is_failing), None)
         if failed is not None:
             told = f"{told}; the refresh fails: {failed.last_error}"
         level = logging.INFO if failed is None else logging.WARNING
         self._logger.log(level, "bsjoin: query %s: %s", self._names.get(query, query), told)
-
-
-def is_failed(refresh: Any) -> bool:
-    """Whether the last refresh of a table failed."""
-    if refresh.last_error_at is None:
-        return False
-    return refresh.last_success is None or refresh.last_error_at > refresh.last_success
 
 
 def line(batches: list[MicroBatch], took_s: float) -> str:

@@ -124,15 +124,6 @@ def _milliseconds(value: float | None) -> float | None:
     return None if value is None else value / 1e3
 
 
-def _refresh_failed(cycle: CycleProgress) -> float | None:
-    last = cycle.refresh
-    if last is None:
-        return None
-    if last.last_error_at is None:
-        return 0
-    return float(last.last_success is None or last.last_error_at > last.last_success)
-
-
 def _refreshed(cycle: CycleProgress) -> float | None:
     last = cycle.refresh
     if last is None or last.last_success is None:
@@ -216,7 +207,7 @@ OF_JOINS = (
           "When the last refresh that succeeded began to read, in seconds since the epoch.",
           _refreshed),
     _join("table_refresh_failed", "gauge", "", "1 if the last refresh of the table failed, else 0.",
-          _refresh_failed),
+          lambda c: None if c.refresh is None else float(c.refresh.is_failing)),
     _cache("hit_rows", "counter", "rows", "Rows whose key was in the incremental cache.",
            lambda c: c.hits),
     _cache("negative_hit_rows", "counter", "rows", "Rows whose key was cached as missing.",
