@@ -416,6 +416,24 @@ def test_joins_in_a_row_keep_few_rows_at_once(spark: SparkSession, tmp_path: Pat
         check_same(spark, lambda tables=tables: query(*tables).selectExpr(*sums), found=3)
 
 
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_limit_ends_among_the_matches_of_a_row(
+    spark: SparkSession, tmp_path: Path, how: str
+) -> None:
+    """A row with more matches than a stage keeps has a stage of its own, which goes on in it."""
+    df = spark.range(20_000).selectExpr("id % 2 AS k", "id AS v")
+    table = stored(spark, df, "k", tmp_path / "table")
+    stream = spark.range(6).selectExpr("id % 3 AS k").coalesce(1)
+    with configured(spark, CODE["stage"] | {"spark.sql.adaptive.enabled": "false"}):
+        for many, condition in ((7, None), (9_999, None), (10_003, None), (5, "v % 2000 > 1997")):
+            joined = stream.join(table, "k", how)
+            joined = joined if condition is None else joined.where(condition)
+            limited = joined.limit(many).selectExpr("count(*) AS n", "count(DISTINCT k, v) AS d")
+            assert limited.collect() == [(many, many)]
+            # The limit is in the stage: no row is made that it does not take.
+            assert metrics_of(limited)["rowsOut"] in (many, many + 1)
+
+
 def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     on = F.expr("s.k = t.k AND t.tier > s.x")
     df = stream.alias("s").join(tables["one"].alias("t"), on, "left")
@@ -427,19 +445,24 @@ def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None
         assert ", condition " in plan
 
 
+def metrics_of(df: DataFrame) -> dict[str, int]:
+    """What the look-up of a query has counted."""
+    plan = df._jdf.queryExecution().executedPlan()
+    while plan.nodeName() != LOOKUP:
+        plan = plan.children().apply(0)
+    found: Any = plan.metrics()
+    names, result = found.keys().iterator(), {}
+    while names.hasNext():
+        name = names.next()
+        result[name] = found.apply(name).value()
+    return result
+
+
 def test_metrics(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     def metrics() -> dict[str, int]:
         df = stream.join(tables["many"], "k", "left")
         df.collect()
-        plan = df._jdf.queryExecution().executedPlan()
-        while plan.nodeName() != LOOKUP:
-            plan = plan.children().apply(0)
-        found: Any = plan.metrics()
-        names, result = found.keys().iterator(), {}
-        while names.hasNext():
-            name = names.next()
-            result[name] = found.apply(name).value()
-        return result
+        return metrics_of(df)
 
     joined = stream.join(tables["many"], "k").count()
     matched = stream.join(tables["many"], "k", "semi").count()
