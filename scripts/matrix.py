@@ -26,7 +26,8 @@ from bootstrap import installed_javas
 from environments import installed, oldest, required, start
 
 EXTRAS = (
-    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "postgresql", "redis", "scheduling",
+    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "opentelemetry", "postgresql",
+    "redis", "scheduling",
 )  # fmt: skip
 
 

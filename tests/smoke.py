@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sessions import SETTINGS, session
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Incremental, sources
+from bsjoin import AsOf, BatchTable, Incremental, monitoring, sources
 from scheduling import Exact, JobGraph, Resources, Snapshot, Task, Worker
 
 DRIVERS = (
@@ -92,10 +92,17 @@ def placement() -> None:
     assert found.placement == {"map-0": "1.0"}, found
 
 
+def telemetry() -> None:
+    """Instruments of OpenTelemetry's API, which nothing reads."""
+    listener = monitoring.OpenTelemetryListener()
+    assert listener.totals.samples() == []
+
+
 def main() -> None:
     for name in DRIVERS:
         importlib.import_module(name)
     placement()
+    telemetry()
     connected = sys.argv[1:] == ["connect"]
     if connected:
         spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, HotSpot, Incremental, sources
+from bsjoin.monitoring import dashboard
 
 
 def rows(df: DataFrame) -> list[tuple[object, ...]]:
@@ -40,6 +41,7 @@ def main() -> None:
     assert package.is_relative_to(sys.prefix), package
     before = files(package)
     assert Path(bsjoin.jar()).is_relative_to(package)
+    assert b"<main" in dashboard.page()[0]
     spark = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )

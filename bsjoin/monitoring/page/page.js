@@ -77,7 +77,7 @@ function chart(parent, key, title, batches, lines, format, least = 0) {
   const now = lines.map((line) => format(line.values.findLast((value) => value !== null && value !== undefined)));
   const caption = at(figure, "caption", "figcaption");
   say(caption, "title", "span", title);
-  say(caption, "now", "output", now.join(" / "));
+  say(caption, "now", "span", now.join(" / "), { class: "now" });
   const plot = at(figure, "plot", "div", { class: "plot" });
   const scale = at(plot, "scale", "div", { class: "scale", "aria-hidden": "true" });
   say(scale, "most", "span", format(most));
@@ -128,7 +128,7 @@ function facts(parent, key, pairs) {
 /** A card with lines of text: [text, class]. */
 function card(parent, key, title, lines) {
   const found = at(parent, key, "section", { class: "card", "aria-label": title });
-  say(found, "title", "strong", title);
+  say(found, "title", "h4", title);
   lines.forEach(([text, kind], n) => say(found, n, "p", text, { class: kind || "" }));
   keep(found, new Set(["title", "rest", ...lines.keys()]));
   return at(found, "rest", "div");
@@ -139,7 +139,7 @@ function partitions(parent, rows) {
   const most = Math.max(...rows, 1), mean = rows.reduce((a, b) => a + b, 0) / rows.length;
   const caption = at(figure, "caption", "figcaption");
   say(caption, "title", "span", "Rows of each partition");
-  say(caption, "now", "output", `${rows.length}, mean ${number(mean)}`);
+  say(caption, "now", "span", `${rows.length}, mean ${number(mean)}`, { class: "now" });
   const plot = at(figure, "plot", "div", { class: "plot" });
   const scale = at(plot, "scale", "div", { class: "scale", "aria-hidden": "true" });
   say(scale, "most", "span", number(most));
