@@ -47,7 +47,8 @@ public final class Published implements Source {
     given.properties().forEach(entry -> values.put(entry.getKey(), entry.getValue().asDouble()));
     for (String name : names) {
       if (!registry.getNames().contains(name)) {
-        registry.register(name, (Gauge<Double>) () -> values.get(name));
+        // One that is removed while a sink reads it is no number.
+        registry.register(name, (Gauge<Double>) () -> values.getOrDefault(name, Double.NaN));
       }
     }
     registry.removeMatching((name, metric) -> !names.contains(name));
