@@ -107,6 +107,8 @@ def test_progress_prints_a_table_and_a_notebook_shows_one() -> None:
     assert "<img" not in page
     assert "&lt;img" in page
     assert page.count("<tr>") == 3
+    assert len(str(shown[1:]).splitlines()) == 2
+    assert shown[1].rows_in == 0
     assert str(ProgressList()) == "no micro-batch with a join yet"
     assert ProgressList() == []
     assert "<p>" in ProgressList()._repr_html_()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import SupportsIndex, overload
 
 from bsjoin._show import Shown, in_bytes
 from bsjoin.metrics.records import CacheProgress, CycleProgress
@@ -12,6 +13,18 @@ __all__ = ["ProgressList"]
 
 class ProgressList(list[CycleProgress]):
     """Metrics of joins in micro-batches; a column without a value in any of them is not shown."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> CycleProgress: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> ProgressList: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> CycleProgress | ProgressList:
+        """A record, or those of a slice, which are shown as a table, too."""
+        if isinstance(index, slice):
+            return ProgressList(super().__getitem__(index))
+        return super().__getitem__(index)
 
     def _table(self) -> Shown:
         found = {head: [cell(cycle) for cycle in self] for head, cell in _COLUMNS.items()}
