@@ -12,8 +12,9 @@ from bsjoin.monitoring.model import Metric, metrics
 
 __all__ = ["OpenTelemetryListener"]
 
-_UNITS = {"": "1", "seconds": "s", "bytes": "By", "ratio": "1"}
-"""By what OpenTelemetry (UCUM) calls them; all others are counted things, ``{row}``."""
+_UNITS = {"": "", "seconds": "s", "bytes": "By", "ratio": "1"}
+"""By what OpenTelemetry (UCUM) calls them; all others are counted things, ``{row}``. Exporters for
+Prometheus add a unit to a name that does not end with it: a mere number has none, not 1."""
 
 
 class OpenTelemetryListener(Listener):
@@ -57,7 +58,8 @@ class OpenTelemetryListener(Listener):
             create = (
                 meter.create_observable_counter if is_counter else meter.create_observable_gauge
             )
-            create(metric.name, [self._reader(metric, api)], _unit(metric), metric.help)
+            name = metric.name if is_counter else metric.sample
+            create(name, [self._reader(metric, api)], _unit(metric), metric.help)
 
     def _reader(self, metric: Metric, api: Any) -> Any:
         def read(options: Any) -> Iterable[Any]:
