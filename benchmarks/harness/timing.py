@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import psutil
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Context, Figure
@@ -20,6 +22,17 @@ def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
     started = time.perf_counter()
     action(*arguments)
     return time.perf_counter() - started
+
+
+def cpu_s() -> float:
+    """Seconds of CPU that this process and all that it has started have used so far."""
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            used = process.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
 
 
 def alternate(

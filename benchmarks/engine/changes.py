@@ -1,0 +1,283 @@
+"""Tables that change: applying, look-ups through layers, opening the next version, and lag."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from benchmarks.data.tables import row_of, scattered, table
+from benchmarks.engine.full_cache import COLUMNS
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import fingerprint, in_runtime, rate_stream
+from benchmarks.harness.timing import (
+    alternate,
+    check_equal,
+    cpu_s,
+    ratio,
+    seconds_of,
+    time_joins,
+)
+from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.open_table import OpenTable
+
+_BOUNDS = {"jvm": (1.10, 1.15), "python": (1.20, 1.20)}  # one layer, a tenth of it ten times
+_FEW = 100  # rows
+_OPS = "CASE WHEN place % 10 = 0 THEN 'delete' ELSE 'upsert' END"
+_NOTE = (
+    "Of the changes eight in ten are updates, one is a delete and one an insert. CPU is that of "
+    "the driver, its JVM and all workers. A publication waits 0.1 s until its version is active."
+)
+
+
+def run(context: Context) -> Outcome:
+    """All parts; quick: 200,000 rows, not 5 million."""
+    rows = context.pick(200_000, 5_000_000)
+    found = [part(context, rows) for part in (_applied, _few, _looked_up, _opened, _lag)]
+    return Outcome(
+        [figure for one in found for figure in one.figures],
+        [shown for one in found for shown in one.tables],
+        [],
+        {name: one.measured for name, one in zip(("apply", "few", "join", "open", "lag"), found,
+                                                 strict=True)},
+    )  # fmt: skip
+
+
+def changed(spark: SparkSession, rows: int, many: int, seed: int) -> DataFrame:
+    """Changes of a table of :func:`benchmarks.data.tables.table`, each row once."""
+    place = F.col("id")
+    # Steps over the whole table; new keys stand between the last old one and twice as many.
+    old = F.pmod(place * (rows // many) + seed, F.lit(rows))
+    key = F.when(place % 10 == 1, rows + old).otherwise(old)
+    made = spark.range(0, many, 1, 2).select(key.alias("k"), place.alias("place"))
+    _, name = row_of(F.col("k"))
+    return made.select("k", (F.col("k") + seed).alias("amount"), name, F.expr(_OPS).alias("op"))
+
+
+def after(before: DataFrame, changes: DataFrame) -> DataFrame:
+    """The rows that there are after some changes, as Spark makes them."""
+    kept = before.join(changes, "k", "left_anti").select("k", "amount", "name")
+    return kept.union(changes.where("op <> 'delete'").select("k", "amount", "name"))
+
+
+def _applied(context: Context, rows: int) -> Outcome:
+    """1 % of the rows, first and again, beside a build, and that beside Spark's own writing."""
+    spark, rounds, many = context.spark, context.pick(1, 3), rows // 100
+    df = table(spark, rows, context.data)
+    sets = []
+    for seed in (1, 2):
+        path = str(context.data / f"changes-{rows}-{seed}")
+        changed(spark, rows, many, seed).write.mode("overwrite").parquet(path)
+        sets.append(spark.read.parquet(path))
+    right = fingerprint(after(after(df, sets[0]), sets[1]), ["k", "amount", "name"])
+    times: dict[str, list[tuple[float, float]]] = {}
+
+    def timed(name: str, call: Callable[[], object]) -> None:
+        began = cpu_s()
+        seconds = seconds_of(call)
+        times.setdefault(name, []).append((seconds, cpu_s() - began))
+
+    for number in range(rounds + 1):  # the first one warms up
+        if number == 1:
+            times.clear()
+        with tempfile.TemporaryDirectory() as out:
+            sort = df.sort("k").write
+            timed("Spark sort and Parquet", partial(sort.parquet, f"{out}/sorted"))
+            build = partial(bsjoin.BatchTable.build, df, on="k", unique=True, path=f"{out}/table")
+            timed("build", build)
+            built = bsjoin.BatchTable.open(f"{out}/table")
+            for name, changes in zip(("apply 1 %", "apply 1 % again"), sets, strict=True):
+                timed(name, partial(built.apply, changes))
+            if not number:
+                found = fingerprint(built.to_df(spark), ["k", "amount", "name"])
+                check_equal({"a build": right, "apply": found})
+            timed("compact", built.compact)
+    wall = {name: [one for one, _ in found] for name, found in times.items()}
+    cpu = {name: [one for _, one in found] for name, found in times.items()}
+    figures = [
+        ratio(f"{kind}, {name} / build, {rows:,} rows", by[name], by["build"], bound, at_most=True)
+        for name, bound in (("apply 1 %", 0.10), ("apply 1 % again", 0.10), ("compact", None))
+        for kind, by in (("wall", wall), ("CPU", cpu))
+    ]
+    # A small table's build is the start of a Spark job, and so is the least that apply costs.
+    figures = [f if context.pick(False, True) else _unbound(f) for f in figures]
+    for kind, by in (("wall", wall), ("CPU", cpu)):
+        name = f"{kind}, build of the first version / Spark's sort and Parquet, {rows:,} rows"
+        bound = context.pick(None, 1.0)
+        figures.append(ratio(name, by["build"], by["Spark sort and Parquet"], bound, at_most=True))
+    lines: list[dict[str, Cell]] = [
+        {"what": name, "s": statistics.median(wall[name]), "CPU s": statistics.median(cpu[name])}
+        for name in times
+    ]
+    shown = Table.of(f"Changes of 1 % of {rows:,} rows", lines, _NOTE)
+    return Outcome(figures, [shown], [], times)
+
+
+def _unbound(figure: Figure) -> Figure:
+    return Figure(figure.name, figure.value, None, figure.at_most, figure.spread)
+
+
+def _few(context: Context, rows: int) -> Outcome:
+    """100 rows at a time, many times: seconds, files, and memory of the driver."""
+    spark, times = context.spark, context.pick(12, 1_000)
+    with tempfile.TemporaryDirectory() as out:
+        df = table(spark, rows, context.data)
+        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+        draw = np.random.default_rng(context.seed)
+        seconds, memory = [], []
+        for number in range(times):
+            keys = draw.choice(2 * rows, _FEW, replace=False)
+            names = pa.array(["changed"] * _FEW)
+            changes = pa.table({"k": keys, "amount": keys + number, "name": names})
+            seconds.append(seconds_of(built.apply, spark.createDataFrame(changes)))
+            memory.append(_anonymous_bytes())
+        files = sum(path.is_file() for path in Path(out, "table", "data").rglob("*"))
+        layers = len(versions.latest(StorageLocation.of(built.path)).layers)
+        last = {"k": keys.tolist(), "amount": (keys + number).tolist()}
+        found = built.to_df(spark).where(F.col("k").isin(last["k"])).select("k", "amount")
+        check_equal({"given": sorted(zip(*last.values(), strict=True)),
+                     "found": sorted(tuple(row) for row in found.collect())})  # fmt: skip
+    figures = [
+        Figure(f"apply of {_FEW} rows, {rows:,} rows", statistics.median(seconds),
+               context.pick(None, 0.3), at_most=True, unit="s"),
+        Figure(f"mean of {times:,} applies of {_FEW} rows", statistics.fmean(seconds),
+               at_most=True, unit="s"),
+        Figure(f"data files after {times:,} applies", files, at_most=True, unit="files"),
+        Figure(f"layers after {times:,} applies", layers, at_most=True, unit="layers"),
+        Figure(f"driver's memory after {times:,} applies / after {times // 10:,}",
+               memory[-1] / memory[times // 10], context.pick(None, 1.1), at_most=True),
+    ]  # fmt: skip
+    return Outcome(figures, measured={"s": seconds, "bytes": memory})
+
+
+def _anonymous_bytes() -> int:
+    used = psutil.Process().memory_info()
+    return int(used.rss - used.shared)
+
+
+def _looked_up(context: Context, rows: int) -> Outcome:
+    """The base alone, one layer of 1 %, and ten of 0.1 %: all rows of a stream at once."""
+    spark, many, rounds = context.spark, *context.pick((500_000, 2), (20_000_000, 9))
+    key = scattered(F.col("id"), rows, context.seed)
+    path = str(context.data / f"probes-{rows}-{many}")
+    if not Path(path, "_SUCCESS").exists():
+        spark.range(0, many, 1, 4).select(key.alias("k"), "id").write.mode("overwrite").parquet(
+            path
+        )
+    stream, figures, measured = spark.read.parquet(path), [], {}
+    df = table(spark, rows, context.data)
+    with tempfile.TemporaryDirectory() as out:
+        once = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/once")
+        shutil.copytree(f"{out}/once", f"{out}/ten")
+        ten = bsjoin.BatchTable.open(f"{out}/ten")
+        ways: dict[str, dict[str, DataFrame]] = {}
+        for runtime in _BOUNDS:
+            join = in_runtime(runtime, once.join)
+            ways[runtime] = {"base": join(stream)}
+        changes = changed(spark, rows, rows // 100, 1)
+        once.apply(changes)
+        for part in range(10):
+            ten.apply(changes.where(F.pmod(F.xxhash64("k"), F.lit(10)) == part))
+        for runtime, joined in ways.items():
+            joined["one layer"] = in_runtime(runtime, once.join)(stream)
+            joined["ten applies"] = in_runtime(runtime, ten.join)(stream)
+        right = fingerprint(stream.join(after(df, changes), "k"), COLUMNS)
+        for runtime, joined in ways.items():
+            check_equal({"Spark's join": right} | {
+                name: fingerprint(one, COLUMNS) for name, one in joined.items() if name != "base"
+            })  # fmt: skip
+            joins = {name: lambda _, one=one: one for name, one in joined.items()}  # type: ignore[misc]
+            seconds = time_joins(context, runtime, joins, stream, rounds)  # type: ignore[arg-type]
+            measured[runtime] = seconds
+            for name, bound in zip(("one layer", "ten applies"), _BOUNDS[runtime], strict=True):
+                label = f"join, {runtime}: {name} / base alone, {rows:,} rows"
+                limit = context.pick(None, bound)
+                figures.append(ratio(label, seconds[name], seconds["base"], limit, at_most=True))
+    return Outcome(figures, measured=measured)
+
+
+def _opened(context: Context, rows: int) -> Outcome:
+    """A process opens the next version, 1 % changed, beside the base."""
+    with tempfile.TemporaryDirectory() as out:
+        df = table(context.spark, rows, context.data)
+        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+        built.apply(changed(context.spark, rows, rows // 100, 1))
+        location = StorageLocation.of(built.path)
+        first, second = (versions.load(location, number) for number in (1, 2))
+        base = OpenTable(location, first)
+        times = alternate(
+            {
+                "base": partial(seconds_of, OpenTable, location, first),
+                "next version": partial(seconds_of, OpenTable, location, second, [base]),
+            },
+            context.pick(3, 7),
+        )
+    name = f"opening the next version, 1 % changed / the base, {rows:,} rows"
+    bound = context.pick(None, 0.1)
+    figure = ratio(name, times["next version"], times["base"], bound, at_most=True)
+    return Outcome([figure], measured=times)
+
+
+def _lag(context: Context, rows: int) -> Outcome:
+    """From a commit to a joined row, at a commit a second: a stream asks for one key all the time.
+
+    A commit is a folder of Parquet files with one row; whoever has written it calls ``apply``.
+    """
+    spark, commits = context.spark, context.pick(3, 60)
+    committed: dict[int, float] = {}
+    seen: dict[int, float] = {}
+
+    def note(batch: DataFrame, _: int) -> None:
+        newest = batch.agg(F.max("amount")).first()
+        if newest is not None and newest[0] is not None:
+            seen.setdefault(int(newest[0]), time.perf_counter())
+
+    with tempfile.TemporaryDirectory() as out:
+        df = table(spark, rows, context.data)
+        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+        stream = rate_stream(spark, 1, 1).select(F.lit(0).cast("long").alias("k"))
+        writer = built.join(stream, select=["amount"]).writeStream.foreachBatch(note)
+        query = writer.trigger(processingTime="0 seconds").start()
+        stop = threading.Event()
+        try:
+            _soon(lambda: 0 in seen)
+            for number in range(1, commits + 1):
+                committed[number] = begun = time.perf_counter()
+                change = spark.range(1).selectExpr("id AS k", f"{number}L AS amount", "'x' AS name")
+                change.write.parquet(f"{out}/commits/{number}")
+                built.apply(spark.read.parquet(f"{out}/commits/{number}"))
+                stop.wait(max(0.0, begun + 1 - time.perf_counter()))
+            _soon(lambda: commits in seen)
+        finally:
+            query.stop()
+    # One that another overtook is seen with that.
+    lags = [
+        min(at for other, at in seen.items() if other >= number) - at_commit
+        for number, at_commit in committed.items()
+    ]
+    figure = Figure(
+        "lag from a commit in Parquet to a joined row, one a second, p50",
+        statistics.median(lags), context.pick(None, 2.0), at_most=True,
+        spread=(min(lags), max(lags)), unit="s",
+    )  # fmt: skip
+    return Outcome([figure], measured=lags)
+
+
+def _soon(is_so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > limit:
+            raise RuntimeError("no row of the stream came within a minute")
+        time.sleep(0.01)
