@@ -562,6 +562,7 @@ class BatchTable:
         sequence: str | None = None,
         batch: tuple[str, int] | None = None,
         retain: timedelta | str | float | None = "7 days",
+        merge_schema: bool = False,
     ) -> int:
         """Publish a new version with some rows inserted, updated and deleted.
 
@@ -594,6 +595,10 @@ class BatchTable:
             retain: each 64th call that publishes removes versions that were not in use for so
                 long, as :meth:`vacuum` does with ``older_than``; default 7 days. None: none is
                 removed.
+            merge_schema: whether columns of ``changes`` that the table does not have are added to
+                it, as by :meth:`refresh`, null in all rows that do not change; the columns that say
+                what happened to a row, and ``sequence``, are not. Default False: they are passed
+                over.
 
         Returns:
             The number of the newest version. After an error nothing is published.
@@ -608,7 +613,8 @@ class BatchTable:
             StoreAccessError, StoreFullError: the version cannot be written.
 
         Complexity: O(rows of the keys that change) and of a few recent changes; a pass over the
-            columns of ``key`` in the table if these are not all of its keys.
+            columns of ``key`` in the table if these are not all of its keys; O(bytes of the table)
+            where columns are added.
 
         Example:
             >>> prices = spark.createDataFrame([(1, 10), (2, 20)], "item int, price int")
@@ -623,7 +629,13 @@ class BatchTable:
         if retain is not None:
             seconds(retain, "retain")
         manifest, is_new = apply_changes(
-            self._location, changes, key=key, op=op, sequence=sequence, batch=batch
+            self._location,
+            changes,
+            key=key,
+            op=op,
+            sequence=sequence,
+            batch=batch,
+            merge_schema=merge_schema,
         )
         start_compacting(self._location, manifest, self._options.segment_bytes)
         count = 0 if manifest.changes is None else manifest.changes.count

@@ -573,6 +573,35 @@ def private_members_are_there_and_are_not_needed(spark: SparkSession, folder: Pa
     assert Counter(map(tuple, every.collect())) == {(v, v): len(results) for v in "bc"}
 
 
+def changes_are_applied(spark: SparkSession, folder: Path) -> None:
+    """From a DataFrame, and from a stream, whose function runs in the server's Python."""
+    first = spark.sql("SELECT id AS k, id * 10 AS v FROM range(5)")
+    table = BatchTable.build(first, on="k", unique=True, path=folder / "table")
+    changes = "SELECT * FROM VALUES (1L, 11L, 'u'), (2L, null, 'd'), (7L, 70L, 'i') AS t(k, v, op)"
+    assert table.apply(spark.sql(changes), batch=("one", 1)) == 2
+    assert table.apply(spark.sql(changes), batch=("one", 1)) == 2
+    wider = spark.sql("SELECT 3L AS k, 31L AS v, 'x' AS note")
+    assert table.apply(wider, merge_schema=True) == 3
+    path = str(folder / "table")
+
+    def upsert(batch: DataFrame, number: int) -> None:
+        found = bsjoin.BatchTable.open(path)
+        found.apply(batch.selectExpr("k", "-k AS v", "'s' AS note"), batch=("stream", number))
+
+    write_stream_file(folder, 0, k=pa.array([4, 9]))
+    stream = spark.readStream.schema("k long").parquet(str(folder / "*.parquet"))
+    writer = stream.writeStream.foreachBatch(upsert).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+    keys = spark.range(10).withColumnRenamed("id", "k")
+    assert rows(table.join(keys)) == [
+        (0, 0, None), (1, 11, None), (3, 31, "x"), (4, -4, "s"), (7, 70, None), (9, -9, "s"),
+    ]  # fmt: skip
+    assert table.compact() == table.version
+    assert rows(table.join(keys.where("k > 7"))) == [(9, -9, "s")]
+    with pytest.raises(ColumnError, match="lack the column 'v'"):
+        table.apply(spark.sql("SELECT 3L AS k"))
+
+
 CHECKS = reporting_checks.CHECKS | named(
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
@@ -596,6 +625,7 @@ CHECKS = reporting_checks.CHECKS | named(
     errors_come_at_the_call,
     the_python_of_the_workers_is_checked_and_copies_remote_tables,
     stored_tables_are_tables_of_the_catalog,
+    changes_are_applied,
 )
 
 if __name__ == "__main__":

@@ -9,20 +9,23 @@ from dataclasses import dataclass, replace
 
 from cachetools import LRUCache
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
-from bsjoin.build.change_feed import change_set
+from bsjoin.build.change_feed import added_columns, change_set
 from bsjoin.build.publishing import repeated
 from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
+from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.interrupts import Interruption, interruptible
-from bsjoin.storage import Build, Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.storage import Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import ChangeSet
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.layers.entries import Applied
+from bsjoin.storage.layers.widening import widened, with_columns
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 
@@ -47,12 +50,14 @@ class _Call:
         op: as for :meth:`bsjoin.BatchTable.apply`.
         sequence: as for :meth:`bsjoin.BatchTable.apply`.
         batch: as for :meth:`bsjoin.BatchTable.apply`.
+        merge_schema: as for :meth:`bsjoin.BatchTable.apply`.
     """
 
     identity: tuple[str, ...] | None
     op: str | None
     sequence: str | None
     batch: tuple[str, int] | None
+    merge_schema: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,13 @@ class _Read:
     Args:
         changes: what changes.
         column: the column of the table with their order; None if it is in none.
-        form: what they were collected for, as by :func:`_form`.
+        form: of the table that they were collected for, perhaps with more columns than it has.
         began_us: when that began.
     """
 
     changes: ChangeSet
     column: str | None
-    form: tuple[object, ...]
+    form: Manifest
     began_us: int
 
 
@@ -80,6 +85,7 @@ def apply_changes(
     op: str | None,
     sequence: str | None,
     batch: tuple[str, int] | None,
+    merge_schema: bool,
 ) -> tuple[Manifest, bool]:
     """Publish a version with some changes; see :meth:`bsjoin.BatchTable.apply`.
 
@@ -88,7 +94,7 @@ def apply_changes(
     """
     _check_batch(batch)
     given = (key,) if isinstance(key, str) else None if key is None else tuple(key)
-    call = _Call(given, op, sequence, batch)
+    call = _Call(given, op, sequence, batch, merge_schema)
 
     def work(interruption: Interruption) -> tuple[Manifest, bool]:
         read: _Read | None = None
@@ -98,12 +104,14 @@ def apply_changes(
             identity = _identity(location, before, call, df)
             if batch is not None and _is_applied(location, before, batch):
                 return before, False
-            if read is None or _form(before) != read.form:
+            form = _with_new_columns(df, before, call) if merge_schema else before
+            if read is None or _content(form) != _content(read.form):
                 began_us = now_us()
-                changes, column = change_set(df, before, op, sequence)
-                read = _Read(changes, column, _form(before), began_us)
+                added = form.columns[len(before.columns) :]
+                changes, column = change_set(df, location, form, op, sequence, added)
+                read = _Read(changes, column, form, began_us)
                 interruption.check()
-            published = _next_version(location, before, call, identity, read)
+            published = _next_version(location, before, call, identity, replace(read, form=form))
             return published, published is not before
 
         return repeated(location, attempt, "changed")
@@ -128,7 +136,20 @@ def _is_applied(location: StorageLocation, before: Manifest, batch: tuple[str, i
     return number == last
 
 
-def _form(manifest: Manifest) -> tuple[object, ...]:
+def _with_new_columns(df: DataFrame, before: Manifest, call: _Call) -> Manifest:
+    """The form of a table with the columns that changes bring; the table itself if there are none.
+
+    Raises:
+        ColumnError: a column cannot be stored.
+    """
+    added = added_columns(df, before, call.op, call.sequence)
+    if not added:
+        return before
+    schema = T.StructType([*schema_of(before).fields, *added])
+    return with_columns(before, arrow_fields(T.StructType([*added])), schema.json())
+
+
+def _content(manifest: Manifest) -> tuple[object, ...]:
     """What changes are collected for."""
     return manifest.schema, manifest.spark_schema, manifest.keys, manifest.ranged
 
@@ -146,9 +167,15 @@ def _next_version(
         Superseded: another one was published meanwhile.
     """
     with builds.begun(location) as build:
-        draft = _draft(build, opened(location, before), call, identity, read)
-        if draft is None:
+        is_wider = read.form is not before
+        if is_wider:
+            table = OpenTable(location, widened(build, before, read.form))
+        else:
+            table = opened(location, before)
+        found = with_changes(build, table, read.changes, identity, read.column)
+        if found is table.manifest and call.batch is None and not is_wider:
             return before
+        draft = _draft(location, table.manifest, found, call, identity, read)
         location.sync(build.folder)
         published = versions.publish(location, draft, parent=before, marked_as=before)
         build.published()
@@ -157,13 +184,18 @@ def _next_version(
 
 
 def _draft(
-    build: Build, table: OpenTable, call: _Call, identity: tuple[str, ...], read: _Read
-) -> Manifest | None:
-    """The manifest of the next version; None if there is nothing to publish."""
-    before = table.manifest
-    draft = with_changes(build, table, read.changes, identity, read.column)
-    if draft is before and call.batch is None:
-        return None
+    location: StorageLocation,
+    before: Manifest,
+    draft: Manifest,
+    call: _Call,
+    identity: tuple[str, ...],
+    read: _Read,
+) -> Manifest:
+    """The manifest of the next version, with what the next changes have to know.
+
+    Raises:
+        DuplicateKeyError: keys repeat that may not.
+    """
     if before.unique and draft.longest_run > 1:
         names = [key.name for key in before.keys]
         raise DuplicateKeyError(
@@ -171,7 +203,7 @@ def _draft(
             f"{draft.longest_run} rows. Leave the duplicates out, or tell rows apart by "
             f"key={names!r}, of which the last change counts"
         )
-    check_unique(build.location, before.longest_run, draft.longest_run)
+    check_unique(location, before.longest_run, draft.longest_run)
     known = before.changes or Applied(0, None)
     batches = dict(known.batches) | dict([call.batch] if call.batch else [])
     applied = Applied(known.count + 1, identity, tuple(batches.items()))

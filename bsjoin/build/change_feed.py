@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,13 +15,14 @@ from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.char_columns import check_padded
 from bsjoin.planner.columns import Names, names_of, schema_of
 from bsjoin.planner.keys import table_key
-from bsjoin.planner.uses import as_nullable
+from bsjoin.planner.uses import as_nullable, used_by
 from bsjoin.spark import sql
-from bsjoin.storage import Manifest
+from bsjoin.spark.arrow import check_storable
+from bsjoin.storage import Manifest, StorageLocation
 from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
 from bsjoin.values.retype import retyped
 
-__all__ = ["Feed", "change_set"]
+__all__ = ["Feed", "added_columns", "change_set"]
 
 _UPSERTS = ("i", "insert", "c", "create", "r", "read", "u", "update", "upsert")
 _PLAIN = {"d": DELETE, "delete": DELETE} | dict.fromkeys(_UPSERTS, UPSERT)
@@ -37,6 +38,7 @@ _BEFORE = "before u"
 _ENVELOPE = ("before", "after", "op")
 _CHANGE_TYPE = "_change_type"
 _VERSIONS = ("_commit_version", "_change_ordinal")  # of Delta, of Iceberg
+_OF_FEEDS = (_CHANGE_TYPE, *_VERSIONS, "_commit_timestamp", "_commit_snapshot_id")
 _OP, _ORDER = "bsjoin_op", "bsjoin_order"
 
 
@@ -167,19 +169,56 @@ def _path(df: DataFrame, names: Names, name: str) -> str:
     return ".".join(sql.quoted(part) for part in (names.find(first, "sequence"), *fields))
 
 
-def change_set(
-    df: DataFrame,
-    manifest: Manifest,
-    op: str | None,
-    sequence: str | None,
-) -> tuple[ChangeSet, str | None]:
-    """Collect the changes.
+def added_columns(
+    df: DataFrame, manifest: Manifest, op: str | None, sequence: str | None
+) -> tuple[T.StructField, ...]:
+    """The columns of changes that a table does not have, beside what is about the change.
 
     Args:
         df: the changes.
         manifest: a version of the table.
         op: as for :meth:`Feed.of`.
         sequence: as for :meth:`Feed.of`.
+
+    Raises:
+        ColumnError: one has a type that is not stored, or several have one name.
+    """
+    feed = Feed.of(df, manifest.columns, op, sequence)
+    names = names_of(feed.rows, "the changes")
+    stored = Names(manifest.columns, "the table", names.case_sensitive)
+    beside = {feed.op, _ORDER if feed.op == _OP else None}
+    if sequence is not None and feed.op != _OP:
+        beside.add(names.find(sequence if sequence in names else sequence.partition(".")[0], ""))
+    if feed.ranked:
+        beside.update(name for name in names.columns if name.lower() in _OF_FEEDS)
+    found = [
+        T.StructField(field.name, field.dataType)
+        for field in feed.rows.schema.fields
+        if field.name not in stored and field.name not in beside
+    ]
+    for field in found:
+        names.find(field.name, "columns")
+    check_storable(T.StructType(found))
+    return tuple(found)
+
+
+def change_set(
+    df: DataFrame,
+    location: StorageLocation,
+    manifest: Manifest,
+    op: str | None,
+    sequence: str | None,
+    added: Collection[str] = (),
+) -> tuple[ChangeSet, str | None]:
+    """Collect the changes.
+
+    Args:
+        df: the changes.
+        location: the table's location.
+        manifest: a version of the table.
+        op: as for :meth:`Feed.of`.
+        sequence: as for :meth:`Feed.of`.
+        added: the columns of ``manifest`` that the table does not have yet; default none.
 
     Returns:
         The changes; and the column of the table with their order, None if it is in none.
@@ -193,9 +232,10 @@ def change_set(
     given = {}
     for field in schema.fields:
         if field.name not in names:
+            hint = _renamed(field, feed.rows, schema, added)
             raise ColumnError(
                 f"the changes lack the column {field.name!r} of the table; they have "
-                f"{feed.rows.columns}. Changes are whole rows"
+                f"{feed.rows.columns}. Changes are whole rows{hint}{used_by(location, field.name)}"
             )
         given[field.name] = name = names.find(field.name, "changes")
         found = feed.rows.schema[name].dataType
@@ -203,7 +243,7 @@ def change_set(
             raise ColumnError(
                 f"the column {name!r} of the changes is {found.simpleString()} and in the table "
                 f"{field.dataType.simpleString()}: cast it. A new type needs "
-                "BatchTable.build(..., path=...)"
+                f"BatchTable.build(..., path=...){used_by(location, field.name)}"
             )
     on = [key.name for key in manifest.keys]
     ranged = () if manifest.ranged is None else manifest.ranged.names
@@ -245,6 +285,23 @@ def change_set(
         wanted = manifest.schema.types[manifest.compared + manifest.columns.index(column)]
         changes = replace(changes, order=retyped(changes.order, wanted))
     return changes, column
+
+
+def _renamed(
+    field: T.StructField, rows: DataFrame, schema: T.StructType, added: Collection[str]
+) -> str:
+    """A hint that a column may have another name now; empty if none could be it."""
+    sensitive = names_of(rows, "the changes").case_sensitive
+    stored = Names([n for n in schema.names if n not in added], "the table", sensitive)
+    for other in rows.schema.fields:
+        same = as_nullable(other.dataType) == as_nullable(field.dataType)
+        if same and other.name not in stored and other.name not in (_OP, _ORDER, *_OF_FEEDS):
+            return (
+                ". If the source has renamed it, give it under the old name, as by "
+                f"withColumnRenamed({other.name!r}, {field.name!r}), or build the table at another "
+                "path"
+            )
+    return ""
 
 
 def _check_nulls(changes: ChangeSet, manifest: Manifest) -> None:

@@ -420,6 +420,7 @@ def _build(
                 return published
             # What was applied is in the source as it is after that, and not in an old listing.
             newest = versions.latest(location)
+            _check_not_added(location, before, newest, layout)
             read = source.again()
         raise StoreError(
             f"changes were applied to the table in {str(location)!r} whenever its source was read, "
@@ -428,6 +429,23 @@ def _build(
         )
 
     return interruptible(df.sparkSession, work)
+
+
+def _check_not_added(
+    location: StorageLocation, before: Manifest | None, newest: Manifest, layout: Layout
+) -> None:
+    """Refuse a version without the columns that changes have added to the one before it.
+
+    Raises:
+        TableMismatchError: names them.
+    """
+    known = {*layout.columns, *(() if before is None else before.columns)}
+    if lacking := sorted({*newest.columns} - known):
+        raise TableMismatchError(
+            f"changes with the new columns {lacking} were applied to the table in "
+            f"{str(location)!r} while its source was read, and what was read does not have them. "
+            "Refresh it again, from a DataFrame with these columns"
+        )
 
 
 def _built(

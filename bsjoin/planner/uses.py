@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import DuplicateKeyError, StoreError, TableMismatchError
-from bsjoin.spark.session import any_query_active, is_connect, is_for_a_query
+from bsjoin.spark.session import active_names, any_query_active, is_connect, is_for_a_query
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.uses import RENEWED_EVERY_S, Note, Uses, others
 
-__all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of"]
+__all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of", "used_by"]
 
 
 @dataclass
@@ -130,9 +130,22 @@ def check_columns(location: StorageLocation, before: T.StructType, schema: T.Str
     ]
     raise TableMismatchError(
         f"the new version of the table in {str(location)!r} {' and '.join(problems)}, and running "
-        f"queries use the columns {used} of it. Give it these columns in these types, stop "
-        "the queries first, or build another table at another path"
+        f"queries{_named()} use the columns {used} of it. Give it these columns in these types, "
+        "stop the queries first, or build another table at another path"
     )
+
+
+def used_by(location: StorageLocation, column: str) -> str:
+    """What an error says of a column that running queries use; empty if none does."""
+    return f". Running queries{_named()} use it" if column in _in_use(location).columns else ""
+
+
+def _named() -> str:
+    """The running queries of this application, in brackets; empty if there are none."""
+    with _lock:
+        sessions = list(_sessions)
+    names = sorted({name for session in sessions for name in active_names(session)})
+    return f" ({', '.join(names)})" if names else ""
 
 
 def check_unique(location: StorageLocation, before: int, longest_run: int) -> None:

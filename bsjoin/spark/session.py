@@ -19,6 +19,7 @@ from bsjoin.spark import compat
 
 __all__ = [
     "MicroBatch",
+    "active_names",
     "active_queries",
     "active_session",
     "any_query_active",
@@ -178,6 +179,14 @@ def active_queries() -> set[str]:
     # The active session of a `foreachBatch` function is a copy, which lists no query.
     spark = compat.first_session()
     return set() if spark is None else {str(query.id) for query in spark.streams.active}
+
+
+def active_names(spark: SparkSession) -> set[str]:
+    """The names of the streaming queries of a session that run; of those without one their ids."""
+    try:
+        return {query.name or str(query.id) for query in spark.streams.active}
+    except Exception:  # the session has gone, whatever the transport says of it
+        return set()
 
 
 def any_query_active(spark: SparkSession) -> bool:

@@ -1,0 +1,220 @@
+"""Columns that changes bring: later calls return them, queries that run go on without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed, rows
+
+from bsjoin import AsOf, Band, BatchTable
+from bsjoin.conditions import Condition
+from bsjoin.errors import ColumnError, TableMismatchError
+from bsjoin.storage import Manifest, versions
+from bsjoin.storage.versioned_folder import Activation
+
+pytestmark = [pytest.mark.usefixtures("runtime")]
+
+SCHEMA = "id long, name string, price int"
+ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30), (4, None, 40), (5, "a", 50)]
+MORE = f"{SCHEMA}, note string, part struct<x:int,y:array<string>>, op string"
+CHANGES: list[tuple[Any, ...]] = [
+    (2, "b", 21, "new", (1, ["p", None]), "u"),
+    (3, "c", 30, None, None, "d"),
+    (4, None, 41, "apart", None, "u"),
+    (6, "f", 60, "", (None, None), "i"),
+]
+NOW = [
+    (1, "a", 10, None, None), (2, "b", 21, "new", (1, ["p", None])), (4, None, 41, "apart", None),
+    (5, "a", 50, None, None), (6, "f", 60, "", (None, None)),
+]  # fmt: skip
+
+TABLES: dict[str, tuple[str | list[str], Condition | None]] = {
+    "direct": ("id", None),
+    "text": ("name", None),
+    "band": ("name", Band("x", "price", before=1, after=1)),
+    "as-of": ([], AsOf("x", "price")),
+}
+
+
+def frame(spark: SparkSession, changes: list[tuple[Any, ...]], schema: str = MORE) -> DataFrame:
+    return spark.createDataFrame(changes, schema)
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_column_is_added_null_in_the_rows_that_stay(
+    spark: SparkSession, tmp_path: Path, kind: str, layered: bool
+) -> None:
+    on, when = TABLES[kind]
+    first = frame(spark, ROWS, SCHEMA)
+    table = BatchTable.build(first, on=on, when=when, path=tmp_path / "table")
+    if layered:
+        table.apply(frame(spark, [(5, "a", 49), (1, "a", 9)], SCHEMA), key="id")
+        table.apply(frame(spark, [(5, "a", 50), (1, "a", 10), (7, "z", 7)], SCHEMA))
+        table.apply(frame(spark, [(7, "z", 7, "d")], f"{SCHEMA}, op string"))
+    probes = spark.createDataFrame(
+        [(n, *row) for n, row in enumerate((x, y, z) for x in (1, 2, 6) for y in "abf"
+                                           for z in (10, 21, 59))],
+        "n long, id long, name string, x int",
+    )  # fmt: skip
+    probes = probes.drop(*({"id", "name"} - {*([on] if isinstance(on, str) else on)}))
+    planned = table.join(probes, select=["price"])
+    before = rows(planned)
+    assert table.apply(frame(spark, CHANGES), key="id", merge_schema=True) == table.version
+    assert table.columns == ["id", "name", "price", "note", "part"]
+    assert rows(planned) == before  # its version
+    wanted = frame(spark, NOW, MORE.removesuffix(", op string"))
+    built = BatchTable.build(wanted, on=on, when=when, path=tmp_path / "built")
+    for _ in range(2):
+        found, right = (
+            t.join(probes, how="left", select=["price", "note", "part"]) for t in (table, built)
+        )
+        assert rows(found.withColumn("part", F.col("part").cast("string"))) == rows(
+            right.withColumn("part", F.col("part").cast("string"))
+        )
+        scanned = table.to_df().select("id", "name", "price", "note")
+        assert sorted(map(repr, scanned.collect())) == sorted(
+            map(repr, wanted.select(*scanned.columns).collect())
+        )
+        table.verify()
+        table.compact()
+    # Without it columns that are not known are passed over; with it none is added twice.
+    count = len(table.columns)
+    table.apply(frame(spark, [(1, "a", 10, "n", "x")], f"{SCHEMA}, NOTE string, other string")
+                .withColumn("part", F.lit(None).cast("struct<x:int,y:array<string>>")))  # fmt: skip
+    assert len(table.columns) == count
+
+
+def test_what_is_about_a_change_is_no_column(spark: SparkSession, tmp_path: Path) -> None:
+    """Nor is a sequence; and changes of nothing may add columns."""
+    feeds: list[tuple[str, list[tuple[Any, ...]], dict[str, str]]] = [
+        (f"{SCHEMA}, n1 int, op string, at long", [(1, "a", 1, 1, "u", 4)], {"sequence": "AT"}),
+        (f"{SCHEMA}, n2 int, what string, src struct<lsn:long>", [(1, "a", 1, 1, "u", (4,))],
+         {"sequence": "src.lsn", "op": "what"}),
+        (f"{SCHEMA}, n3 int, _change_type string, _commit_version long, _commit_timestamp long",
+         [(1, "a", 1, 1, "insert", 4, 5)], {}),
+        (f"{SCHEMA}, n4 int, _Change_Type string, _change_ordinal int, _commit_snapshot_id long",
+         [(1, "a", 1, 1, "INSERT", 4, 5)], {}),
+        (f"before struct<{SCHEMA}, n5 int>, after struct<{SCHEMA}, n5 int>, op string, at long",
+         [(None, (1, "a", 1, 1), "c", 4)], {"sequence": "at"}),
+        (f"{SCHEMA}, n6 int", [], {}),
+    ]  # fmt: skip
+    names = ["id", "name", "price"]
+    for number, (schema, changes, options) in enumerate(feeds, 1):
+        table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="name", path=tmp_path / str(number))
+        options = {"key": "id", **options}
+        assert table.apply(frame(spark, changes, schema), **options) == 1 + bool(changes)  # type: ignore[arg-type]
+        assert table.columns == names
+        table.apply(frame(spark, changes, schema), merge_schema=True, **options)  # type: ignore[arg-type]
+        assert table.columns == [*names, f"n{number}"], schema
+    variant = frame(spark, [], SCHEMA).withColumn("v", F.expr("parse_json('1')"))
+    with pytest.raises(ColumnError, match=r"'v' of the table has the type variant"):
+        table.apply(variant, merge_schema=True)
+
+
+def test_running_queries_go_on_and_are_named_where_a_column_is_taken(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="id", unique=True, path=tmp_path / "t")
+    joined = table.join(feed.stream.withColumnRenamed("k", "id"), select=["name", "price"])
+    query = feed.start(joined)
+    feed.add(2)
+    query.processAllAvailable()
+    assert feed.results[0] == [(2, "b", 20)]
+    changes = [(2, "b", 21, "x")]
+    table.apply(frame(spark, changes, f"{SCHEMA}, note string"), merge_schema=True)
+    feed.add(2)
+    query.processAllAvailable()
+    assert feed.results[1] == [(2, "b", 21)]
+    later = table.join(spark.range(2, 4), select=["price", "note"])
+    assert rows(later) == [(2, 21, "x"), (3, 30, None)]
+    named = rf"Running queries \({query.id}\) use it"
+    taken = {
+        "name string, price int, note string": r"lack the column 'id'.*whole rows$",
+        "id long, name string, cost int, note string":
+            r"lack the column 'price'.*withColumnRenamed\('cost', 'price'\).*" + named,
+        "id long, name string, price long, note string":
+            r"'price' of the changes is bigint and in the table int.*" + named,
+        "id long, name string, price int, text string":
+            r"lack the column 'note'.*withColumnRenamed\('text', 'note'\)[^.]*$",
+    }  # fmt: skip
+    for schema, message in taken.items():
+        for merges in (False, True):
+            with pytest.raises(ColumnError, match=message):
+                table.apply(frame(spark, [], schema), merge_schema=merges)
+    assert table.version == 2
+    with pytest.raises(TableMismatchError, match=rf"running queries \({query.id}\) use"):
+        BatchTable.build(spark.range(3), on="id", unique=True, path=table.path)
+    query.stop()
+
+
+@pytest.mark.parametrize("other", ["adds it, too", "refreshes", "only changes"])
+def test_another_writer_adds_columns_meanwhile(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="name", path=tmp_path / "table")
+    table.apply(frame(spark, [(1, "a", 11)], SCHEMA), key="id")
+    wider = f"{SCHEMA}, note string"
+    original: Callable[..., Any] = versions.publish
+    left = [1]
+
+    def publish(*args: Any, **options: Any) -> Manifest:
+        if left:
+            left.clear()
+            changes = [(7, "g", 70, "theirs")]
+            if other == "only changes":
+                table.apply(frame(spark, changes, wider))
+            else:
+                table.apply(frame(spark, changes, wider), merge_schema=True)
+        found: Manifest = original(*args, **options)
+        return found
+
+    monkeypatch.setattr(versions, "publish", publish)
+    if other == "refreshes":
+        with pytest.raises(TableMismatchError, match=r"new columns \['note'\] were applied"):
+            table.refresh(frame(spark, ROWS[:1], SCHEMA))
+        table.refresh(frame(spark, [(1, "a", 1, "x")], wider))
+        assert rows(table.to_df()) == [(1, "a", 1, "x")]
+        return
+    table.apply(frame(spark, [(3, "c", 31, "ours")], wider), merge_schema=True)
+    found = {row[0]: tuple(row) for row in table.to_df().collect()}
+    theirs = None if other == "only changes" else "theirs"
+    assert found[3] == (3, "c", 31, "ours")
+    assert found[7] == (7, "g", 70, theirs)
+    assert found[1] == (1, "a", 11, None)
+    assert len(found) == 6
+    assert not table._location.names("builds")
+    gone = {*table._location.names("data")} - {
+        name.split("/")[1] for one in versions.there(table._location) for name, _, _ in one.files
+    }
+    assert not gone  # what was written in vain
+
+
+def test_changes_of_a_table_behind_a_url(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soon = Activation(local_us=100_000, remote_us=100_000, tries=10)
+    monkeypatch.setattr(versions, "_ACTIVATION", soon)
+    url = f"local://{tmp_path}/table"  # remote for bsjoin, and within reach of its processes
+    table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="name", path=url)
+    assert table.apply(frame(spark, [(2, "b", 21), (7, "g", 70)], SCHEMA), key="id") == 2
+    assert table.apply(frame(spark, CHANGES), merge_schema=True) == 3
+    gone = frame(spark, [(7, "g", 70, None, None, "d")])
+    assert BatchTable.open(url).apply(gone) == 4
+    probes = spark.createDataFrame([(name,) for name in "abcfg"], "name string")
+    for _ in range(2):
+        found = table.join(probes, how="left", select=["id", "price", "note"])
+        assert rows(found) == [
+            ("a", 1, 10, None), ("a", 5, 50, None), ("b", 2, 21, "new"), ("c", None, None, None),
+            ("f", 6, 60, ""), ("g", None, None, None),
+        ]  # fmt: skip
+        table.verify()
+        table.compact()
+    assert table.vacuum(older_than=0)
+    assert not table._location.names("builds")
+    assert len(table._location.names("data")) == len(versions.data_folders(table._location))
