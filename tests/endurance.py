@@ -1,9 +1,10 @@
 """Whether memory, open files, mappings, threads and files stay flat: ``python -m tests.endurance``.
 
 A stream with a join with a stored table, which is refreshed, and one with a source behind a cache
-that evicts, runs for many small micro-batches; then queries are started and stopped. A line is
-fitted to what is measured after a first part, in which caches fill and code is compiled. SIGINT
-ends the run early; it prints the lines of what it has measured.
+that evicts, runs for many small micro-batches; then it runs while versions of a few changes are
+published as fast as that goes; then queries are started and stopped. A line is fitted to what is
+measured after a first part, in which caches fill and code is compiled. SIGINT ends the run early;
+it prints the lines of what it has measured.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import BatchTable, Incremental
+from bsjoin.storage import versions
 
 __all__ = ["LIMITS", "Endurance", "Series", "Slope"]
 
@@ -267,6 +269,41 @@ class Endurance:
             query.stop()
         return series
 
+    def changes(self, count: int, samples: int = 50) -> Series:
+        """Publish so many versions, each of a few changes, while one stream runs.
+
+        Args:
+            count: of versions, unless it is interrupted.
+            samples: how often to measure.
+        """
+        series, draw = Series(), np.random.default_rng(1)
+        query = self._start("changed")
+        every = max(1, count // samples)
+        begun = time.monotonic()
+        try:
+            while not _batches(query):
+                time.sleep(0.01)
+            for number in range(1, count + 1):
+                keys = draw.choice(2 * _KEYS, 20, replace=False).tolist()
+                ops = ["delete" if key % 3 == 0 else "upsert" for key in keys]
+                rows = [(key, number, op) for key, op in zip(keys, ops, strict=True)]
+                changes = self.spark.createDataFrame(rows, "k long, v int, op string")
+                # Calls of `apply` remove old versions, some at a time.
+                self.table.apply(changes, key="k", retain="1 second")
+                _batches(query)  # whether it has failed
+                if self.interrupted or number % every == 0:
+                    series.add(number, self.measure())
+                    if self.interrupted or len(series.steps) % max(1, samples // 10) == 0:
+                        rate = number / (time.monotonic() - begun)
+                        layers = len(versions.latest(self.table._location).layers)
+                        self.tell(f"{number} versions, {layers} layers, {rate:.1f} a second")
+                        self.tell(told(series.slopes()))
+                if self.interrupted:
+                    break
+        finally:
+            query.stop()
+        return series
+
     def queries(self, count: int, samples: int = 20) -> Series:
         """Start and stop so many queries, each for a micro-batch.
 
@@ -318,6 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
     parser.add_argument("--batches", type=int, default=50_000, help="micro-batches; 0: none")
     parser.add_argument("--refreshes", type=int, default=1_000)
+    parser.add_argument("--changes", type=int, default=2_000, help="versions applied; 0: none")
     parser.add_argument("--queries", type=int, default=1_000, help="started and stopped; 0: none")
     given = parser.parse_args(arguments)
     from tests import sessions
@@ -341,6 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 given.batches,
                 lambda: run.micro_batches(given.batches, given.refreshes),
             ),
+            ("changes", given.changes, lambda: run.changes(given.changes)),
             ("queries", given.queries, lambda: run.queries(given.queries)),
         ):
             if not count or run.interrupted:

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
+from bsjoin.build.progress import shown
 from bsjoin.build.run_writer import Split, run_writer
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
@@ -212,7 +213,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
     split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
     limit = min(RUN_BYTES, layout.segment_bytes)
-    with _worker_errors(begun.location):
+    with _worker_errors(begun.location), shown(df.sparkSession, begun) as progress:
         tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
         writer = run_writer(begun, written, limit, split, latest)
         work = keyed.coalesce(tasks).mapInArrow(writer, INFO)
@@ -221,7 +222,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         runs.sort(key=lambda run: run.name)
         others = [run for run in runs if run.name.endswith(UNINDEXED_RUN)]
         indexed = [run for run in runs if not run.name.endswith(UNINDEXED_RUN)]
-        segments = merged(df.sparkSession, merge, indexed, layout.segment_bytes)
+        segments = merged(df.sparkSession, merge, indexed, layout.segment_bytes, progress)
         unindexed = gathered(df.sparkSession, gathering, others, layout.segment_bytes)
         merge.clean()
     _check_unique(df, layout, segments)

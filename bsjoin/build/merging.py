@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from bsjoin.build.progress import Progress
 from bsjoin.storage import (
     Gathering,
     Merge,
@@ -42,7 +43,11 @@ def collected(rows: DataFrame) -> list[dict[str, Any]]:
 
 
 def merged(
-    spark: SparkSession, merge: Merge, runs: Sequence[RunInfo], segment_bytes: int
+    spark: SparkSession,
+    merge: Merge,
+    runs: Sequence[RunInfo],
+    segment_bytes: int,
+    progress: Progress,
 ) -> tuple[SegmentInfo, ...]:
     """Merge runs into segments with an index.
 
@@ -51,10 +56,13 @@ def merged(
         merge: how.
         runs: in the order in which equal rows are to be.
         segment_bytes: how large a segment may grow.
+        progress: is told how many there will be.
     """
     if not runs:
         return ()
     ranges = hash_ranges(runs, segment_bytes)
+    rows, columns = sum(sum(run.rows) for run in runs), merge.stored
+    progress.merging(rows, len(ranges), columns)
 
     def write(number: int, name: str) -> SegmentInfo | None:
         return merge.segment(name, runs, ranges[number])

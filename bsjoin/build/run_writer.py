@@ -70,7 +70,7 @@ def run_writer(
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        task = f"{context.partitionId():06d}-{context.taskAttemptId()}" if context else "0"
+        task = f"{context.partitionId():06d}-{context.taskAttemptId()}" if context else "0-0"
         for number, (rows, ending) in enumerate(_pieces(batches, limit, split)):
             hashes, *columns = rows.columns
             fields = list(schema)
@@ -84,7 +84,8 @@ def run_writer(
             if latest is not None and ending == RUN:
                 kept = latest.positions(hashes.to_numpy(), run.remove_column(0))
                 run = run if kept is None else run.take(pa.array(kept))
-            name = f"{begun.folder}/{task}-{number:06d}{ending}"
+            # The rows are for whoever looks how far the build is (progress.py).
+            name = f"{begun.folder}/{task}-{number:06d}-{len(run)}{ending}"
             with begun.writing():
                 info = write_run(begun.location, name, run)
             yield info_row(info)

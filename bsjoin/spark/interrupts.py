@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-__all__ = ["Interruption", "interruptible"]
+__all__ = ["Interruption", "interruptible", "is_waited_for"]
 
 T = TypeVar("T")
 
 _AGAIN_S = 0.5
+_WORK = "bsjoin-work"
 
 
 class Interruption:
@@ -42,6 +43,12 @@ class Interruption:
         """
         if self._came.is_set():
             raise KeyboardInterrupt
+
+
+def is_waited_for() -> bool:
+    """Whether the main thread does this, or waits for it: it is no work in the background."""
+    current = threading.current_thread()
+    return current is threading.main_thread() or current.name == _WORK
 
 
 def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
@@ -77,7 +84,7 @@ def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
 
     # With the local properties and the tags of this thread.
     target: Callable[[], None] = inheritable_thread_target(spark)(run)
-    thread = threading.Thread(target=target, name="bsjoin-work")
+    thread = threading.Thread(target=target, name=_WORK)
     try:
         thread.start()
         _wait(done)

@@ -64,6 +64,12 @@ class Merge:
     latest: Latest | None = None
     boxes: tuple[BoxSide, ...] = ()
 
+    @property
+    def stored(self) -> int:
+        """How many columns a segment stores: those of the runs but the range columns and ties."""
+        ranged = sum(side.columns for side in self.boxes) or self.ranged
+        return len(self.schema) - ranged - self.unstored
+
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
 

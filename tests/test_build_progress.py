@@ -1,0 +1,110 @@
+"""How far a build is: shown on terminals and in notebooks where Spark's own bar is."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from oracle import settings
+from pyspark.sql import SparkSession
+
+from bsjoin import BatchTable
+from bsjoin.build import progress
+from bsjoin.build.progress import Progress
+from bsjoin.storage import StorageLocation, builds
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it was sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Notebook(io.StringIO):
+    """The standard error of a notebook's kernel."""
+
+
+Notebook.__module__ = "ipykernel.iostream"
+
+
+def seen(text: str) -> list[str]:
+    """The lines that were shown, one after another."""
+    return re.findall(r"\[bsjoin [^\]\x1b]*\]", text)
+
+
+def test_rows_are_counted_and_then_segments(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path / "customers")
+    build = builds.begin(location)
+    out = Terminal()
+    shown = Progress(build, out, notebook=False, name="bsjoin customers")
+
+    def put(*names: str) -> None:
+        for name in names:
+            assert location.create(f"{build.folder}/{name}", b"x")
+
+    assert shown.text() == "[bsjoin customers: 0 rows read]"
+    put("000000-1-000000-1200000.run", "000001-2-000000-34.run", "000001-2-000001-5.unindexed.run")
+    assert shown.text() == "[bsjoin customers: 1,200,039 rows read]"
+    shown.show()
+    shown.merging(1_200_034, 2, 2)
+    put("0000-7.index.arrow", "0000-7.0.arrow", "0000-7.1.arrow", "0000-7.boxes.arrow")
+    put("0001-8.index.arrow")
+    text = shown.text()
+    assert re.fullmatch(r"\[bsjoin customers: 1,200,034 rows, segments =+> +1 / 2\]", text)
+    assert len(text) <= 80
+    bar = text.removeprefix("[bsjoin customers: 1,200,034 rows, segments ").removesuffix(" 1 / 2]")
+    assert bar.count("=") == len(bar) * 4 // 6
+    put("0001-8.0.arrow", "0001-8.1.arrow", "0001-9.index.arrow", "0001-9.0.arrow")  # again
+    assert shown.text().endswith("= 2 / 2]")
+    shown.show()
+    shown.clear()
+    first, second, end = out.getvalue().split("\n")
+    assert first == "\r\x1b[K[bsjoin customers: 1,200,039 rows read]"
+    assert second == f"\x1b[1A\r\x1b[K{shown.text()}"
+    assert end == "\x1b[1A\r\x1b[K"
+    build.abandon()
+
+
+@pytest.mark.parametrize("kind", [Terminal, Notebook, io.StringIO])
+def test_a_build_shows_how_far_it_is_where_spark_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[io.StringIO]
+) -> None:
+    monkeypatch.setattr(progress, "_AFTER_S", 0.01)
+    monkeypatch.setattr(progress, "_LOCAL_S", 0.01)
+    # Spark's own cannot be changed while a session runs.
+    monkeypatch.setattr(progress, "_SETTING", "spark.bsjoin.shown")
+    df = spark.range(200_000).selectExpr("id AS k", "concat('name ', id) AS name")
+
+    def built(name: str) -> str:
+        out = kind()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stderr", out)
+            path = tmp_path / f"{name} {kind.__name__}"
+            table = BatchTable.build(df, on="k", segment_bytes=1 << 20, path=path)
+        assert table.stats().rows == 200_000
+        return out.getvalue()
+
+    with settings(spark, spark__bsjoin__shown="true"):
+        text = built("shown")
+        found: list[str] = []
+        background = threading.Thread(target=lambda: found.append(built("behind")))
+        background.start()
+        background.join()
+        assert found == [""]
+    assert built("off") == ""
+    if kind is io.StringIO:  # a file, or a pipe
+        assert text == ""
+        return
+    lines = seen(text)
+    count = BatchTable.open(tmp_path / f"shown {kind.__name__}").stats().segments
+    assert lines[0].startswith(f"[bsjoin shown {kind.__name__}: ")
+    assert any(line.endswith(" rows read]") for line in lines)
+    assert any(": 200,000 rows, segments " in line for line in lines)
+    assert all(line.endswith((f" / {count}]", " rows read]")) for line in lines)
+    assert ("\n" in text) == (kind is Terminal)
+    assert text.endswith("\x1b[1A\r\x1b[K" if kind is Terminal else " \r")
