@@ -115,6 +115,15 @@ def test_what_is_about_a_change_is_no_column(spark: SparkSession, tmp_path: Path
     variant = frame(spark, [], SCHEMA).withColumn("v", F.expr("parse_json('1')"))
     with pytest.raises(ColumnError, match=r"'v' of the table has the type variant"):
         table.apply(variant, merge_schema=True)
+    path = tmp_path / "null-safe"
+    table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="name", nulls_equal=True, path=path)
+    ours = frame(spark, [(4, None, 41, 1)], f"{SCHEMA}, bsjoin_null_keys long")
+    with pytest.raises(ColumnError, match="has a column 'bsjoin_null_keys'"):
+        table.apply(ours, key="id", merge_schema=True)
+    table.apply(ours.withColumnRenamed("bsjoin_null_keys", "n"), key="id", merge_schema=True)
+    probes = spark.createDataFrame([(None,), ("b",)], "name string")
+    found = rows(table.join(probes, nulls_equal=True))
+    assert found == [(None, 4, 41, 1), ("b", 2, 20, None)]
 
 
 def test_running_queries_go_on_and_are_named_where_a_column_is_taken(

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.char_columns import check_padded
-from bsjoin.planner.columns import Names, names_of, schema_of
+from bsjoin.planner.columns import Names, check_free, names_of, schema_of
 from bsjoin.planner.keys import table_key
 from bsjoin.planner.uses import as_nullable, used_by
 from bsjoin.spark import sql
@@ -199,6 +199,8 @@ def added_columns(
     for field in found:
         names.find(field.name, "columns")
     check_storable(T.StructType(found))
+    if manifest.has_null_keys:
+        check_free([field.name for field in found])
     return tuple(found)
 
 

@@ -14,7 +14,6 @@ from bsjoin.build.job import Layout, build
 from bsjoin.build.publishing import repeated
 from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import (
-    ColumnError,
     DamagedTableError,
     StoreError,
     TableMismatchError,
@@ -25,7 +24,7 @@ from bsjoin.options import Full
 from bsjoin.planner.aggregates import check_built_aggregates
 from bsjoin.planner.arguments import distinct
 from bsjoin.planner.boxes import box_ranges, checked_ranges
-from bsjoin.planner.columns import names_of, schema_of
+from bsjoin.planner.columns import check_free, names_of, schema_of
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
 from bsjoin.planner.resolve import BuiltTable
@@ -36,7 +35,6 @@ from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin.spark.fingerprint import renew
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import (
-    NULL_KEYS,
     BoxRange,
     LatestBy,
     Manifest,
@@ -402,11 +400,8 @@ def _build(
     source: _Source,
 ) -> Manifest:
     """Build a version and publish it, unless it turns out to be what is there already."""
-    if layout.nulls_equal and NULL_KEYS in layout.columns:
-        raise ColumnError(
-            f"nulls_equal: the table has a column {NULL_KEYS!r}, and bsjoin stores one of that "
-            "name with keys in which null equals null. Rename it"
-        )
+    if layout.nulls_equal:
+        check_free(layout.columns)
     schema = _stored(df, layout)
     check_storable(schema)
     if before is not None:

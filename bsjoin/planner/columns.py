@@ -17,6 +17,7 @@ from bsjoin.storage import NULL_KEYS, Manifest
 __all__ = [
     "Names",
     "On",
+    "check_free",
     "column_of",
     "join_keys",
     "names_of",
@@ -28,6 +29,19 @@ __all__ = [
 
 On = str | Sequence[str | tuple[str | Column, str]] | Mapping[str, str] | None
 """Keys as a user gives them; where they are resolved, they are given by name."""
+
+
+def check_free(columns: Iterable[str]) -> None:
+    """Refuse a column of the name of what is stored of null-safe keys.
+
+    Raises:
+        ColumnError: there is one.
+    """
+    if NULL_KEYS in columns:
+        raise ColumnError(
+            f"nulls_equal: the table has a column {NULL_KEYS!r}, and bsjoin stores one of that "
+            "name with keys in which null equals null. Rename it"
+        )
 
 
 def unused(columns: Iterable[str], *names: str) -> list[str]:
