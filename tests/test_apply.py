@@ -276,24 +276,26 @@ def test_old_versions_go_and_layers_go_into_the_base(
         frame = spark.createDataFrame([(2, "b", price)], SCHEMA)
         return table.apply(frame, key="id", **options)
 
-    assert [apply(price, retain=None) for price in range(4)] == [2, 3, 4, 5]
-    assert apply(5, retain="1 day") == 6
+    # A number is left out where a version was written too late.
+    published = [apply(price, retain=None) for price in range(4)]
+    published.append(apply(5, retain="1 day"))
+    assert published == sorted(set(published))
     assert len(table.versions()) == 6
-    assert table.compact() == 7  # a version of no changes is not counted
-    assert [apply(price, retain=0) for price in range(6, 8)] == [8, 9]
+    compacted = table.compact()  # a version of no changes is not counted
+    published += [compacted, *(apply(price, retain=0) for price in range(6, 8))]
     # The newest one is active for less time than this takes: the one before may be needed.
-    assert min(versions.numbers(table._location)) >= 7
-    assert apply(8, retain=0) == 10
-    assert apply(9, retain=0) == 11
-    assert [version.number for version in table.versions()][-1] == 11
+    assert min(versions.numbers(table._location)) >= compacted
+    published += [apply(8, retain=0), apply(9, retain=0)]
+    assert published == sorted(set(published))
+    assert [version.number for version in table.versions()][-1] == published[-1]
     assert len(table.versions()) <= 2
     with pytest.raises(ArgumentError, match="retain"):
         apply(9, retain="soon")
     monkeypatch.setattr("bsjoin.storage.layers.compacting._FEWEST", 0)
-    assert apply(10) == 12
+    newest = apply(10)
     thread = applying._compacting[table.path]
     thread.join()
-    assert table.version == 13
+    assert table.version > newest
     assert not versions.latest(table._location).layers
     assert rows_in(table) == [(1, "a", 10), (2, "b", 10), (3, "c", 30)]
 
