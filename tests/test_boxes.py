@@ -252,6 +252,52 @@ def test_a_table_keeps_its_boxes(both: tuple[DataFrame, DataFrame], tmp_path: Pa
     assert versions.latest(StorageLocation.of(path)).boxes
 
 
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(("label", "on"), [("points in boxes", False), ("three", True)])
+def test_layers_and_compacted_tables_have_boxes(
+    both: tuple[DataFrame, DataFrame],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    label: str,
+    on: bool,
+) -> None:
+    stream, batch = both
+    whens, keys = BOXES[label], ["k"] if on else []
+    table = BatchTable.build(batch.where("n < 500"), on=keys, when=whens, path=tmp_path / "a")
+    location = StorageLocation.of(table.path)
+
+    def joined() -> set[tuple[int, int]]:
+        found = table.join(stream).select("s", "n")
+        assert joins_of(found)[0].planned.join.boxes
+        return {(row.s, row.n) for row in found.collect()}
+
+    inner = set(_inner(whens, on))
+    # Layers of few rows are searched by the first range, below those that have an index.
+    table.apply(batch.where("n >= 550"), key="n")
+    few = versions.latest(location).layers[-1].rows
+    assert few is not None
+    assert few.boxes is None
+    assert joined() == {(s, n) for s, n in inner if n < 500 or n >= 550}
+    monkeypatch.setattr("bsjoin.storage.layers.applying._BOXED", 65)
+    table.apply(batch.where("n >= 400"), key="n")
+    assert joined() == inner
+    some = batch.where("n % 7 = 0").selectExpr("*", "'delete' AS op")
+    table.apply(some, key="n", op="op")
+    left = {(s, n) for s, n in inner if n % 7}
+    (layer,) = versions.latest(location).layers
+    assert layer.rows is not None
+    assert layer.rows.boxes is not None
+    assert joined() == left
+    table.compact()
+    built = BatchTable.build(batch.where("n % 7 <> 0"), on=keys, when=whens, path=tmp_path / "b")
+    base, wanted = versions.latest(location), versions.latest(StorageLocation.of(built.path))
+    assert not base.layers
+    assert [one.checksums for one in base.segments] == [one.checksums for one in wanted.segments]
+    assert [one.boxes for one in base.segments] == [one.boxes for one in wanted.segments]
+    assert base.box_shares == wanted.box_shares is not None
+    assert joined() == left
+
+
 def test_a_version_without_boxes_answers_a_stream_that_was_planned_with_them(
     both: tuple[DataFrame, DataFrame], feed: Feed, tmp_path: Path
 ) -> None:

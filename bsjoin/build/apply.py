@@ -15,12 +15,13 @@ from bsjoin._clock import now_us
 from bsjoin.build.change_feed import added_columns, change_set
 from bsjoin.build.publishing import repeated
 from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
+from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.interrupts import Interruption, interruptible
-from bsjoin.storage import Manifest, StorageLocation, builds, freshness, versions
+from bsjoin.storage import BoxSide, Manifest, StorageLocation, builds, freshness, versions
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import ChangeSet
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
@@ -172,7 +173,8 @@ def _next_version(
             table = OpenTable(location, widened(build, before, read.form))
         else:
             table = opened(location, before)
-        found = with_changes(build, table, read.changes, identity, read.column)
+        sides = _box_sides(table.manifest)
+        found = with_changes(build, table, read.changes, identity, read.column, sides)
         if found is table.manifest and call.batch is None and not is_wider:
             return before
         draft = _draft(location, table.manifest, found, call, identity, read)
@@ -208,6 +210,10 @@ def _draft(
     batches = dict(known.batches) | dict([call.batch] if call.batch else [])
     applied = Applied(known.count + 1, identity, tuple(batches.items()))
     return replace(draft, changes=applied, build_s=(now_us() - read.began_us) / 1e6)
+
+
+def _box_sides(manifest: Manifest) -> tuple[BoxSide, ...]:
+    return box_sides(manifest.ranged, manifest.condition, manifest.boxes)
 
 
 def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
@@ -258,6 +264,7 @@ def _identity(
     where = f"the table in {str(location)!r}"
     stored = {*manifest.columns}
     ranged = () if manifest.ranged is None else manifest.ranged.names
+    boxes = {name for one in manifest.boxes for name in one.columns.names}
     on = tuple(key.name for key in manifest.keys)
     if manifest.latest is not None:
         raise TableMismatchError(
@@ -265,7 +272,7 @@ def _identity(
             "what is older is not there when a row goes. Build it without latest_by: apply with "
             "sequence= keeps the last change of each row"
         )
-    lacking = {*on, *ranged, *(manifest.row or ())} - stored
+    lacking = {*on, *ranged, *boxes, *(manifest.row or ())} - stored
     if lacking:
         raise TableMismatchError(
             f"{where} does not store the columns {sorted(lacking)}, which changes need: it was "
@@ -321,7 +328,7 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
     if not before.layers:
         return before
     with builds.begun(location) as build:
-        base = compacted(build, opened(location, before), segment_bytes)
+        base = compacted(build, opened(location, before), segment_bytes, _box_sides(before))
         location.sync(build.folder)
 
         def attempt(now: Manifest) -> Manifest:

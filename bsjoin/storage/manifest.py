@@ -269,7 +269,7 @@ class Manifest:
 
         None where no segment has an index of boxes.
         """
-        found = [(s.rows, s.boxes.shares) for s in self.segments if s.boxes is not None]
+        found = [(s.rows, s.boxes.shares) for s in self.indexed if s.boxes is not None]
         rows = sum(many for many, _ in found)
         sides = zip(*(shares for _, shares in found), strict=True)
         return (
@@ -496,7 +496,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     for before, after in pairwise(segments):
         if before.first_hash >= after.first_hash:
             raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
-    layers = _layers(data, len(schema), compared, integers=integers)
+    layers = _layers(data, len(schema), compared, integers=integers, dimensions=dimensions)
     indexed = [*segments, *(one for layer in layers for one in layer.segments)]
     if len({segment.name for segment in indexed}) < len(indexed):
         raise ValueError("segments names one twice")
@@ -531,11 +531,16 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     )
 
 
-def _layers(data: Any, columns: int, compared: int, *, integers: bool) -> tuple[Layer, ...]:
+def _layers(
+    data: Any, columns: int, compared: int, *, integers: bool, dimensions: int
+) -> tuple[Layer, ...]:
     listed = fields.items(data, "layers") if data.get("layers") is not None else []
     if listed and data["format"] < FORMAT:
         raise ValueError(f"the format is {data['format']}, and there are {len(listed)} layers")
-    return tuple(Layer.from_json(item, columns, compared, integers=integers) for item in listed)
+    return tuple(
+        Layer.from_json(item, columns, compared, integers=integers, dimensions=dimensions)
+        for item in listed
+    )
 
 
 def _live(

@@ -7,6 +7,7 @@ its keys, so it stays right above the new base.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index.encoding import GREATEST, LEAST
+from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.overlay import row_hashes
 from bsjoin.storage.layers.writing import write_rows
@@ -38,13 +40,16 @@ def is_due(manifest: Manifest) -> bool:
     return layered > max(_FEWEST, _DUE * rows)
 
 
-def compacted(build: Build, table: OpenTable, segment_bytes: int) -> tuple[SegmentInfo, ...]:
+def compacted(
+    build: Build, table: OpenTable, segment_bytes: int, boxes: Sequence[BoxSide] = ()
+) -> tuple[SegmentInfo, ...]:
     """Write the segments of a base that has all rows of a version.
 
     Args:
         build: where to, to be abandoned by the caller if this fails.
         table: the version, open.
         segment_bytes: how large a segment may grow, about.
+        boxes: the dimensions of the table's boxes. Default: none.
 
     Complexity: O(rows of the segments that layers have changed) time; memory: a column of a segment
         twice, and 16 bytes a row.
@@ -70,7 +75,7 @@ def compacted(build: Build, table: OpenTable, segment_bytes: int) -> tuple[Segme
                 continue
             shown = np.flatnonzero(visible)
             parts.insert(0, _Part(segment, shown, row_hashes(segment).take(shown)))
-        found += _written(build, f"{number:04d}", manifest, parts, segment_bytes)
+        found += _written(build, f"{number:04d}", manifest, parts, segment_bytes, boxes)
     return tuple(found)
 
 
@@ -113,7 +118,12 @@ class _Part:
 
 
 def _written(
-    build: Build, name: str, manifest: Manifest, parts: list[_Part], segment_bytes: int
+    build: Build,
+    name: str,
+    manifest: Manifest,
+    parts: list[_Part],
+    segment_bytes: int,
+    boxes: Sequence[BoxSide],
 ) -> list[SegmentInfo]:
     """Write rows as one segment, or as several of about the same size."""
     if not any(len(part.rows) for part in parts):
@@ -133,6 +143,7 @@ def _written(
                 manifest,
                 np.concatenate([part.hashes for part in some]),
                 partial(_column, manifest, some),
+                boxes,
             )
             found.append(info)
     return found

@@ -44,7 +44,9 @@ class Layer:
         }
 
     @classmethod
-    def from_json(cls, item: Any, columns: int, compared: int, *, integers: bool) -> Layer:
+    def from_json(
+        cls, item: Any, columns: int, compared: int, *, integers: bool, dimensions: int
+    ) -> Layer:
         """The inverse of :meth:`to_json`, for data that is not trusted.
 
         Args:
@@ -52,17 +54,20 @@ class Layer:
             columns: how many columns are stored, compared keys included.
             compared: how many of them are compared keys.
             integers: whether the key is one integer, and there are no range columns.
+            dimensions: of the table's boxes; 0 for none.
 
         Raises:
             ValueError: names the invalid field.
         """
 
-        def segment(name: str, stored: int, *, dense: bool) -> SegmentInfo | None:
+        def segment(name: str, stored: int, *, dense: bool, boxed: int) -> SegmentInfo | None:
             found = fields.value(item, name)
-            return None if found is None else SegmentInfo.from_json(found, stored, integers=dense)
+            if found is None:
+                return None
+            return SegmentInfo.from_json(found, stored, integers=dense, dimensions=boxed)
 
-        rows = segment("rows", columns, dense=integers)
-        gone = segment("gone", compared, dense=False)
+        rows = segment("rows", columns, dense=integers, boxed=dimensions)
+        gone = segment("gone", compared, dense=False, boxed=0)
         if rows is None and gone is None:
             raise ValueError("a layer has neither rows nor keys that are gone")
         if gone is not None and gone.longest_run > 1:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
-from bsjoin.storage.manifest import Manifest
+from bsjoin.storage.manifest import Manifest, RangeColumns
 from bsjoin.storage.segment_entries import SegmentInfo
 from bsjoin.storage.segment_writer import write_segment
 from bsjoin.storage.spark_schema import arrow_type
@@ -43,17 +44,18 @@ class LazyRows:
 
 
 def ranged_columns(
-    manifest: Manifest, column: Callable[[int], pa.ChunkedArray]
+    manifest: Manifest, ranged: RangeColumns | None, column: Callable[[int], pa.ChunkedArray]
 ) -> Iterator[Callable[[], pa.ChunkedArray]]:
-    """The range columns of rows as they are searched.
+    """Range columns of rows as they are searched.
 
     Args:
         manifest: of the table, which stores them.
+        ranged: those of one range of the table; None for none.
         column: returns a stored column by its number.
     """
-    if manifest.ranged is None:
+    if ranged is None:
         return
-    for name, dtype in zip(manifest.ranged.names, manifest.ranged.types, strict=True):
+    for name, dtype in zip(ranged.names, ranged.types, strict=True):
         number = manifest.compared + manifest.columns.index(name)
         wanted = arrow_type(dtype)
 
@@ -69,6 +71,7 @@ def write_rows(
     manifest: Manifest,
     hashes: Int64s,
     column: Callable[[int], pa.ChunkedArray],
+    boxes: Sequence[BoxSide] = (),
 ) -> SegmentInfo:
     """Write rows as the segments of a table are.
 
@@ -78,18 +81,25 @@ def write_rows(
         manifest: of the table.
         hashes: int64[n], of the rows, in any order; at least one.
         column: returns a stored column of the n rows by its number.
+        boxes: the dimensions of the table's boxes. Default: none, and the rows are searched by the
+            first range only.
     """
     ranged, compared = manifest.ranged, manifest.compared
     stored = [lambda number=number: column(number) for number in range(len(manifest.schema))]
-    searched = list(ranged_columns(manifest, column))
+    searched = list(ranged_columns(manifest, ranged, column))
+    others = [
+        one
+        for box in (manifest.boxes if boxes else ())
+        for one in ranged_columns(manifest, box.columns, column)
+    ]
     typed = [(field.name, field.type) for field in manifest.schema]
-    typed[compared:compared] = [("", pa.null())] * len(searched)
+    typed[compared:compared] = [("", pa.null())] * (len(searched) + len(others))
     with build.writing():
         return write_segment(
             build.location,
             f"{build.folder}/{name}",
             hashes,
-            LazyRows([*stored[:compared], *searched, *stored[compared:]]),
+            LazyRows([*stored[:compared], *searched, *others, *stored[compared:]]),
             compared,
             len(searched),
             None if ranged is None else ranged.closed,
@@ -99,6 +109,7 @@ def write_rows(
             and ranged is None
             and bool(manifest.keys)
             and manifest.keys[0].type in _INTEGERS,
+            boxes=boxes,
         )
 
 

@@ -118,7 +118,7 @@ public final class Manifest {
           "the segment '" + name + "' has a first_key of no integer");
       JsonNode box = node.path("boxes");
       boxes =
-          box.isObject() && !boxTypes.isEmpty()
+          box.isObject() && !boxTypes.isEmpty() && !isGone
               ? new StoredFile(
                   name + ".boxes.arrow", whole(box, "size"), box.path("checksum").asText())
               : null;
