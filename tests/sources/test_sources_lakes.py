@@ -28,7 +28,7 @@ from pyiceberg.types import (
 )
 from source_stands import Iceberg, matching, rows
 
-from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import Source, delta, iceberg, parquet
 from bsjoin.sources.transient import TransientSourceError
 
@@ -147,6 +147,39 @@ def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
     assert rows(source.lookup(asked), ["the id"]) == rows(matching(left, asked), ["the id"])
 
 
+def test_a_text_that_is_not_utf_8_is_a_fault_of_the_data(tmp_path: Path) -> None:
+    text = pa.array([b"a\xff", b"b"]).view(pa.string())
+    rows_of_file = pa.table([pa.array([1, 2], pa.int64()), text], names=["k", "s"])
+    write_delta(tmp_path / "t", {"k": "long", "s": "string"}, [(rows_of_file, {}, [])])
+    source, asked = delta(tmp_path / "t"), pa.table({"k": [2]})
+    assert len(source.lookup(asked, [])) == 1
+    with pytest.raises(DataError, match="non UTF-8 data"):
+        source.lookup(asked)
+
+
+@pytest.mark.parametrize("name", ["s", "day", "at", "even", "number", "amount"])
+def test_partitions_of_delta(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "we ird #1? é"
+    count = 12
+    table = pa.table(
+        {
+            "id": range(count),
+            "s": [None, "a b", "é/x", "%41", "a=b", *["z"] * 7],
+            "day": pa.array([None, *range(1, count)], pa.int32()).cast(pa.date32()),
+            "at": pa.array([i * 1_234_567_890_123 for i in range(count)], UTC),
+            "even": [i % 2 == 0 for i in range(count)],
+            "number": [NAN, *(i / 3 for i in range(1, count))],
+            "amount": pa.array([Decimal(i) / 4 for i in range(count)], pa.decimal128(9, 2)),
+        }
+    )
+    deltalake.write_deltalake(folder.as_uri(), table, partition_by=[name])
+    source = delta(folder)
+    assert rows(pa.Table.from_batches(source.scan())) == rows(table)
+    for row in range(count):
+        found = source.lookup(table.select([name]).slice(row, 1), ["id"])
+        assert row in found["id"].to_pylist()
+
+
 @pytest.mark.parametrize("int96", [True, False])
 def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path, int96: bool) -> None:
     """Bounds of times are cut to milliseconds, those of texts to 32 characters; INT96."""
@@ -166,7 +199,7 @@ def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path, int96: b
         files.append((table, bounds, []))
     write_delta(
         tmp_path / "t", {"at": "timestamp", "text": "string"}, files,
-        use_deprecated_int96_timestamps=int96,
+        use_deprecated_int96_timestamps=int96, store_schema=False,
     )  # fmt: skip
     source = delta(tmp_path / "t")
     table = pa.concat_tables(part for part, _, _ in files)

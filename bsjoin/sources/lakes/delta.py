@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ __all__ = ["delta"]
 
 _STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
 _DIGITS_OF_DOUBLE = 15
+# Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
+_SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
 
 
 def delta(
@@ -106,8 +109,10 @@ class _Delta(LakeTable):
         deltalake = driver("deltalake", "delta")
         if "://" not in self._path and not os.path.isdir(os.path.join(self._path, "_delta_log")):
             raise SourceError(f"{self!r}: there is no table of Delta in this folder")
+        # deltalake decodes what looks like a code in a path.
+        place = self._path if "://" in self._path else Path(self._path).as_uri()
         return deltalake.DeltaTable(
-            self._path, version=self._version, storage_options=self._options or None
+            place, version=self._version, storage_options=self._options or None
         )
 
     def _renewed(self, table: Any) -> Any:
@@ -130,7 +135,7 @@ class _Delta(LakeTable):
         ]
         if tests:
             statement += f" WHERE {' AND '.join(tests)}"
-        builder = driver("deltalake", "delta").QueryBuilder().register("t", table)
+        builder = driver("deltalake", "delta").QueryBuilder(_SETTINGS).register("t", table)
         for batch in pa.RecordBatchReader.from_stream(builder.execute(statement)):
             arrays = [plain(column) for column in batch.columns]
             yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
@@ -144,6 +149,9 @@ class _Delta(LakeTable):
 
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY
+
+    def _wrong_text(self, error: Exception) -> bool:
+        return isinstance(error, pa.ArrowInvalid) and "non UTF-8 data" in str(error)
 
     def __repr__(self) -> str:
         path = hidden(self._path) if "://" in self._path else self._path

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
-from bsjoin.errors import ArgumentError, BSJoinError, SourceError
+from bsjoin.errors import ArgumentError, BSJoinError, DataError, SourceError
 from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
@@ -99,6 +99,10 @@ class LakeTable(Source):
     @abstractmethod
     def _stays(self, error: Exception) -> bool:
         """Whether the library's error is permanent."""
+
+    def _wrong_text(self, error: Exception) -> bool:
+        """Whether the library refuses a text that is not UTF-8, which Spark's strings may be."""
+        return False
 
     # Implemented here for both.
 
@@ -202,4 +206,8 @@ class LakeTable(Source):
             return error
         text = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
         text = scrubbed(text, self._secrets)
+        if self._wrong_text(error):
+            return DataError(
+                f"{text}: leave the column out with select=, or read the table with Spark's jars"
+            )
         return SourceError(text) if self._stays(error) else TransientSourceError(text)
