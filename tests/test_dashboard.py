@@ -23,6 +23,7 @@ from test_monitoring import HOSTILE, cycle, full, totals
 import bsjoin
 from bsjoin.errors import ArgumentError
 from bsjoin.monitoring import dashboard as pages
+from bsjoin.monitoring import watching
 from bsjoin.monitoring.watching import Watched
 
 
@@ -149,7 +150,7 @@ def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pages, "_LOOKS_S", 0.02)
-    monkeypatch.setattr(pages, "_LINGERS_S", 0.3)
+    monkeypatch.setattr(pages, "_LINGERS_S", 0.5)
     query = Query2()
     made = bsjoin.dashboard(query)
     began = time.monotonic()
@@ -344,8 +345,13 @@ def test_it_works_below_a_path_and_says_when_it_is_closed(
 
 
 def test_a_real_query_is_shown_and_its_end(
-    spark: SparkSession, people: DataFrame, tmp_path: Path, browser: Browser
+    spark: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    browser: Browser,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(watching, "_DUTY", 1)  # each look may take long beside other tests
     feed = Feed(spark, tmp_path)
     feed.add(1, 2, 99)
     query = feed.start(bsjoin.join(feed.stream, people, "k", how="left"))
