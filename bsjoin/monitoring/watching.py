@@ -21,7 +21,7 @@ from bsjoin.spark import compat
 __all__ = ["Watched"]
 
 _DUTY = 100
-"""A look that took a second is followed by the next one no sooner than this many seconds later."""
+"""So many times as long as it took to look, and to write what was seen, is the pause behind it."""
 
 
 class Watched:
@@ -41,6 +41,7 @@ class Watched:
         self._lock = threading.Lock()
         self._states: dict[int, tuple[str, str]] = {}
         self._ids: dict[int, str] = {}
+        self._json = -1, b""
         self.number = 0
         """Rises with everything that changes."""
 
@@ -61,7 +62,7 @@ class Watched:
                     self._states[place] = state
                     self._note_change()
             ended = time.monotonic()
-            self._next = ended + max(self._every_s, _DUTY * (ended - began))
+            self._next = max(began + self._every_s, ended + _DUTY * (ended - began))
 
     def _note_change(self) -> None:
         self.number += 1
@@ -99,9 +100,14 @@ class Watched:
     def as_json(self) -> bytes:
         """All that the page shows."""
         with self._lock:
-            queries = [self._described(place) for place in range(len(self._queries))]
-            data = {"bsjoin": __version__, "number": self.number, "queries": queries}
-        return json.dumps(_finite(data), default=str, separators=(",", ":")).encode()
+            if self._json[0] != self.number:
+                began = time.monotonic()
+                queries = [self._described(place) for place in range(len(self._queries))]
+                data = {"bsjoin": __version__, "number": self.number, "queries": queries}
+                text = json.dumps(_finite(data), default=str, separators=(",", ":"))
+                self._json = self.number, text.encode()
+                self._next += _DUTY * (time.monotonic() - began)
+            return self._json[1]
 
     def _described(self, place: int) -> dict[str, Any]:
         state, error = self._states.get(place, ("running", ""))
