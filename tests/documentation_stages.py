@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documentation_services import clients, derby, served
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import write_stream_file
 
@@ -23,7 +24,10 @@ CUSTOMERS = {
     "name": ["Ada", "Ben", "Cleo"],
     "city": ["Graz", "Lyon", "Porto"],
 }
-ADDRESSES = ("postgresql://me:secret@db.example/shop", "redis://me:secret@redis.example/0")
+ADDRESSES = (
+    "postgresql://me:secret@db.example/shop", "redis://me:secret@redis.example/0",
+    "https://api.example", "jdbc:postgresql://db.example/shop",
+)  # fmt: skip
 
 
 @dataclass
@@ -104,6 +108,18 @@ def database(stage: Stage) -> None:
     pq.write_table(pa.table(CUSTOMERS), stage.folder / "customers.parquet")
     stage.places[ADDRESSES[0]] = f"sqlite:///{file}"
     stage.places[ADDRESSES[1]] = stage.request.getfixturevalue("redis_server").url
+    stage.places[ADDRESSES[3]] = derby(stage.spark, stage.folder)
+    stage.spark.createDataFrame(pa.table(CUSTOMERS)).write.jdbc(
+        stage.places[ADDRESSES[3]], "customers", properties={"user": "me"}
+    )
+
+
+def services(stage: Stage) -> None:
+    """The shop with its customers behind HTTP, and clients of stores that are not here."""
+    shop(stage)
+    rows = pa.table(CUSTOMERS).to_pylist()
+    stage.places[ADDRESSES[2]] = served(stage.request, rows)
+    clients(stage.request.getfixturevalue("monkeypatch"), rows)
 
 
 def clicks(stage: Stage) -> None:
@@ -125,5 +141,5 @@ def placement(stage: Stage) -> None:
 
 
 STAGES: dict[str, Callable[[Stage], None]] = {
-    stage.__name__: stage for stage in (readme, shop, database, clicks, placement)
+    stage.__name__: stage for stage in (readme, shop, database, clicks, placement, services)
 }

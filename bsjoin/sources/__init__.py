@@ -12,16 +12,18 @@ from bsjoin.sources.protocol import Source
 
 if TYPE_CHECKING:
     from bsjoin.sources.callback import function
+    from bsjoin.sources.databases.adbc import adbc
     from bsjoin.sources.databases.database import sql
     from bsjoin.sources.keyvalue import redis
     from bsjoin.sources.lakes.delta import delta
     from bsjoin.sources.lakes.iceberg import iceberg
     from bsjoin.sources.parquet_files.source import parquet
 
-__all__ = ["Source", "delta", "function", "iceberg", "parquet", "redis", "sql"]
+__all__ = ["Source", "adbc", "delta", "function", "iceberg", "parquet", "redis", "sql"]
 
 # No module has the name of a function: importing it would hide the function.
 _MODULES = {
+    "adbc": "bsjoin.sources.databases.adbc",
     "delta": "bsjoin.sources.lakes.delta",
     "function": "bsjoin.sources.callback",
     "iceberg": "bsjoin.sources.lakes.iceberg",

@@ -16,8 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from parquet_samples import imported_polars
 
-from bsjoin.sources import Source, delta, function, iceberg, parquet, redis, sql
+from bsjoin.sources import Source, adbc, delta, function, iceberg, parquet, redis, sql
 
 SCHEMA = pa.schema(
     [
@@ -188,6 +189,21 @@ class MariaDB(Database):
         return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
+class ByADBC(Stand):
+    """A database of another stand, through its driver alone."""
+
+    def __init__(self, place: Database, driver: str, **where: Any) -> None:
+        imported_polars()  # the driver imports it, which sets a variable of the environment
+        self.place, self.driver, self.where = place, driver, where
+        place.create()
+
+    def put(self, table: pa.Table) -> None:
+        self.place.put(table)
+
+    def source(self) -> Source:
+        return adbc(self.driver, table="planes", **self.where)
+
+
 class Parquet(Stand):
     def __init__(self, folder: Path) -> None:
         self.path = folder / "planes"
@@ -309,6 +325,15 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "duckdb": lambda folder, request: DuckDB(folder),
     "postgresql": lambda folder, request: PostgreSQL(request.getfixturevalue("postgresql").url),
     "mariadb": lambda folder, request: MariaDB(request.getfixturevalue("mariadb").url),
+    "adbc duckdb": lambda folder, request: ByADBC(
+        DuckDB(folder), "duckdb", options={"path": str(folder / "data.duckdb")}
+    ),
+    "adbc postgresql": lambda folder, request: ByADBC(
+        PostgreSQL(request.getfixturevalue("postgresql").url),
+        "postgresql",
+        uri=request.getfixturevalue("postgresql").url,
+        schema={"amount": pa.decimal128(10, 2)},
+    ),
     "parquet": lambda folder, request: Parquet(folder),
     "delta": lambda folder, request: Delta(folder),
     "iceberg": lambda folder, request: Iceberg(folder),

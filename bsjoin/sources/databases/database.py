@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_max_keys, positive
-from bsjoin.sources.databases.declared import Target
+from bsjoin.sources.databases.declared import Target, rows_of
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.types import as_schema
@@ -95,9 +95,7 @@ def sql(
         sql('postgresql://me:***@db.example/flights', table='planes')
     """
     address = address_of(url, _FILES, tuple(name for name in _HOMES if name not in _FILES))
-    if (table is None) == (query is None):
-        given = "neither" if table is None else "both"
-        raise ArgumentError(f"table, query: give exactly one of them, not {given}")
+    parts, text = rows_of(table, query)
     if unique is not None and not isinstance(unique, bool):
         raise ArgumentError(
             f"unique={unique!r}: give True, False, or None for the keys of the database"
@@ -105,8 +103,8 @@ def sql(
     check_max_keys(max_keys)
     target = Target(
         address=address,
-        table=None if table is None else _parts(table),
-        query=None if query is None else _query(query),
+        table=parts,
+        query=text,
         schema=None if schema is None else as_schema(schema),
         unique=unique,
         timeout_s=positive(timeout, "timeout"),
@@ -117,25 +115,6 @@ def sql(
     module, name = _HOMES[address.scheme]
     database: type[Database] = getattr(importlib.import_module(module), name)
     return database(target)
-
-
-def _parts(table: object) -> tuple[str, ...]:
-    parts = tuple(table.split(".")) if isinstance(table, str) else table
-    if (
-        not isinstance(parts, list | tuple)
-        or not 1 <= len(parts) <= 3
-        or not all(isinstance(part, str) and part and "\0" not in part for part in parts)
-    ):
-        raise ArgumentError(
-            f'table={table!r}: give a name, "schema.name", or a list of the name\'s parts'
-        )
-    return tuple(parts)
-
-
-def _query(query: object) -> str:
-    if not isinstance(query, str) or not query.strip().rstrip(";").strip():
-        raise ArgumentError(f"query={query!r}: give a SELECT statement")
-    return query.strip().rstrip(";").rstrip()
 
 
 def _check_path(address: Address) -> None:

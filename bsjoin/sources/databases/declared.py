@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bsjoin.errors import ArgumentError
 from bsjoin.sources.urls import Address
 
-__all__ = ["Column", "Target"]
+__all__ = ["Column", "Target", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,34 @@ class Column:
     read: str = "{}"
     exact: bool = True
     refused: str | None = None
+
+
+def rows_of(table: object, query: object) -> tuple[tuple[str, ...] | None, str | None]:
+    """The parts of a table's name, or a query: which of the two a user has given.
+
+    Raises:
+        ArgumentError: it is not exactly one of them, or not in such a form.
+    """
+    if (table is None) == (query is None):
+        given = "neither" if table is None else "both"
+        raise ArgumentError(f"table, query: give exactly one of them, not {given}")
+    return (None, _query(query)) if table is None else (_parts(table), None)
+
+
+def _parts(table: object) -> tuple[str, ...]:
+    parts = tuple(table.split(".")) if isinstance(table, str) else table
+    if (
+        not isinstance(parts, list | tuple)
+        or not 1 <= len(parts) <= 3
+        or not all(isinstance(part, str) and part and "\0" not in part for part in parts)
+    ):
+        raise ArgumentError(
+            f'table={table!r}: give a name, "schema.name", or a list of the name\'s parts'
+        )
+    return tuple(parts)
+
+
+def _query(query: object) -> str:
+    if not isinstance(query, str) or not query.strip().rstrip(";").strip():
+        raise ArgumentError(f"query={query!r}: give a SELECT statement")
+    return query.strip().rstrip(";").rstrip()

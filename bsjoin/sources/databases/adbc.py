@@ -1,0 +1,305 @@
+"""``adbc``: a table or query of a database that has an ADBC driver."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from bsjoin._secrets import secrets_in, secrets_of
+from bsjoin.errors import ArgumentError
+from bsjoin.sources.arguments import check_max_keys, positive
+from bsjoin.sources.databases.declared import Column, Target, rows_of
+from bsjoin.sources.databases.dialect import Database
+from bsjoin.sources.drivers import driver as imported
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.timeouts import run_with_timeout
+from bsjoin.sources.types import as_schema, sparkable
+from bsjoin.sources.urls import Address
+
+__all__ = ["adbc"]
+
+T = TypeVar("T")
+
+_PLACEHOLDERS = 10_000  # BigQuery takes no more in a statement
+_MAY_PASS = {"IO", "INTERNAL", "TIMEOUT", "CANCELLED", "UNKNOWN"}
+_OF_DATA = {"INVALID_DATA"}
+
+
+@dataclass(frozen=True)
+class _SQL:
+    """What differs in the SQL of databases.
+
+    Args:
+        mark: stands before and after a name.
+        numbered: whether placeholders are numbered.
+        as_text: the database's text of a value.
+        entrypoint: of the driver's library, where it is not the default one.
+    """
+
+    mark: str = '"'
+    numbered: bool = False
+    as_text: str = "CAST({} AS VARCHAR)"
+    entrypoint: str | None = None
+
+
+_SQLS = {
+    "bigquery": _SQL(mark="`", as_text="CAST({} AS STRING)"),
+    "databricks": _SQL(mark="`", as_text="CAST({} AS STRING)"),
+    "duckdb": _SQL(entrypoint="duckdb_adbc_init"),
+    "mysql": _SQL(mark="`", as_text="CAST({} AS CHAR)"),
+    "postgresql": _SQL(numbered=True),
+    "redshift": _SQL(numbered=True),
+}
+
+
+def adbc(
+    driver: str,
+    *,
+    uri: str | None = None,
+    options: Mapping[str, str] | None = None,
+    table: str | Sequence[str] | None = None,
+    query: str | None = None,
+    schema: pa.Schema | Mapping[str, pa.DataType] | None = None,
+    unique: bool = False,
+    timeout: timedelta | str | float = "30 seconds",
+    max_keys: int = 10_000,
+) -> Source:
+    """A table or a query of a database that has an ADBC driver, such as Snowflake and BigQuery.
+
+    For DuckDB, PostgreSQL, MySQL and SQLite take :func:`sql`, which knows their types, unique keys
+    and errors. Here the columns have the types that the driver gives, and a look-up is a SELECT
+    with the keys in an ``IN`` list of bound values. The drivers ``postgresql`` and ``duckdb`` are
+    tested with their databases. Of ``snowflake`` and ``bigquery`` it is tested that they load,
+    and that the SQL is as their databases document it: no server of theirs has been tried.
+    PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits.
+
+    The sessions are not read-only: give an account that may only read. Dates and times that are
+    infinite arrive as the driver gives them.
+
+    Args:
+        driver: the name of the driver: of a package ``adbc_driver_NAME``, such as ``"snowflake"``,
+            ``"bigquery"`` and ``"flightsql"``, or of a driver that is installed by its manifest.
+            Names are quoted by backticks for ``bigquery``, ``databricks`` and ``mysql``, otherwise
+            by double quotes; placeholders are ``$1`` for ``postgresql`` and ``redshift``, otherwise
+            ``?``.
+        uri: where the database is, as the driver documents it. ``None`` (default): ``options`` say
+            so.
+        options: further options of the driver, such as ``{"adbc.snowflake.sql.warehouse": "W"}``.
+            No message shows passwords and tokens of ``uri`` and ``options``. ``None`` (default):
+            none.
+        table: the table's name, ``"schema.name"``, or a list of the name's parts if they contain
+            dots. Exactly one of ``table`` and ``query`` must be given; both are None by default.
+        query: a SELECT statement; None (default) if ``table`` is given. It is executed unchanged:
+            never insert untrusted text into it.
+        schema: Arrow types for some or all columns, to which the values are cast;
+            ``pyarrow.string()`` reads the database's text of a value. ``None`` (default): the types
+            that the driver gives.
+        unique: whether a key has at most one row; default False.
+        timeout: how long one look-up may take: a timedelta, a text such as "30 seconds" (default),
+            or a number of seconds.
+        max_keys: the maximum number of keys per look-up; default 10,000. One statement has at most
+            10,000 values.
+
+    Returns:
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
+
+    Raises:
+        ArgumentError: an argument is invalid.
+        SourceError: from its schema, look-ups and scans: the driver is missing (``pip install
+            "bsjoin[adbc]"`` and the driver's package), or the table cannot be read.
+
+    Complexity:
+        A look-up of n keys costs what the database needs for an ``IN`` list of n keys.
+
+    Example:
+        >>> adbc("snowflake", uri="me:secret@account/shop/public", table="customers")
+        adbc('snowflake', table='customers')
+    """
+    if not isinstance(driver, str) or not driver.isidentifier():
+        raise ArgumentError(f"driver={driver!r}: give the name of a driver, such as 'snowflake'")
+    if driver == "sqlite":
+        raise ArgumentError(
+            "driver='sqlite' takes the types of columns from their first rows: use "
+            'sources.sql("sqlite:////data/shop.db", ...), which takes the declared ones'
+        )
+    if uri is not None and not isinstance(uri, str):
+        raise ArgumentError("uri: give a text, or None")
+    given = {} if options is None else options
+    if not isinstance(given, Mapping) or not all(
+        isinstance(part, str) for pair in given.items() for part in pair
+    ):
+        raise ArgumentError("options: give a dict of names and values, all of them texts")
+    if not isinstance(unique, bool):
+        raise ArgumentError(f"unique={unique!r}: give True or False")
+    check_max_keys(max_keys)
+    named = dict(given) if uri is None else {**given, "uri": uri}
+    address = Address(
+        scheme="adbc", driver=driver, user=None, password=None, host=None, port=None, path="",
+        options=named, secrets=_secrets(named), shown=driver,
+    )  # fmt: skip
+    seconds = positive(timeout, "timeout")
+    parts, text = rows_of(table, query)
+    return _Adbc(
+        Target(
+            address=address,
+            table=parts,
+            query=text,
+            schema=None if schema is None else as_schema(schema),
+            unique=unique,
+            timeout_s=seconds,
+            connect_timeout_s=seconds,
+            max_keys=max_keys,
+        )
+    )
+
+
+def _secrets(options: Mapping[str, str]) -> tuple[str, ...]:
+    uri = options.get("uri", "")
+    # Snowflake's has no scheme.
+    return (*secrets_in(options), *secrets_of(uri if "://" in uri else f"adbc://{uri}"))
+
+
+class _Adbc(Database):
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._sql = _SQLS.get(target.address.driver, _SQL())
+        self.mark, self.as_text = self._sql.mark, self._sql.as_text
+        self.as_bytes = "{}"
+
+    def _open(self) -> Any:
+        name = self.target.address.driver
+        manager = imported("adbc_driver_manager.dbapi", "adbc")
+        place: str = name
+        if importlib.util.find_spec(f"adbc_driver_{name}"):
+            package = importlib.import_module(f"adbc_driver_{name}")
+            place = (getattr(package, "_driver_path", None) or package.driver_path)()
+        return manager.connect(
+            driver=place,
+            entrypoint=self._sql.entrypoint,
+            db_kwargs=self.target.address.options,
+            autocommit=True,
+        )
+
+    @staticmethod
+    def _shut(connection: Any) -> None:
+        connection.close()
+
+    def _with_connection(self, work: Callable[[Any], T]) -> T:
+        try:
+            return super()._with_connection(work)
+        finally:
+            if self.target.address.driver == "duckdb":  # nobody may write a file that is open
+                self.close()
+
+    def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
+        limit = self.target.timeout_s * (1 + fresh)
+        return run_with_timeout(limit, work, repr(self))
+
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        if pa.types.is_decimal(dtype) and "type_name=numeric" in column.declared:
+            # PostgreSQL's driver gives these as texts; the server compares them as numbers.
+            return column
+        return super()._read_as(column, dtype)
+
+    def _describe(self, connection: Any, source: str) -> list[Column]:
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(f"SELECT * FROM {source} WHERE 1 = 0")
+            schema = cursor.fetch_arrow_table().schema
+        return [_column(field, self.as_text) for field in schema]
+
+    def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
+        at_once = max(1, _PLACEHOLDERS // keys.num_columns)
+        return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
+
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
+        names = keys.column_names
+        if not names:
+            return self._fetched(connection, statement, None)
+        known = self._columns or {}
+        tested = [known[name].read.format(self._at(name)) for name in names]
+        width = len(names)
+        given = []
+        for begin in range(0, len(keys) * width, width):
+            row = [self._placeholder(begin + place) for place in range(width)]
+            given.append(_row(row))
+        statement += f" WHERE {_row(tested)} IN ({', '.join(given)})"
+        columns_of_keys = [column.combine_chunks() for column in keys.columns]
+        values = [
+            column.slice(number, 1) for number in range(len(keys)) for column in columns_of_keys
+        ]
+        bound = pa.record_batch(values, names=[f"p{place}" for place in range(len(values))])
+        return self._fetched(connection, statement, bound)
+
+    def _placeholder(self, place: int) -> str:
+        return f"${place + 1}" if self._sql.numbered else "?"
+
+    @staticmethod
+    def _fetched(connection: Any, statement: str, bound: pa.RecordBatch | None) -> pa.Table:
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(statement, bound)
+            return cursor.fetch_arrow_table()
+
+    def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
+        return pa.table(rows.columns, names=[column.name for column in columns])
+
+    def _stream(
+        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Generator[pa.Table, None, None]:
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
+            with cursor.fetch_record_batch() as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+
+    def _count(self, connection: Any) -> int:
+        rows = self._fetched(connection, f"SELECT count(*) FROM {self._from}", None)
+        return int(rows.column(0)[0].as_py())
+
+    def _unique(self, connection: Any) -> list[list[str]]:
+        return []  # is_unique is what the user says
+
+    def _tables(self, connection: Any) -> list[str]:
+        return []  # a driver's list of all tables may be long
+
+    def _may_pass(self, error: Exception) -> bool:
+        return _status(error) in _MAY_PASS
+
+    def _is_of_data(self, error: Exception) -> bool:
+        return super()._is_of_data(error) or _status(error) in _OF_DATA
+
+    def _error_message(self, error: Exception) -> str:
+        text = super()._error_message(error)
+        if _status(error) == "NOT_FOUND" and "[Driver Manager]" in text:
+            name = self.target.address.driver
+            return (
+                f"there is no driver {name!r} here: pip install adbc-driver-{name}, or install "
+                f"its manifest, on the driver and on every worker ({text})"
+            )
+        return text
+
+    def __repr__(self) -> str:
+        words = super().__repr__().partition("(")[2]
+        return f"adbc({words}"
+
+
+def _row(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
+def _status(error: Exception) -> str | None:
+    """The name of the driver's status; None for other errors."""
+    return getattr(getattr(error, "status_code", None), "name", None)
+
+
+def _column(field: pa.Field, as_text: str) -> Column:
+    known = sparkable(field.type)
+    if known is None:  # such as a time of day
+        return Column(field.name, pa.string(), str(field.type), as_text)
+    return Column(field.name, known, str(field.type))

@@ -1,0 +1,167 @@
+"""Databases by their ADBC driver alone: the SQL of each, its errors, and what is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from parquet_samples import imported_polars
+from source_stands import DuckDB
+
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources import Source, adbc
+
+ROWS = pa.table({"k": pa.array([1], pa.int64()), 'n a`m"e': ["x"]})
+
+
+@pytest.fixture(autouse=True)
+def _polars() -> None:
+    imported_polars()  # drivers import it, which sets a variable of the environment
+
+
+class Server:
+    """Stands for a database that cannot be here: keeps statements, answers with one row."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.bound: list[pa.RecordBatch | None] = []
+
+    def connect(self, **_: Any) -> Server:
+        return self
+
+    def cursor(self) -> Server:
+        return self
+
+    def execute(self, statement: str, bound: pa.RecordBatch | None = None) -> None:
+        self.statements.append(statement)
+        self.bound.append(bound)
+
+    def fetch_arrow_table(self) -> pa.Table:
+        return ROWS
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    found = Server()
+    module = SimpleNamespace(connect=found.connect)
+    monkeypatch.setattr("bsjoin.sources.databases.adbc.imported", lambda *_: module)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("driver", "wanted"),
+    [
+        (
+            "snowflake",
+            'SELECT t."k" AS "k", t."n a`m""e" AS "n a`m""e" FROM "db"."shop"."c""1" AS t '
+            'WHERE (t."k", t."n a`m""e") IN ((?, ?), (?, ?))',
+        ),
+        (
+            "bigquery",
+            'SELECT t.`k` AS `k`, t.`n a``m"e` AS `n a``m"e` FROM `db`.`shop`.`c"1` AS t '
+            'WHERE (t.`k`, t.`n a``m"e`) IN ((?, ?), (?, ?))',
+        ),
+        (
+            "redshift",
+            'SELECT t."k" AS "k", t."n a`m""e" AS "n a`m""e" FROM "db"."shop"."c""1" AS t '
+            'WHERE (t."k", t."n a`m""e") IN (($1, $2), ($3, $4))',
+        ),
+    ],
+)
+def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: Server) -> None:
+    source = adbc(driver, options={"a": "b"}, table=["db", "shop", 'c"1'])
+    keys = pa.table({"k": pa.array([1, 2], pa.int64()), ROWS.column_names[1]: ["'; DROP", "y"]})
+    assert source.lookup(keys).num_rows == 1
+    assert server.statements[1] == wanted
+    assert server.bound[1] is not None
+    assert [column.to_pylist() for column in server.bound[1].columns] == [
+        [1],
+        ["'; DROP"],
+        [2],
+        ["y"],
+    ]
+    null = pa.table({"k": pa.array([None], pa.int64())})
+    source.lookup(null)
+    assert server.statements[2].endswith("IS NULL) AS t")
+    many = pa.table({"k": range(9_000), ROWS.column_names[1]: ["x"] * 9_000})
+    source.lookup(many)
+    assert [len(bound.columns) for bound in server.bound[3:] if bound] == [10_000, 8_000]
+
+
+@pytest.mark.parametrize("name", ["snowflake", "bigquery"])
+def test_the_drivers_that_have_no_server_here_load(name: str) -> None:
+    pytest.importorskip(f"adbc_driver_{name}")
+    source = adbc(name, options={"username": "me", "adbc.snowflake.sql.account": "x"}, table="t")
+    with pytest.raises(SourceError, match=r"adbc\('\w+', table='t'\): \w+Error") as caught:
+        _ = source.schema
+    assert "no driver" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: adbc("a b", table="t"), ArgumentError, "driver='a b'"),
+        (lambda: adbc("sqlite", uri="x", table="t"), ArgumentError, r"sources\.sql"),
+        (lambda: adbc("x", uri=5, table="t"), ArgumentError, "uri: give a text"),
+        (lambda: adbc("x", options={"a": 1}, table="t"), ArgumentError, "all of them texts"),
+        (lambda: adbc("x"), ArgumentError, "not neither"),
+        (lambda: adbc("x", table="t", query="SELECT 1"), ArgumentError, "not both"),
+        (lambda: adbc("x", table="t", unique="yes"), ArgumentError, "unique='yes'"),
+        (lambda: adbc("x", table="t", timeout=0), ArgumentError, "timeout=0"),
+        (lambda: adbc("nowhere", table="t").schema, SourceError, "no driver 'nowhere' here: pip"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(
+    make: Callable[[], Source], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        make()
+
+
+def test_types_that_spark_lacks_queries_and_errors_of_the_database(tmp_path: Path) -> None:
+    place = DuckDB(tmp_path)
+    place.run(
+        "CREATE TABLE t AS SELECT 1 AS k, TIME '10:20:30' AS at, [1, 2] AS l, "
+        "TIMESTAMP '2024-01-01 00:00:01' AS ts",
+        "CREATE TABLE wrong AS SELECT 1 AS k, 'x' AS n",
+    )
+    options = {"path": str(place.path)}
+    source = adbc("duckdb", options=options, table="main.t", unique=True)
+    assert source.is_unique(["k"])
+    assert source.schema.field("at").type == pa.string()
+    (row,) = source.lookup(pa.table({"k": pa.array([1, 2], pa.int32())})).to_pylist()
+    assert (row["at"], row["l"]) == ("10:20:30", [1, 2])
+    by_text = pa.table({"at": ["10:20:30"]})
+    assert len(source.lookup(by_text, ["k"])) == 1
+    asked = adbc("duckdb", options=options, query="SELECT k + 1 AS k FROM t;")
+    assert pa.Table.from_batches(asked.scan()).to_pylist() == [{"k": 2}]
+    assert asked.size() == 1
+    numbers = adbc("duckdb", options=options, table="wrong", schema={"n": pa.int64()})
+    with pytest.raises(Exception, match="'n' holds 'x', which is no int64"):
+        numbers.lookup(pa.table({"k": pa.array([1], pa.int32())}))
+    with pytest.raises(SourceError, match="nowhere"):
+        _ = adbc("duckdb", options=options, table="nowhere").schema
+
+
+@pytest.mark.parametrize("uri", ["me:s3cr3t/x@db.example/shop", "x://me:s3cr3t%2Fx@db.example"])
+def test_credentials_are_in_no_message(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(**options: Any) -> None:
+        raise OSError(f"cannot reach {options}")
+
+    module = SimpleNamespace(connect=connect)
+    monkeypatch.setattr("bsjoin.sources.databases.adbc.imported", lambda *_: module)
+    options = {"adbc.some.private_key": "pr1v-key", "region": "eu"}
+    source = adbc("snowflake", uri=uri, options=options, table="t")
+    with pytest.raises(SourceError, match=r"region.*eu") as caught:
+        _ = source.schema
+    for text in (str(caught.value), repr(source), source.database or ""):
+        assert "s3cr3t" not in text
+        assert "pr1v-key" not in text
+    assert caught.value.__context__ is None
