@@ -26,7 +26,7 @@ from bootstrap import installed_javas
 from environments import installed, oldest, required, start
 
 EXTRAS = (
-    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "opentelemetry", "postgresql",
+    "spark", "adbc", "delta", "duckdb", "exact", "iceberg", "mysql", "opentelemetry", "postgresql",
     "redis", "scheduling",
 )  # fmt: skip
 

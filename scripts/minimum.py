@@ -15,7 +15,7 @@ from environments import installed, oldest, required, start
 
 # What users install; the other extras are for working on bsjoin itself.
 EXTRAS = (
-    "spark", "delta", "duckdb", "exact", "iceberg", "mysql", "opentelemetry", "postgresql",
+    "spark", "adbc", "delta", "duckdb", "exact", "iceberg", "mysql", "opentelemetry", "postgresql",
     "redis", "scheduling",
 )  # fmt: skip
 SPARK_BETWEEN = ("pyspark==4.2.*",)
