@@ -97,7 +97,6 @@ def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: S
 
 @pytest.mark.parametrize("name", ["snowflake", "bigquery"])
 def test_the_drivers_that_have_no_server_here_load(name: str) -> None:
-    pytest.importorskip(f"adbc_driver_{name}")
     source = adbc(name, options={"username": "me", "adbc.snowflake.sql.account": "x"}, table="t")
     with pytest.raises(SourceError, match=r"adbc\('\w+', table='t'\): \w+Error") as caught:
         _ = source.schema

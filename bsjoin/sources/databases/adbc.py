@@ -121,7 +121,7 @@ def adbc(
         >>> adbc("snowflake", uri="me:secret@account/shop/public", table="customers")
         adbc('snowflake', table='customers')
     """
-    if not isinstance(driver, str) or not driver.isidentifier():
+    if not isinstance(driver, str) or not driver.replace("-", "_").isidentifier():
         raise ArgumentError(f"driver={driver!r}: give the name of a driver, such as 'snowflake'")
     if driver == "sqlite":
         raise ArgumentError(
