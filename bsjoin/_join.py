@@ -12,7 +12,7 @@ from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
-from bsjoin.planner.automatic import automatic_cache
+from bsjoin.planner.automatic import automatic_cache, automatic_full
 from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.columns import On
 from bsjoin.planner.following import warn_unless_followed
@@ -81,7 +81,9 @@ def join(
             checked for the others. Of :class:`AsOf` and others the nearest row that passes them is
             taken.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
-            ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
+            ``"auto"`` (default): for a DataFrame ``Full()``, or in a stream, if Spark's own join
+            would read it anew and it has versions, ``Full(refresh="on_commit")``;
+            ``Full(refresh="10 minutes")`` for a
             source that supports scans and has up to a million rows; otherwise
             ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress`` reports it as
             ``mode``. For a batch result the source is read once, without a refresh.
@@ -135,8 +137,8 @@ def join(
 
     Warns:
         NotFollowedWarning: the DataFrame reads what Spark's own join would read anew in each
-            micro-batch (a table of a catalogue, JDBC, the current time), and ``cache`` has neither
-            ``refresh`` nor ``fingerprint``.
+            micro-batch (a table of a catalogue, JDBC, the current time), nothing is known to follow
+            it by, or ``cache`` was given with neither ``refresh`` nor ``fingerprint``.
 
     Complexity:
         A full cache: one sort of the table for the build, then O(rows) expected per
@@ -207,7 +209,7 @@ def join_by(
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     join = with_candidates(join, stream, batch.schema, batch, call)
-    options = Full() if cache == "auto" else cache
+    options = automatic_full(stream, batch, call.cycle) if cache == "auto" else cache
     return _join_whole(stream, join, batch, lambda _: batch, batch.columns, options)
 
 
@@ -266,6 +268,8 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
+    if options.follows:
+        stored = needed  # changes are applied to rows with their keys
     conditions: tuple[Condition, ...] = ()
     if join.condition is not None:  # aggregates are of this join, the table serves others, too
         conditions = (without_aggregates(join.condition), *join.checked)

@@ -165,7 +165,8 @@ class StoreFullError(StoreError):
 class NotFollowedWarning(UserWarning):
     """A join reads its table once, where Spark's own join would read it in each micro-batch.
 
-    Give ``cache=bsjoin.Full(refresh=...)``, or join with a ``BatchTable`` and refresh that. Where
+    With ``cache="auto"`` tables that have versions are followed, and there is no warning. Give
+    ``cache=bsjoin.Full(refresh=...)``, or join with a ``BatchTable`` and refresh that. Where
     the rows of now are wanted, ignore this class as any warning of Python.
 
     Example:

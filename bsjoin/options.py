@@ -16,6 +16,9 @@ from bsjoin.values.sort_order import sort_orders
 
 __all__ = ["Full", "Incremental"]
 
+ON_COMMIT = "on_commit"
+"""The value of ``refresh`` of a table that follows its source."""
+
 EVICTIONS = ("lru", "s3-fifo")
 """The names of :data:`bsjoin.cache.policy.POLICIES`."""
 
@@ -41,7 +44,17 @@ class Full:
             a text such as ``"10 minutes"`` or a number of seconds. A changed table is published as
             a new version, and every stream switches to it at a micro-batch boundary. ``None``
             (default): the source is read once. ``cache="auto"`` sets 10 minutes for a source of
-            :mod:`bsjoin.sources`.
+            :mod:`bsjoin.sources`. Or ``"on_commit"``: the version of the source is asked for
+            several times a second, as cheaply as it can be, and the table follows it: what has
+            changed is applied where the source tells it, else the source is read whole.
+        version: with ``refresh="on_commit"``, a query of the source's version, for sources that
+            tell none: SQL that returns one value, which is another one after each change, such as
+            ``"SELECT max(batch) FROM loads"``. ``None`` (default): the versions of what the
+            DataFrame reads.
+        fail_on_data_loss: with ``refresh="on_commit"``, what is done if the source does not have
+            the changes any more that it should tell. False (default): it is read whole, which is
+            logged and counted. True: the table stays as it is, and each look fails; as a stream
+            goes on, give ``max_staleness``, too.
         max_staleness: how old rows may be at the most, as ``refresh``: a micro-batch before which
             the source was not read, or found unchanged, within that time is not answered, and the
             query ends with a :class:`bsjoin.errors.StaleTableError`. It must be longer than
@@ -80,6 +93,8 @@ class Full:
 
     store: str | os.PathLike[str] | None = None
     refresh: timedelta | str | float | None = None
+    version: str | None = None
+    fail_on_data_loss: bool = False
     max_staleness: timedelta | str | float | None = None
     unique: bool = False
     latest_by: str | Sequence[str] = ()
@@ -88,7 +103,8 @@ class Full:
     segment_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if self.refresh is not None and not self.refresh_s > 0:
+        self._check_following()
+        if self.refresh is not None and not self.follows and not self.refresh_s > 0:
             raise ArgumentError(f"refresh={self.refresh!r}: an interval must be above zero")
         if self.max_staleness is not None and not self.max_staleness_s > self.refresh_s:
             raise ArgumentError(
@@ -125,12 +141,36 @@ class Full:
                 "holds less than 2 GiB of text in one column"
             )
 
+    def _check_following(self) -> None:
+        if self.version is not None and not (isinstance(self.version, str) and self.version):
+            raise ArgumentError(f"version={self.version!r}: give a query in SQL, or None")
+        if not isinstance(self.fail_on_data_loss, bool):
+            raise ArgumentError(f"fail_on_data_loss={self.fail_on_data_loss!r}: give True or False")
+        for name in ("version", "fail_on_data_loss"):
+            if getattr(self, name) and not self.follows:
+                raise ArgumentError(
+                    f"{name}= has no meaning with refresh={self.refresh!r}: give "
+                    f'refresh="{ON_COMMIT}", or leave it out'
+                )
+        if self.follows and self.fingerprint is not None:
+            raise ArgumentError(
+                f'fingerprint= has no meaning with refresh="{ON_COMMIT}", which asks for the '
+                "version of the source: leave it out"
+            )
+
     __repr__ = described
 
     @property
+    def follows(self) -> bool:
+        """Whether the table follows the versions of its source."""
+        return self.refresh == ON_COMMIT
+
+    @property
     def refresh_s(self) -> float:
-        """The refresh interval in seconds; 0 for none."""
-        return 0.0 if self.refresh is None else seconds(self.refresh, "refresh")
+        """The refresh interval in seconds; 0 for none, and for a table that follows its source."""
+        if self.refresh is None or self.follows:
+            return 0.0
+        return seconds(self.refresh, "refresh")
 
     @property
     def max_staleness_s(self) -> float:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bsjoin.conditions import Condition
+from bsjoin.following.dataframe import followed_of
 from bsjoin.options import Full
 from bsjoin.spark.fingerprint import is_fixed
 from bsjoin.spark.session import MicroBatch, active_queries, means_the_same
@@ -56,6 +57,7 @@ class PrivateTable:
     def build(self) -> BatchTable:
         """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
         df, options = self.read(), self.options
+        followed = followed_of(df, options.version) if options.follows else None
         table = BatchTable._ensure(
             df,
             self.keys,
@@ -64,8 +66,11 @@ class PrivateTable:
             private=True,
             when=self.conditions,
             nulls_equal=self.nulls_equal,
+            followed=followed,
         )
-        if options.refresh is not None:
+        if followed is not None:
+            table._follow(df, followed, options)
+        elif options.refresh is not None:
             table.start_refreshing(df, options.refresh)
         return table
 

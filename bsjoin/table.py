@@ -16,9 +16,12 @@ from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
+from bsjoin.following.dataframe import followed_of
+from bsjoin.following.looks import Following, note_source
+from bsjoin.following.protocol import Followed
 from bsjoin.metrics.observing import is_reported
 from bsjoin.metrics.refreshes import recorded
-from bsjoin.options import Full
+from bsjoin.options import ON_COMMIT, Full
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import (
     JoinCall,
@@ -56,6 +59,8 @@ __all__ = ["BatchTable", "Version"]
 
 _FOR_EVER_US = 1 << 62
 _CHANGES_UNTIL_VACUUM = 64
+# How long versions of a table that follows its source stay, beside those that streams need.
+_TEMPORARY_STAYS, _STORED_STAYS = "10 minutes", "7 days"
 
 
 @dataclass(frozen=True)
@@ -293,6 +298,7 @@ class BatchTable:
         private: bool,
         when: Sequence[Condition] = (),
         nulls_equal: Sequence[str] = (),
+        followed: Followed | None = None,
     ) -> BatchTable:
         """Build a table, or find it as it was left.
 
@@ -305,19 +311,28 @@ class BatchTable:
         )
         if not private or options.store is not None:
             check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
+        may_change = not private or options.store is not None or options.refresh is not None
+        began_us, version = now_us(), None if followed is None else followed.version()
         if options.store is None:
             location = temporary_location()
+        else:
+            location = StorageLocation.of(options.store)
+            location.check_shared()
+        table = cls(location, may_change=may_change, options=options, private=private)
+        if followed is not None and version is not None:
+            if options.store is not None:
+                table._following(followed, options).catch_up(version, began_us)
+            df = followed.at(version)
+        if options.store is None:
             try:
-                build_new(location, df, layout)
+                build_new(location, df, layout, version)
             except BaseException:
                 location.remove("")
                 raise
         else:
-            location = StorageLocation.of(options.store)
-            location.check_shared()
-            ensure(location, df, layout, options, private=private)
-        may_change = not private or options.store is not None or options.refresh_s > 0
-        return cls(location, may_change=may_change, options=options, private=private)
+            ensure(location, df, layout, options, private=private, version=version)
+        note_source(location)
+        return table
 
     @property
     def path(self) -> str:
@@ -547,11 +562,15 @@ class BatchTable:
             1
         """
         table_side(df)
-        manifest, adds = versions.latest(self._location), not self._private
-        if adds or self._options.store is not None:
+        self._check_padded(df)
+        return refreshed(self._location, df, self._options, adds=not self._private).version
+
+    def _check_padded(self, df: DataFrame) -> None:
+        """Refuse keys that Spark's own join would read in another way."""
+        manifest = versions.latest(self._location)
+        if not self._private or self._options.store is not None:
             ranged = () if manifest.ranged is None else manifest.ranged.names
             check_padded(df, [*(key.name for key in manifest.keys), *ranged])
-        return refreshed(self._location, df, self._options, adds=adds).version
 
     def apply(
         self,
@@ -662,23 +681,46 @@ class BatchTable:
         """
         return compact(self._location, self._options.segment_bytes).version
 
-    def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
-        """Read ``df`` again at an interval, while streams run, and publish what has changed.
+    def start_refreshing(
+        self,
+        df: DataFrame,
+        interval: timedelta | str | float,
+        *,
+        version: str | None = None,
+        fail_on_data_loss: bool = False,
+    ) -> None:
+        """Keep the table as its source is, while streams run: publish what has changed.
 
         A refresh that was started before ends.
 
         Args:
             df: the source; each time, its files are listed again, and its tables' versions.
-            interval: a timedelta, "10 minutes", or seconds.
+            interval: how often it is read: a timedelta, "10 minutes", or seconds. Or
+                ``"on_commit"``: whenever it has a new version, see :class:`bsjoin.Full`.
+            version: as for ``Full``; default None: the versions of what ``df`` reads.
+            fail_on_data_loss: as for ``Full``; default False.
 
         Raises:
-            ArgumentError: the interval is not a duration above zero.
+            ArgumentError: the interval is not a duration above zero; or ``df`` cannot be followed,
+                and the error says why.
 
         Example:
             >>> table.start_refreshing(customers, "10 minutes")
             >>> table.stop_refreshing()
         """
         self.stop_refreshing()
+        follows = interval == ON_COMMIT
+        options = replace(
+            self._options,
+            refresh=ON_COMMIT if follows else None,
+            version=version,
+            fail_on_data_loss=fail_on_data_loss,
+            fingerprint=None,
+        )
+        if follows:
+            self._check_padded(df)
+            self._follow(df, followed_of(df, version), options)
+            return
 
         def again() -> None:
             with recorded(self._location.url):
@@ -689,6 +731,30 @@ class BatchTable:
         self._refreshing = start_refreshing(
             df.sparkSession, again, seconds(interval, "interval"), self.path
         )
+
+    def _follow(self, df: DataFrame, followed: Followed, options: Full) -> None:
+        """Follow a source in a thread, while streams run."""
+        following = self._following(followed, options)
+        self._refreshing = start_refreshing(
+            df.sparkSession, following.look, following.pause_s, self.path
+        )
+
+    def _following(self, followed: Followed, options: Full) -> Following:
+        return Following(
+            self._location, followed, options, adds=not self._private, tidy=self._tidied
+        )
+
+    def _tidied(self, manifest: Manifest) -> None:
+        """Compact a version that was published, and remove old ones now and then."""
+        start_compacting(self._location, manifest, self._options.segment_bytes)
+        is_read_whole = not manifest.layers
+        if self._options.store is None and is_read_whole:
+            self.vacuum(older_than=_TEMPORARY_STAYS)
+        elif manifest.version % _CHANGES_UNTIL_VACUUM == 0:
+            older_than = _TEMPORARY_STAYS if self._options.store is None else _STORED_STAYS
+            keep_from_us = _needed_from_us(older_than, "older_than")
+            if versions.has_older(self._location, keep_from_us):
+                versions.vacuum(self._location, keep_from_us, 1)
 
     def stop_refreshing(self) -> None:
         """End what :meth:`start_refreshing` began; without effect if nothing was begun."""

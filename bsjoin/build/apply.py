@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._clock import now_us
 from bsjoin.build.change_feed import added_columns, change_set
 from bsjoin.build.publishing import repeated
+from bsjoin.build.steps import Step
 from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.columns import names_of, schema_of
@@ -52,6 +53,7 @@ class _Call:
         sequence: as for :meth:`bsjoin.BatchTable.apply`.
         batch: as for :meth:`bsjoin.BatchTable.apply`.
         merge_schema: as for :meth:`bsjoin.BatchTable.apply`.
+        step: of a table that follows its source, where the changes lead; None for others.
     """
 
     identity: tuple[str, ...] | None
@@ -59,6 +61,7 @@ class _Call:
     sequence: str | None
     batch: tuple[str, int] | None
     merge_schema: bool = False
+    step: Step | None = None
 
 
 @dataclass(frozen=True)
@@ -85,23 +88,37 @@ def apply_changes(
     key: str | Sequence[str] | None,
     op: str | None,
     sequence: str | None,
-    batch: tuple[str, int] | None,
-    merge_schema: bool,
+    batch: tuple[str, int] | None = None,
+    merge_schema: bool = False,
+    step: Step | None = None,
 ) -> tuple[Manifest, bool]:
     """Publish a version with some changes; see :meth:`bsjoin.BatchTable.apply`.
+
+    Args:
+        location: where the table is stored.
+        df: the changes.
+        key: as for ``apply``.
+        op: as for ``apply``.
+        sequence: as for ``apply``.
+        batch: as for ``apply``; default None.
+        merge_schema: as for ``apply``; default False.
+        step: of a table that follows its source, where the changes lead: nothing is published if
+            another application has taken a step meanwhile. Default None: they are of no source.
 
     Returns:
         The newest version, and whether it is that of these changes.
     """
     _check_batch(batch)
     given = (key,) if isinstance(key, str) else None if key is None else tuple(key)
-    call = _Call(given, op, sequence, batch, merge_schema)
+    call = _Call(given, op, sequence, batch, merge_schema, step)
 
     def work(interruption: Interruption) -> tuple[Manifest, bool]:
         read: _Read | None = None
 
         def attempt(before: Manifest) -> tuple[Manifest, bool]:
             nonlocal read
+            if step is not None and before.source != step.since:
+                return before, False
             identity = _identity(location, before, call, df)
             if batch is not None and _is_applied(location, before, batch):
                 return before, False
@@ -173,13 +190,18 @@ def _next_version(
             table = OpenTable(location, widened(build, before, read.form))
         else:
             table = opened(location, before)
+        changes = read.changes if call.step is None else call.step.checked(table, read.changes)
         sides = _box_sides(table.manifest)
-        found = with_changes(build, table, read.changes, identity, read.column, sides)
-        if found is table.manifest and call.batch is None and not is_wider:
+        found = with_changes(build, table, changes, identity, read.column, sides)
+        is_same = found is table.manifest and call.batch is None and not is_wider
+        if is_same and call.step is None:
             return before
         draft = _draft(location, table.manifest, found, call, identity, read)
         location.sync(build.folder)
-        published = versions.publish(location, draft, parent=before, marked_as=before)
+        # The source that a table follows is another version now: what marks the one before is not.
+        is_step = draft.source is not None and draft.source != before.source
+        marked_as = None if is_step else before
+        published = versions.publish(location, draft, parent=before, marked_as=marked_as)
         build.published()
     location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
     return published
@@ -198,6 +220,9 @@ def _draft(
     Raises:
         DuplicateKeyError: keys repeat that may not.
     """
+    step = call.step
+    # What others have applied is of no version of the source.
+    source = step.until if step is not None else before.source if draft is before else None
     if before.unique and draft.longest_run > 1:
         names = [key.name for key in before.keys]
         raise DuplicateKeyError(
@@ -208,8 +233,11 @@ def _draft(
     check_unique(location, before.longest_run, draft.longest_run)
     known = before.changes or Applied(0, None)
     batches = dict(known.batches) | dict([call.batch] if call.batch else [])
-    applied = Applied(known.count + 1, identity, tuple(batches.items()))
-    return replace(draft, changes=applied, build_s=(now_us() - read.began_us) / 1e6)
+    declared = identity if step is None or step.key is not None else known.identity
+    applied = Applied(known.count + 1, declared, tuple(batches.items()))
+    began_us = read.began_us if step is None else step.began_us
+    build_s = max(0, now_us() - began_us) / 1e6
+    return replace(draft, changes=applied, build_s=build_s, source=source)
 
 
 def _box_sides(manifest: Manifest) -> tuple[BoxSide, ...]:
@@ -278,6 +306,8 @@ def _identity(
             f"{where} does not store the columns {sorted(lacking)}, which changes need: it was "
             "made for one join. Build it with BatchTable.build"
         )
+    if call.step is not None and call.step.key is None:
+        return () if call.step.whole_keys else on
     declared = None if manifest.changes is None else manifest.changes.identity
     if call.identity is None:
         if declared is None and not manifest.unique:

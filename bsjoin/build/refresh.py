@@ -18,9 +18,18 @@ _log = logging.getLogger("bsjoin")
 
 
 def start_refreshing(
-    spark: SparkSession, refresh: Callable[[], Any], interval_s: float, name: str
+    spark: SparkSession,
+    refresh: Callable[[], Any],
+    interval_s: float | Callable[[], float],
+    name: str,
 ) -> threading.Event:
     """Call ``refresh`` every so often in a background thread while any stream is active.
+
+    Args:
+        spark: the session of the streams.
+        refresh: what is called.
+        interval_s: how long to wait before each call; a function is asked each time.
+        name: of the table.
 
     The thread ends with the session. A refresh that fails is logged and tried again after the
     next interval; the streams go on with the version they have.
@@ -31,7 +40,7 @@ def start_refreshing(
     stop = threading.Event()
 
     def run() -> None:
-        while not stop.wait(interval_s):
+        while not stop.wait(interval_s() if callable(interval_s) else interval_s):
             if not any_query_active(spark):
                 if _gone(spark):
                     return

@@ -31,13 +31,14 @@ from bsjoin.planner.resolve import BuiltTable
 from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.planner.uses import as_nullable, check_columns, check_unique, types_of
 from bsjoin.spark.arrow import check_storable
-from bsjoin.spark.fingerprint import fingerprint as fingerprint_of
-from bsjoin.spark.fingerprint import renew
+from bsjoin.spark.fingerprint import Identity, renew
+from bsjoin.spark.fingerprint import identity as identity_of
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import (
     BoxRange,
     LatestBy,
     Manifest,
+    SourceVersion,
     StorageLocation,
     box_signature,
     builds,
@@ -131,14 +132,23 @@ def _check_same(layout: Layout, df: DataFrame, before: Manifest, path: str) -> N
     built.check_built_for(layout.on, types, layout.ranged, layout.nulls_equal)
 
 
-def build_new(location: StorageLocation, df: DataFrame, layout: Layout) -> None:
+def build_new(
+    location: StorageLocation, df: DataFrame, layout: Layout, version: SourceVersion | None = None
+) -> None:
     """Build a table in an empty location.
+
+    Args:
+        location: where the table is stored.
+        df: the source.
+        layout: what the table is to hold.
+        version: the version of a source that is followed, whose rows ``df`` has; None (default) for
+            others.
 
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _build(location, df, layout, None, _Source(df))
+        _build(location, df, layout, None, _Source(df, followed=version))
 
 
 def confirmed(location: StorageLocation, read_us: int) -> None:
@@ -153,7 +163,13 @@ def confirmed(location: StorageLocation, read_us: int) -> None:
 
 
 def ensure(
-    location: StorageLocation, df: DataFrame, layout: Layout, options: Full, *, private: bool
+    location: StorageLocation,
+    df: DataFrame,
+    layout: Layout,
+    options: Full,
+    *,
+    private: bool,
+    version: SourceVersion | None = None,
 ) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
@@ -164,25 +180,32 @@ def ensure(
         options: the user's own word for the state of the source, and how old rows may be.
         private: whether it is wanted by a join, which does not change the condition that a table
             was built with, and changes its rule of latest rows only by another one.
+        version: as for :func:`build_new`.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _ensure(location, df, layout, options, private=private)
+        _ensure(location, df, layout, options, private=private, version=version)
 
 
 def _ensure(
-    location: StorageLocation, df: DataFrame, layout: Layout, options: Full, *, private: bool
+    location: StorageLocation,
+    df: DataFrame,
+    layout: Layout,
+    options: Full,
+    *,
+    private: bool,
+    version: SourceVersion | None,
 ) -> None:
     began = now_us()
-    before, source = _newest_or_none(location), _Source(df, options.fingerprint)
+    before, source = _newest_or_none(location), _Source(df, options.fingerprint, version)
     if before is None:
         try:
             _build(location, df, layout, None, source)
         except Superseded:  # another has built it meanwhile, and more may have been applied to it
-            _ensure(location, df, layout, options, private=private)
+            _ensure(location, df, layout, options, private=private, version=version)
         return
     if names := _table_spelling(df, before):
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
@@ -224,7 +247,15 @@ def _ensure(
     _build(location, df, layout, before, source)
 
 
-def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
+def refreshed(
+    location: StorageLocation,
+    df: DataFrame,
+    options: Full,
+    *,
+    adds: bool,
+    version: SourceVersion | None = None,
+    since: SourceVersion | None = None,
+) -> Manifest:
     """Publish a new version of a table, unless it holds what is there already.
 
     Args:
@@ -232,6 +263,9 @@ def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: 
         df: the table as it is now.
         options: limits and uniqueness.
         adds: whether columns of ``df`` that the table does not have are added to it.
+        version: as for :func:`build_new`. If the rows are the same, a version says so.
+        since: with ``version``, that which the table had when ``version`` was asked for: nothing is
+            read if it has another one by now. Default None: it was not known.
 
     Returns:
         The newest version.
@@ -240,12 +274,21 @@ def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: 
         TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.
     """
     with recorded(location.url):
-        return _refreshed(location, df, options, adds=adds)
+        if version is not None and (newest := versions.latest(location)).source != since:
+            return newest  # another application has gone on
+        return _refreshed(location, df, options, adds=adds, version=version)
 
 
-def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
+def _refreshed(
+    location: StorageLocation,
+    df: DataFrame,
+    options: Full,
+    *,
+    adds: bool,
+    version: SourceVersion | None,
+) -> Manifest:
     before, path, began = versions.latest(location), str(location), now_us()
-    source = _Source(df)
+    source = _Source(df, followed=version)
     if names := _table_spelling(df, before):
         df = df.withColumnsRenamed(names)
     schema = distinct(df, "the new table")
@@ -302,33 +345,50 @@ class _Source:
     Args:
         df: the DataFrame; whatever has been cached of its tables is read anew.
         fingerprint: the user's own word for its state; None (default): computed.
+        followed: the version whose rows it has, of a source that is followed; None (default) for
+            others.
     """
 
-    def __init__(self, df: DataFrame, fingerprint: str | None = None):
-        self.is_renewed = renew(df)
+    def __init__(
+        self,
+        df: DataFrame,
+        fingerprint: str | None = None,
+        followed: SourceVersion | None = None,
+    ):
+        self.is_renewed = followed is not None or renew(df)
+        self.followed = followed
         self._df = df
         self._given = fingerprint
-        self._fingerprint = fingerprint or fingerprint_of(df)
+        self._found = self._now()
+
+    def _now(self) -> Identity:
+        if self.followed is not None:
+            return Identity(None, self.followed)
+        return identity_of(self._df) if self._given is None else Identity(self._given)
 
     def is_of(self, location: StorageLocation, manifest: Manifest) -> bool:
         """Whether a version was made of it."""
-        known = self._fingerprint
+        known, version = self._found
+        if version is not None and manifest.source == version:
+            return known is not None or self.followed is not None
         return known is not None and versions.is_marked(location, manifest, known)
 
     def again(self) -> _Source:
         """Its state as it is now."""
         return _Source(self._df, self._given)
 
-    def unchanged(self) -> str | None:
-        """What identifies it; None if nothing does, or it has changed meanwhile."""
-        known = self._fingerprint
-        if self._given is not None or (known is not None and known == fingerprint_of(self._df)):
-            return known
-        return None
+    def unchanged(self) -> Identity:
+        """What identifies it; nothing if nothing does, or it has changed meanwhile."""
+        if self._found.fingerprint is None and self.followed is None:
+            return Identity(None)
+        return self._found if self._found == self._now() else Identity(None)
 
     def mark(self, location: StorageLocation, manifest: Manifest) -> None:
         """Note that a version was made of it, unless it has changed meanwhile."""
-        if not self.is_of(location, manifest) and (known := self.unchanged()) is not None:
+        if self.is_of(location, manifest):
+            return
+        known = self.unchanged().fingerprint
+        if known is not None:
             versions.mark(location, manifest, known)
 
 
@@ -413,9 +473,11 @@ def _build(
             published = _built(location, df, layout, newest, read, interruption)
             if published is not None:
                 return published
-            # What was applied is in the source as it is after that, and not in an old listing.
             newest = versions.latest(location)
+            if source.followed is not None:
+                return newest  # it may have a later version: the next look sees
             _check_not_added(location, before, newest, layout)
+            # What was applied is in the source as it is after that, and not in an old listing.
             read = source.again()
         raise StoreError(
             f"changes were applied to the table in {str(location)!r} whenever its source was read, "
@@ -456,7 +518,11 @@ def _built(
     with builds.begun(location) as begun:
         draft = build(df, begun, layout)
         interruption.check()
+        fingerprint, version = source.unchanged()
+        draft = replace(draft, source=version)
         known = _found_out(before, draft)
+        if source.followed is not None:
+            known = replace(known, source=version)
         if before is not None and known.same_as(draft) and _is_intact(location, before):
             if source.is_renewed:  # else nobody knows how old the rows are that were read
                 freshness.confirm(location, before, began)
@@ -465,16 +531,22 @@ def _built(
             check_columns(location, schema_of(before), schema)  # of queries begun since
             check_unique(location, before.longest_run, draft.longest_run)
         # Noted before the version is there: what is applied to it carries that on.
-        published = _published(location, before, draft, source.unchanged())
+        published = _published(location, before, draft, source, fingerprint)
         if published is not None:
             begun.published()
         return published
 
 
 def _published(
-    location: StorageLocation, before: Manifest | None, draft: Manifest, fingerprint: str | None
+    location: StorageLocation,
+    before: Manifest | None,
+    draft: Manifest,
+    source: _Source,
+    fingerprint: str | None,
 ) -> Manifest | None:
     """Publish what was built; None if changes were applied since the version before it.
+
+    Of a source that is followed also if the table has got another version of it meanwhile.
 
     Raises:
         Superseded: there was no version before it, and now there is one.
@@ -485,6 +557,8 @@ def _published(
 
     def attempt(newest: Manifest) -> Manifest | None:
         if _count(newest) != applied:
+            return None
+        if source.followed and newest.source != before.source:
             return None
         carried = replace(draft, changes=_carried(newest, draft))
         return versions.publish(location, carried, parent=newest, fingerprint=fingerprint)
@@ -532,7 +606,7 @@ def _remember(
             known,
             parent=before,
             marked_as=before,
-            fingerprint=source.unchanged(),
+            fingerprint=source.unchanged().fingerprint,
         )
     except Superseded:  # nobody drops what others have published; it is found out again
         return versions.latest(location)

@@ -8,6 +8,7 @@ source: both are one step, so a look that a crash ends is repeated by the next o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,17 +28,19 @@ class Changes:
             that the table was built from; further columns do not matter.
         key: the columns that tell a row of the source from all others, as for ``apply``. None
             (default): nothing does. Then each change has to be told with the row as it was before
-            (as Delta's feed does), and :meth:`Followed.at` has to give the rows of exactly the
-            version that the changes lead to: where keys of the table are not unique, all rows of
-            the keys that have changed are read there.
+            (as Delta's feed does), and ``at`` is needed.
         op: as for ``apply``; default None: recognised.
         sequence: as for ``apply``; default None: that of the feed, if it has one.
+        at: returns the rows of exactly the version that the changes lead to, None where they cannot
+            be read: where keys of the table are not unique, all rows of the keys that have changed
+            are read there. Default None: with ``key`` it is not needed.
     """
 
     rows: DataFrame
     key: tuple[str, ...] | None = None
     op: str | None = None
     sequence: str | None = None
+    at: Callable[[], DataFrame | None] | None = None
 
 
 class Followed(Protocol):

@@ -26,7 +26,7 @@ from bsjoin.metrics.records import (
     PartitionProgress,
     PlacementProgress,
 )
-from bsjoin.metrics.refreshes import of_join, of_table
+from bsjoin.metrics.refreshes import of_join, of_table, source_of, url_of
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
@@ -280,6 +280,7 @@ def _cycle(
         refresh=of_join(join.label) if plain is None else of_table(plain.path),
         table=None if plain is None else plain.table,
         open_ms=metrics.open_ns / 1e6 if is_jvm else None,
+        source=source_of(url_of(join.label) if plain is None else plain.path, metrics.version),
     )
 
 

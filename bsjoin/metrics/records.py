@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bsjoin.metrics.refreshes import RefreshProgress
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["CacheProgress", "CycleProgress", "PartitionProgress", "PlacementProgress"]
 
@@ -151,6 +152,9 @@ class CycleProgress:
             :func:`bsjoin.join`.
         open_ms: milliseconds that the tasks waited for the table's files, summed over all; None
             (default) in Python, which does not time them.
+        source: the version of the table's source that ``table_version`` has; None (default) where
+            this application has not made that version of a source whose versions are known:
+            :meth:`bsjoin.BatchTable.versions` has that, too.
     """
 
     join: int
@@ -173,6 +177,7 @@ class CycleProgress:
     refresh: RefreshProgress | None = None
     table: str | None = None
     open_ms: float | None = None
+    source: SourceVersion | None = None
 
     @property
     def hit_rate(self) -> float:

@@ -11,11 +11,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["RefreshProgress", "error_text", "follow", "of_join", "of_table", "recorded"]
+__all__ = [
+    "RefreshProgress",
+    "error_text",
+    "follow",
+    "looked",
+    "of_join",
+    "of_table",
+    "published",
+    "recorded",
+    "source_of",
+    "url_of",
+]
 
 _KEPT = 10_000
 _LONGEST = 1_000
+_VERSIONS_KEPT = 1_000  # of a table: more than a query keeps the progress of micro-batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +45,27 @@ class RefreshProgress:
             without credentials. None (default) without one.
         last_error_at: when that was (UTC); before ``last_success`` if a later one succeeded. None
             (default) without one.
+        source: of a table that follows its source (``refresh="on_commit"``), the version of it that
+            the newest version of the table has. None (default) for others.
+        newest: the version that the source had at the last look; None (default) without one.
+        last_look: when that was (UTC); None (default) without one.
+        lag_s: how long after its commit, in seconds, the last version of the source was to be had
+            in the table; None (default) if the source tells no time, or nothing was committed yet.
+        applied: how many versions were made of the changes that the source tells. Default 0.
+        read_whole: how many were made by reading the source whole, after the first. Default 0.
+        read_whole_why: why the last of these was; None (default) without one.
     """
 
     last_success: datetime | None = None
     last_error: str | None = None
     last_error_at: datetime | None = None
+    source: SourceVersion | None = None
+    newest: SourceVersion | None = None
+    last_look: datetime | None = None
+    lag_s: float | None = None
+    applied: int = 0
+    read_whole: int = 0
+    read_whole_why: str | None = None
 
     @property
     def is_failing(self) -> bool:
@@ -48,6 +77,7 @@ class RefreshProgress:
 
 _tables: OrderedDict[str, RefreshProgress] = OrderedDict()
 _joins: OrderedDict[str, str] = OrderedDict()
+_sources: OrderedDict[str, OrderedDict[int, SourceVersion]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -69,6 +99,75 @@ def recorded(url: str) -> Iterator[None]:
         _tables[url] = replace(_tables.get(url, RefreshProgress()), last_success=began)
         _tables.move_to_end(url)
         _forget(_tables)
+
+
+def looked(url: str, newest: SourceVersion, source: SourceVersion | None) -> None:
+    """Remember a look at the source of a table.
+
+    Args:
+        url: the location of the table.
+        newest: the version that the source has.
+        source: the version that the table has; None if that is not known.
+    """
+    _note(url, newest=newest, source=source, last_look=datetime.now(UTC))
+
+
+def published(
+    url: str, version: int, source: SourceVersion, *, whole: str | None = None, is_first: bool
+) -> None:
+    """Remember that a table has got a version of its source.
+
+    Args:
+        url: the location of the table.
+        version: the table's version.
+        source: that of the source.
+        whole: why the source was read whole; None (default): changes were applied.
+        is_first: whether it is the first version that this application knows of.
+    """
+    with _lock:
+        known = _sources.setdefault(url, OrderedDict())
+        _sources.move_to_end(url)
+        _forget(_sources)
+        known[version] = source
+        while len(known) > _VERSIONS_KEPT:
+            known.popitem(last=False)
+        before = _tables.get(url, RefreshProgress())
+    if is_first:
+        _note(url, source=source, newest=source)
+        return
+    lag_s = None
+    if source.committed_at_us is not None:
+        lag_s = max(0.0, datetime.now(UTC).timestamp() - source.committed_at_us / 1e6)
+    if whole is None:
+        _note(url, source=source, lag_s=lag_s, applied=before.applied + 1)
+    else:
+        _note(
+            url,
+            source=source,
+            lag_s=lag_s,
+            read_whole=before.read_whole + 1,
+            read_whole_why=whole,
+        )
+
+
+def _note(url: str, **values: Any) -> None:
+    with _lock:
+        _tables[url] = replace(_tables.get(url, RefreshProgress()), **values)
+        _tables.move_to_end(url)
+        _forget(_tables)
+
+
+def source_of(url: str | None, version: int | None) -> SourceVersion | None:
+    """The version of the source that a version of a table has, as far as this process knows."""
+    with _lock:
+        known = _sources.get(url or "")
+        return None if known is None or version is None else known.get(version)
+
+
+def url_of(join: str) -> str | None:
+    """The location of a join's table; None if it has none."""
+    with _lock:
+        return _joins.get(join)
 
 
 def follow(join: str, url: str) -> None:

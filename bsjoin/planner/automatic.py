@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bsjoin.options import Full, Incremental
+from bsjoin.options import ON_COMMIT, Full, Incremental
 from bsjoin.planner.cycle import Cycle
 from bsjoin.sources.protocol import Source
+from bsjoin.spark.fingerprint import read_anew
 from bsjoin.spark.session import micro_batch
+from bsjoin.spark.source_versions import why_not_followed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["automatic_cache"]
+__all__ = ["automatic_cache", "automatic_full"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -39,6 +41,23 @@ def automatic_cache(
     if cycle.state.cache is None:
         cycle.state.cache = _chosen(source, needs_whole, follows=True)
     return cycle.state.cache
+
+
+def automatic_full(stream: DataFrame, table: DataFrame, cycle: Cycle | None) -> Full:
+    """Choose how a DataFrame is cached: one that Spark's own join would read anew is followed.
+
+    Args:
+        stream: the probe side.
+        table: the table.
+        cycle: the cycle that the join is of; None for any other.
+    """
+    if not (stream.isStreaming or cycle is not None):
+        return Full()
+    names = read_anew(table)
+    if not names or why_not_followed(table) is not None:
+        return Full()
+    _log.info("bsjoin: the table follows the versions of %s", " and ".join(names))
+    return Full(refresh=ON_COMMIT)
 
 
 def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremental:

@@ -47,7 +47,7 @@ def renew(df: DataFrame) -> None:
             continue
 
 
-def parts(df: DataFrame) -> list[object] | None:
+def parts(df: DataFrame) -> list[Any] | None:
     """Return what the client sends, without its marks, and the states of files; None if unknown."""
     messages = _messages(df)
     reads = [message.read for message in messages if _kind(message) == "read"]

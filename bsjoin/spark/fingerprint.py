@@ -10,15 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from bsjoin.errors import SourceError
 from bsjoin.spark import compat, connect_plan
 from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.operators import asks_for_the_time, operators_of
 from bsjoin.spark.session import is_connect
+from bsjoin.spark.source_versions import version_in
+from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["fingerprint", "is_fixed", "read_anew", "renew"]
+__all__ = ["Identity", "fingerprint", "identity", "is_fixed", "read_anew", "renew", "selection_of"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -56,26 +60,67 @@ def renew(df: DataFrame) -> bool:
     return True
 
 
+class Identity(NamedTuple):
+    """What identifies the rows of a DataFrame.
+
+    Args:
+        fingerprint: DataFrames with the same have the same rows, in any application; None where
+            nothing is known for certain.
+        version: the version of what it reads; None where that has none, or is not known.
+    """
+
+    fingerprint: str | None
+    version: SourceVersion | None = None
+
+
 def fingerprint(df: DataFrame) -> str | None:
     """Return what identifies the rows of a DataFrame now; None where nothing does for certain.
 
     Two DataFrames with the same fingerprint have the same rows, in any application.
     """
+    return identity(df).fingerprint
+
+
+def identity(df: DataFrame) -> Identity:
+    """Return the fingerprint of a DataFrame, and the version of its source, as of one moment."""
     renew(df)
+    version, parts = None, None
     try:
-        parts = connect_plan.parts(df) if is_connect(df.sparkSession) else _parts(df)
+        if is_connect(df.sparkSession):
+            parts = connect_plan.parts(df)
+        else:
+            parts = _parts(df)
+            if parts is not None:
+                version = version_in(leaves_of(df), parts[1], _digest(_selection(df, parts[0])))
     except compat.failures():  # a table that is gone, a private member of another version
-        return None
+        return Identity(None)
+    except SourceError:
+        return Identity(None)
     if parts is None:
-        return None
+        return Identity(None)
+    content = json.dumps(_selection(df, parts))
+    return Identity("read:" + hashlib.sha256(content.encode()).hexdigest(), version)
+
+
+def selection_of(df: DataFrame) -> str | None:
+    """A digest of what a classic DataFrame does with what it reads; None if that is not known."""
+    operators = operators_of(df)
+    return None if operators is None else _digest(_selection(df, operators))
+
+
+def _selection(df: DataFrame, parts: Any) -> list[Any]:
+    """Whatever else the rows are a matter of, then some parts."""
     settings = df.sparkSession.conf.getAll
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
     chosen = sorted((k, v) for k, v in settings.items() if k.startswith(_SETTINGS))
-    content = json.dumps([df.schema.json(), zone, chosen, parts])
-    return "read:" + hashlib.sha256(content.encode()).hexdigest()
+    return [df.schema.json(), zone, chosen, parts]
 
 
-def _parts(df: DataFrame) -> list[object] | None:
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _parts(df: DataFrame) -> list[Any] | None:
     """The operators of a classic DataFrame, and the states of what it reads."""
     operators = operators_of(df)
     if operators is None or is_cached(df):

@@ -18,12 +18,24 @@ from pyspark.sql import DataFrame
 
 from bsjoin.spark import compat
 
-__all__ = ["Leaf", "is_cached", "leaves_of", "listed", "state_of_files"]
+__all__ = [
+    "CatalogTable",
+    "DeltaTable",
+    "Files",
+    "Leaf",
+    "is_cached",
+    "is_iceberg",
+    "is_metadata",
+    "leaves_of",
+    "listed",
+    "state_of_files",
+]
 
 State = list[Any]
 
 _SOURCES = "org.apache.spark.sql.execution.datasources."
 _LISTED_ONCE = f"{_SOURCES}InMemoryFileIndex"
+_PARTITIONS = f"{_SOURCES}CatalogFileIndex"
 _SINK_LOG = "MetadataLogFileIndex"
 _RECOGNISED = {
     f"{_SOURCES}parquet.ParquetFileFormat",
@@ -63,6 +75,11 @@ class Leaf:
     @property
     def is_read_anew(self) -> bool:
         """Whether each micro-batch of Spark's own join gets what is there by then."""
+        return False
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether one version of a table was asked for, which stays."""
         return False
 
     def renew(self) -> None:
@@ -123,6 +140,11 @@ class _Files(Leaf):
         )
 
     @property
+    def can_be_listed_anew(self) -> bool:
+        """Whether its files are those of folders, or of a catalogue's partitions."""
+        return self._index in (_LISTED_ONCE, _PARTITIONS)
+
+    @property
     def _index(self) -> str:
         return str(self.node.relation().location().getClass().getName())
 
@@ -140,23 +162,28 @@ class _DeltaTable(Leaf):
 
     @property
     def name(self) -> str:
-        return f"the Delta table {self._index.path()}"
+        return f"the Delta table {self.index.path()}"
 
     @property
     def is_read_anew(self) -> bool:
-        return not self._index.isTimeTravelQuery()
+        return not self.is_pinned
 
     @property
-    def _index(self) -> Any:
+    def is_pinned(self) -> bool:
+        return bool(self.index.isTimeTravelQuery())
+
+    @property
+    def index(self) -> Any:
+        """Its log, in the JVM."""
         return self.node.relation().location()
 
     def state(self) -> State | None:
-        if not self._index.partitionFilters().isEmpty():
+        if not self.index.partitionFilters().isEmpty():
             return None
-        snapshot = self._index.getSnapshot()
+        snapshot = self.index.getSnapshot()
         # A copy of a table has its identifier: so the path; and one that is restored from a backup
         # the numbers of its versions: so the time.
-        place = str(self._index.deltaLog().dataPath())
+        place = str(self.index.deltaLog().dataPath())
         return [place, snapshot.metadata().id(), snapshot.version(), snapshot.timestamp()]
 
 
@@ -171,7 +198,28 @@ class _CatalogTable(Leaf):
     def is_read_anew(self) -> bool:
         if _is_a(self.node.table(), f"{_SOURCES}v2.FileTable"):
             return False  # listed once
-        return not self.node.timeTravelSpec().isDefined()
+        return not self.is_pinned
+
+    @property
+    def is_pinned(self) -> bool:
+        return bool(self.node.timeTravelSpec().isDefined())
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What it is read with."""
+        return dict(self.node.options().asCaseSensitiveMap())
+
+    def newest(self) -> Any:
+        """The table as its catalogue has it now, in the JVM; None if it is of no catalogue."""
+        catalog, identifier = self.node.catalog(), self.node.identifier()
+        if not (catalog.isDefined() and identifier.isDefined()):
+            return None
+        return catalog.get().loadTable(identifier.get())
+
+    def snapshot(self) -> Any:
+        """The newest snapshot of a table of Iceberg, in the JVM; None without, and of others."""
+        table = self.newest()
+        return table.table().currentSnapshot() if is_iceberg(table) else None
 
     def renew(self) -> None:
         # What other applications have committed stays unseen as long as a catalogue caches a table.
@@ -180,20 +228,31 @@ class _CatalogTable(Leaf):
             catalog.get().invalidateTable(identifier.get())
 
     def state(self) -> State | None:
-        catalog, identifier = self.node.catalog(), self.node.identifier()
-        if not (catalog.isDefined() and identifier.isDefined()):
+        newest = self.newest()
+        if newest is None:
             return None
         # What is asked for by a version or a time stays as it was found, even if that is a branch.
-        is_pinned = self.node.timeTravelSpec().isDefined()
-        table = self.node.table() if is_pinned else catalog.get().loadTable(identifier.get())
-        if table.id() is None or table.version() is None:
+        table = self.node.table() if self.is_pinned else newest
+        if table.id() is None or table.version() is None or is_metadata(table):
             return None
-        # Tables of metadata have the version of their table, which they do not stand for.
-        is_iceberg = table.getClass().getName() == _ICEBERG
-        if is_iceberg and table.table().getClass().getSimpleName() != "BaseTable":
-            return None
-        options = sorted(dict(self.node.options().asCaseSensitiveMap()).items())
-        return [catalog.get().name(), table.name(), table.id(), table.version(), options]
+        catalog = self.node.catalog().get().name()
+        return [catalog, table.name(), table.id(), table.version(), sorted(self.options.items())]
+
+
+# The kinds that have versions.
+CatalogTable = _CatalogTable
+DeltaTable = _DeltaTable
+Files = _Files
+
+
+def is_iceberg(table: Any) -> bool:
+    """Whether a table of a catalogue is one of Iceberg."""
+    return bool(table.getClass().getName() == _ICEBERG)
+
+
+def is_metadata(table: Any) -> bool:
+    """Whether it is a table about a table: that has the version of the other, not its rows."""
+    return is_iceberg(table) and table.table().getClass().getSimpleName() != "BaseTable"
 
 
 def leaves_of(df: DataFrame) -> list[Leaf]:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from bsjoin.spark import compat
 from bsjoin.spark.leaves import listed
 
-__all__ = ["asks_for_the_time", "operators_of"]
+__all__ = ["asks_for_the_time", "calls_functions_of_users", "operators_of"]
 
 _LOGICAL = {
     "Aggregate", "Deduplicate", "Distinct", "Filter", "Join", "LocalRelation", "OneRowRelation",
@@ -43,6 +43,7 @@ _VALUES = {
     "timestamp_ntz", "void",
 }  # fmt: skip
 _TIMES = {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"}
+_OF_USERS = {"PythonUDF", "ScalaUDF", "HiveSimpleUDF", "HiveGenericUDF", "PythonUDTF"}
 _METADATA = {"metadata", "explicitMetadata", "nonInheritableMetadataKeys"}
 
 Described = Any
@@ -66,6 +67,11 @@ def operators_of(df: DataFrame) -> Described | None:
 def asks_for_the_time(df: DataFrame) -> bool:
     """Whether the plan uses the time, which Spark sets for each micro-batch of a stream."""
     return any(_name(node) in _TIMES for node in _nodes(_tree(df)))
+
+
+def calls_functions_of_users(df: DataFrame) -> bool:
+    """Whether the plan has one: whether it gives the same for the same row is not known."""
+    return any(_name(node) in _OF_USERS for node in _nodes(_tree(df)))
 
 
 def _tree(df: DataFrame) -> Any:

@@ -16,6 +16,8 @@ _PROPERTIES = {
     "iceberg": "'format-version' = '2', 'write.delete.mode' = 'merge-on-read', "
     "'write.update.mode' = 'merge-on-read'",
 }
+# Delta refuses to make one with columns that are mapped, too.
+_FEED = "delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true"
 
 
 @dataclass
@@ -31,20 +33,24 @@ class Lake:
     format: str
     name: str = field(default="", init=False)
 
-    def create(self, select: str, partitions: str = "", name: str | None = None) -> Lake:
+    def create(
+        self, select: str, partitions: str = "", name: str | None = None, *, feed: bool = False
+    ) -> Lake:
         """Make a table of a query's rows; deletes leave its data files as they are.
 
         Args:
             select: the query.
             partitions: what it is partitioned by; nothing by default.
             name: its name; default None: one of its own.
+            feed: whether a table of Delta tells what changes; default False.
         """
         own = f"t{next(_numbers)}"
         self.name = name or (own if self.format == "delta" else f"ice.db.{own}")
+        told = feed and self.format == "delta"
         by = f"PARTITIONED BY ({partitions})" if partitions else ""
         self.spark.sql(
             f"CREATE TABLE {self.name} USING {self.format} {by} "
-            f"TBLPROPERTIES ({_PROPERTIES[self.format]}) AS {select}"
+            f"TBLPROPERTIES ({_FEED if told else _PROPERTIES[self.format]}) AS {select}"
         )
         return self
 

@@ -76,8 +76,9 @@ def test_a_stream_is_warned_of_a_table_that_spark_would_follow(
     lake.create("SELECT id AS k, id AS v FROM range(3)")
     stream = spark.readStream.format("rate").load().selectExpr("value AS k")
     with pytest.warns(bsjoin.errors.NotFollowedWarning, match=lake.name.rpartition(".")[2]):
-        bsjoin.join(stream, lake.read().where("k > 0"), "k")
-    # A version that stays, and a table that is refreshed.
+        bsjoin.join(stream, lake.read().where("k > 0"), "k", cache=bsjoin.Full())
+    # One that is followed, a version that stays, and a table that is refreshed.
+    bsjoin.join(stream, lake.read().where("k > 0"), "k")
     bsjoin.join(stream, lake.at(lake.version()), "k")
     bsjoin.join(stream, lake.read(), "k", cache=bsjoin.Full(refresh="1 hour"))
     BatchTable.build(lake.read(), on="k").join(stream)

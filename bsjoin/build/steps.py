@@ -1,0 +1,102 @@
+"""A step of a table from one version of its source to another one, by the changes between them.
+
+A table that follows its source has no primary key. Where each of its keys has one row at the most,
+the key tells rows apart, as long as the changes leave it so: that is counted, since each row is
+told as it was and as it is. Elsewhere all rows of the keys that have changed take the place of the
+old ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bsjoin.storage import Manifest, SourceVersion
+from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids
+from bsjoin.storage.open_table import OpenTable
+from bsjoin.storage.segment import bools
+from bsjoin.storage.ties import order_codes
+
+__all__ = ["NotTold", "Step", "can_step", "is_keyed"]
+
+
+class NotTold(Exception):  # noqa: N818
+    """The changes do not say what the table has to become."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from one version of a source to another one.
+
+    Args:
+        since: the version that the table must have.
+        until: the version that it has then.
+        began_us: when ``until`` was asked for, microseconds since the epoch.
+        whole_keys: whether the changes have all rows of the keys that they touch.
+        key: the columns that tell rows of the source apart; None (default) if nothing does.
+    """
+
+    since: SourceVersion
+    until: SourceVersion
+    began_us: int
+    whole_keys: bool = False
+    key: tuple[str, ...] | None = None
+
+    def checked(self, table: OpenTable, changes: ChangeSet) -> ChangeSet:
+        """The changes that concern a table.
+
+        Raises:
+            NotTold: by these the table would not become what a build of the source is.
+        """
+        if self.key is not None:
+            return changes
+        found = bools(changes.hashes.is_valid())
+        if not found.all():
+            if table.manifest.unindexed is not None:
+                raise NotTold("rows with a null key have changed, which nothing tells apart")
+            changes = changes.take(np.flatnonzero(found))  # the table has no such rows
+        if not self.whole_keys and not _stays_single(table, changes):
+            raise NotTold("a key has several rows")
+        return changes
+
+
+def can_step(manifest: Manifest) -> bool:
+    """Whether changes can be applied to a table that has no primary key."""
+    ranged = () if manifest.ranged is None else manifest.ranged.names
+    needed = {*(key.name for key in manifest.keys), *ranged, *(manifest.row or ())}
+    return bool(manifest.keys) and manifest.latest is None and needed <= {*manifest.columns}
+
+
+def is_keyed(manifest: Manifest) -> bool:
+    """Whether each key of a table has one row at the most, and none is null."""
+    return manifest.longest_run <= 1 and manifest.ranged is None and not manifest.has_null_keys
+
+
+def _stays_single(table: OpenTable, changes: ChangeSet) -> bool:
+    """Whether each key has one row at the most after each commit.
+
+    A row that is there now counts one, and one that is gone, or was before an update, minus one.
+    """
+    if not len(changes):
+        return True
+    compared = table.manifest.compared
+    keys = [changes.rows.column(i).combine_chunks() for i in range(compared)]
+    # Of the hashes first: they are all that there is of a key of one number.
+    groups = group_ids([changes.hashes, *keys])
+    counts = np.where(changes.kinds == UPSERT, 1, -1)
+    order = np.zeros(len(changes), np.int64)
+    if changes.order is not None:
+        order = order_codes(changes.order, exact=False)
+    places = np.lexsort((order, groups))
+    groups, order, counts = groups[places], order[places], counts[places]
+    begins = np.ones(len(groups), np.bool_)
+    begins[1:] = groups[1:] != groups[:-1]
+    ends = np.ones(len(groups), np.bool_)  # of a commit, for a key
+    ends[:-1] = begins[1:] | (order[1:] != order[:-1])
+    sums = np.cumsum(counts)
+    first = np.flatnonzero(begins)
+    sums -= np.repeat(sums[first] - counts[first], np.diff([*first, len(groups)]))
+    there = table.find(changes.hashes, keys)[places] >= 0
+    rows = (there + sums)[ends]
+    return bool(((rows == 0) | (rows == 1)).all())

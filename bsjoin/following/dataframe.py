@@ -1,0 +1,88 @@
+"""DataFrames of what has versions: Delta, Iceberg, other tables of catalogues, files."""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.sql import DataFrame
+
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.following.protocol import Changes, Followed, SourceVersion
+from bsjoin.following.query import QuerySource
+from bsjoin.spark.fingerprint import selection_of
+from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, committed_at_us
+from bsjoin.spark.leaves import leaves_of
+from bsjoin.spark.replanned import through_operators
+from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
+
+__all__ = ["DataFrameSource", "followed_of"]
+
+
+def followed_of(df: DataFrame, version: str | None) -> Followed:
+    """The source of a DataFrame, to be followed.
+
+    Args:
+        df: the DataFrame.
+        version: a query of the version, as in :class:`bsjoin.Full`; None: that of what it reads.
+
+    Raises:
+        ArgumentError: it cannot be followed; the error says why.
+    """
+    return DataFrameSource(df) if version is None else QuerySource(df, version)
+
+
+class DataFrameSource:
+    """A DataFrame as a :class:`Followed`.
+
+    Args:
+        df: a classic DataFrame.
+
+    Raises:
+        ArgumentError: what it reads has no versions.
+    """
+
+    def __init__(self, df: DataFrame):
+        why = why_not_followed(df)
+        if why is not None:
+            raise ArgumentError(
+                f'refresh="on_commit" cannot follow this table: {why}. Give refresh="10 minutes", '
+                'or a query of its version, version="SELECT max(batch) FROM loads"'
+            )
+        leaves = leaves_of(df)
+        self._df, self._leaves = df, followable(leaves)
+        self._is_alone = len(leaves) == 1
+        # Where nobody can tell what is done with the rows, nobody else makes the same of them.
+        self._selection = selection_of(df) or f"of {uuid.uuid4().hex}"
+
+    def version(self) -> SourceVersion | None:
+        """As in :class:`Followed`."""
+        return version_of(self._leaves, self._selection)
+
+    def at(self, version: SourceVersion) -> DataFrame:
+        """As in :class:`Followed`: exactly that version of Delta and Iceberg, of others the newest.
+
+        Raises:
+            TableMismatchError: a column has another type.
+        """
+        pinned = at_version(self._df, version)
+        return self._df if pinned is None else pinned
+
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        """As in :class:`Followed`: of one table, through filters and selections."""
+        if not (self._is_alone and since.is_of(until)):
+            return None
+        if {CHANGE, COMMIT} & {name.lower() for name in self._df.columns}:
+            return None
+        spark, leaf = self._df.sparkSession, self._leaves[0]
+        feed = changes_between(spark, leaf, since.version, until.version)
+        if feed is None:
+            return None
+        rows = through_operators(self._df, feed, (CHANGE, COMMIT))
+        if rows is None:
+            return None
+        if committed_at_us(spark, leaf, since.version) not in (None, since.committed_at_us):
+            raise SourceError(
+                f"version {since.version} of {since.source} is not the one that was read: the "
+                "table was restored from a copy"
+            )
+        return Changes(rows, at=lambda: at_version(self._df, until))

@@ -1,0 +1,220 @@
+"""A table that follows its source: looks, and the steps that they lead to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin._clock import now_us
+from bsjoin.build.apply import apply_changes
+from bsjoin.build.steps import NotTold, Step, can_step, is_keyed
+from bsjoin.build.storing import confirmed, refreshed
+from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
+from bsjoin.following.protocol import Changes, Followed, SourceVersion
+from bsjoin.metrics.refreshes import error_text, looked, published, recorded
+from bsjoin.options import Full
+from bsjoin.spark import sql
+from bsjoin.storage import Manifest, StorageLocation, versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Following", "note_source"]
+
+_log = logging.getLogger("bsjoin")
+
+_SHORTEST_S, _LONGEST_S = 0.2, 10.0
+_LONGEST_AFTER_ERRORS_S = 60.0
+_SHARE = 0.05  # of the time that looks may take
+_CONFIRMED_EVERY_S = 30.0
+_UPSERT, _DELETE = "upsert", "delete"
+
+
+def note_source(location: StorageLocation) -> None:
+    """Remember which version of its source the newest version of a table has, for ``progress``."""
+    manifest = versions.latest(location)
+    if manifest.source is not None:
+        published(location.url, manifest.version, manifest.source, is_first=True)
+
+
+class Following:
+    """The looks at one table's source. One thread calls it.
+
+    Args:
+        location: where the table is stored.
+        followed: its source.
+        options: of the table.
+        adds: whether columns that the source has and the table has not are added to it.
+        tidy: called with each version that is published, to remove old ones.
+    """
+
+    def __init__(
+        self,
+        location: StorageLocation,
+        followed: Followed,
+        options: Full,
+        *,
+        adds: bool,
+        tidy: Callable[[Manifest], None],
+    ):
+        self._location, self._followed, self._options = location, followed, options
+        self._adds, self._tidy = adds, tidy
+        self._costs: deque[float] = deque(maxlen=5)
+        self._failures = 0
+        self._confirmed_s = -_CONFIRMED_EVERY_S
+        self._said: str | None = None  # why the source is read whole
+        self._warned: str | None = None
+
+    def pause_s(self) -> float:
+        """How long to wait until the next look: such that looks take a small part of the time."""
+        shortest = max(_SHORTEST_S, min(self._costs, default=0.0) / _SHARE)
+        shortest = min(shortest, _LONGEST_S)
+        if self._failures:
+            return float(min(shortest * 2**self._failures, _LONGEST_AFTER_ERRORS_S))
+        return shortest
+
+    def look(self) -> None:
+        """Look at the source, and let the table have its newest version.
+
+        Raises:
+            Exception: the source, or the table, cannot be read or written. The table stays as it
+                is, and the next look tries again.
+        """
+        try:
+            with recorded(self._location.url):
+                self._look()
+        except BaseException:
+            self._failures = min(self._failures + 1, 16)
+            raise
+        self._failures = 0
+
+    def _look(self) -> None:
+        # The table first: the source is then at that version, or at a later one.
+        before, began_us, began_s = versions.latest(self._location), now_us(), time.monotonic()
+        until = self._followed.version()
+        self._costs.append(time.monotonic() - began_s)
+        if until is None:
+            return
+        looked(self._location.url, until, before.source)
+        if before.source == until:
+            self._confirm(began_us)
+            return
+        after, why = self._stepped(before, until, began_us), None
+        if after is None:
+            why = self._said or "the source does not tell what has changed"
+            df = self._followed.at(until)
+            after = refreshed(
+                self._location,
+                df,
+                self._options,
+                adds=self._adds,
+                version=until,
+                since=before.source,
+            )
+        if after.source == until and after.version != before.version:
+            published(self._location.url, after.version, until, whole=why, is_first=False)
+        self._tidy(after)
+
+    def _confirm(self, began_us: int) -> None:
+        """Note that the rows are those of the source; a note is a file, so not at each look."""
+        limit_s = self._options.max_staleness_s
+        every_s = min(_CONFIRMED_EVERY_S, limit_s / 4) if limit_s else _CONFIRMED_EVERY_S
+        if time.monotonic() - self._confirmed_s >= every_s:
+            confirmed(self._location, began_us)
+            self._confirmed_s = time.monotonic()
+
+    def catch_up(self, until: SourceVersion, began_us: int) -> None:
+        """Let a table that was stored before have a version of the source, if changes tell it.
+
+        Args:
+            until: the version.
+            began_us: when it was asked for, microseconds since the epoch.
+
+        Raises:
+            SourceError: the changes cannot be read, and ``fail_on_data_loss`` says to stop.
+            StoreError, DuplicateKeyError: the version cannot be published.
+        """
+        if not versions.numbers(self._location):
+            return
+        before = versions.latest(self._location)
+        if before.source != until:
+            self._stepped(before, until, began_us)
+
+    def _stepped(self, before: Manifest, until: SourceVersion, began_us: int) -> Manifest | None:
+        """Apply the changes up to a version of the source; None if it has to be read whole."""
+        self._said = None
+        since = before.source
+        if since is None or not since.is_of(until):
+            return None
+        try:
+            changes = self._followed.changes(since, until)
+            if changes is None:
+                return None
+            if changes.key is None and not can_step(before):
+                self._said = "the table does not store what changes need"
+                return None
+            return self._applied(before, changes, Step(since, until, began_us, key=changes.key))
+        except NotTold as error:
+            self._said = str(error)
+            return None
+        except (StoreError, DuplicateKeyError):
+            raise
+        except Exception as error:
+            self._lost(since, until, error)
+            return None
+
+    def _applied(self, before: Manifest, changes: Changes, step: Step) -> Manifest:
+        if step.key is not None or is_keyed(before):
+            try:
+                return self._apply(changes.rows, step, changes.op, changes.sequence)
+            except NotTold:
+                if step.key is not None:
+                    raise
+        # All rows that the touched keys have at that version.
+        step = Step(step.since, step.until, step.began_us, whole_keys=True)
+        at = None if changes.at is None else changes.at()
+        if at is None:
+            raise NotTold("the rows of a version cannot be read")
+        op = "change"
+        while op in {name.lower() for name in at.columns}:
+            op += "_"
+        pairs = [(key.name, f"{op}_{i}", key.nulls_equal) for i, key in enumerate(before.keys)]
+        keys = changes.rows.selectExpr(
+            *(f"{sql.column(name)} AS {sql.quoted(other)}" for name, other, _ in pairs)
+        )
+        same = " AND ".join(
+            f"{sql.column(name)} {'<=>' if is_safe else '='} {sql.quoted(other)}"
+            for name, other, is_safe in pairs
+        )
+        now = at.join(F.broadcast(keys), F.expr(same), "left_semi").withColumn(op, F.lit(_UPSERT))
+        gone = changes.rows.selectExpr(*map(sql.column, at.columns))
+        rows = now.unionAll(gone.withColumn(op, F.lit(_DELETE)))
+        return self._apply(rows, step, op, None)
+
+    def _apply(self, rows: DataFrame, step: Step, op: str | None, sequence: str | None) -> Manifest:
+        after, _ = apply_changes(
+            self._location, rows, key=step.key, op=op, sequence=sequence, step=step
+        )
+        return after
+
+    def _lost(self, since: SourceVersion, until: SourceVersion, error: Exception) -> None:
+        """Say that changes cannot be read.
+
+        Raises:
+            SourceError: it is wanted that the table stays as it is then.
+        """
+        why = error_text(error, self._location.url)
+        what = f"the changes of {since.source} from {since.version} to {until.version}"
+        if self._options.fail_on_data_loss:
+            raise SourceError(
+                f"{what} cannot be read, and fail_on_data_loss=True keeps the table as it is. "
+                f"Build it again, or leave that out: {why}"
+            ) from error
+        level = logging.INFO if why == self._warned else logging.WARNING
+        _log.log(level, "bsjoin: %s cannot be read, so it is read whole: %s", what, why)
+        self._said = self._warned = why

@@ -1,0 +1,72 @@
+"""A DataFrame whose version a query of the user tells."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from bsjoin._secrets import scrubbed
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.following.protocol import Changes, SourceVersion
+from bsjoin.spark import compat
+from bsjoin.spark.fingerprint import renew, selection_of
+from bsjoin.spark.session import is_connect
+
+__all__ = ["QuerySource"]
+
+_LONGEST = 1_000
+
+
+class QuerySource:
+    """A DataFrame, and a query of its version, as a :class:`Followed`.
+
+    Args:
+        df: the DataFrame.
+        query: in SQL; it returns one row with one value, which is another one after each change.
+
+    Raises:
+        ArgumentError: the query cannot be analysed, or has several columns.
+    """
+
+    def __init__(self, df: DataFrame, query: str):
+        self._df, self._query = df, query
+        try:
+            columns = df.sparkSession.sql(query).columns
+        except PySparkException as error:
+            raise ArgumentError(f"version={query!r} is no query: {error}") from None
+        if len(columns) != 1:
+            raise ArgumentError(
+                f"version={query!r} has the columns {columns}: give a query of one value"
+            )
+        self._identity = hashlib.sha256(query.encode()).hexdigest()[:16]
+        self._selection = _selection(df) or f"of {uuid.uuid4().hex}"
+
+    def version(self) -> SourceVersion | None:
+        """As in :class:`Followed`."""
+        rows = self._df.sparkSession.sql(self._query)
+        renew(rows)
+        found = rows.take(2)
+        if len(found) != 1 or found[0][0] is None:
+            what = "null" if len(found) == 1 else f"{'several' if found else 'no'} rows"
+            raise SourceError(f"the query of the version, {self._query!r}, has returned {what}")
+        source, version = f"the query {scrubbed(self._query[:_LONGEST], ())}", str(found[0][0])
+        return SourceVersion(source, version[:_LONGEST], None, self._identity, self._selection)
+
+    def at(self, version: SourceVersion) -> DataFrame:
+        """As in :class:`Followed`: the newest rows."""
+        renew(self._df)
+        return self._df
+
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        """As in :class:`Followed`: never told."""
+        return None
+
+
+def _selection(df: DataFrame) -> str | None:
+    try:
+        return None if is_connect(df.sparkSession) else selection_of(df)
+    except compat.MissingMemberError:
+        return None

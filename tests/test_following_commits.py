@@ -1,0 +1,379 @@
+"""``refresh="on_commit"``: files, tables of files and queries of a version are followed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles, rows, soon, write_parquet
+
+import bsjoin
+from bsjoin import BatchTable, Full, SourceVersion
+from bsjoin.build import apply as applying
+from bsjoin.errors import ArgumentError, SourceError, StaleTableError
+from bsjoin.following.dataframe import followed_of
+from bsjoin.following.looks import Following
+from bsjoin.following.protocol import Changes
+from bsjoin.metrics.refreshes import RefreshProgress, of_table
+from bsjoin.spark import source_versions
+from bsjoin.storage import versions
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
+    given = replace(table._options, refresh="on_commit", **options)
+    return table._following(followed_of(df, given.version), given)
+
+
+def figures(table: BatchTable) -> RefreshProgress:
+    found = of_table(table._location.url)
+    assert found is not None
+    return found
+
+
+def values(table: BatchTable) -> list[tuple[Any, ...]]:
+    return rows(table.to_df())
+
+
+def write(file: Path, keys: list[int], value: str) -> None:
+    write_parquet(file, k=pa.array(keys), v=pa.array([value] * len(keys)))
+
+
+@pytest.mark.parametrize("where", ["a folder", "as on another file system"])
+def test_files_are_read_whole_whenever_their_list_has_changed(
+    spark: SparkSession,
+    tmp_path: Path,
+    builds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+) -> None:
+    source = tmp_path / "source"
+    write(source / "0.parquet", [1, 2], "a")
+    if where != "a folder":
+        # The list of Hadoop is all that there is to see; and no file is younger than its clock.
+        monkeypatch.setattr(source_versions, "_LOCAL", ("nowhere:",))
+        monkeypatch.setattr(source_versions, "_TICK_MS", 0)
+        monkeypatch.setattr("bsjoin.spark.leaves._RECOGNISED", set())
+    df = spark.read.schema("k long, v string").parquet(str(source)).where("k > 0")
+    table = BatchTable.build(df, on="k", path=tmp_path / "table")
+    look = following(table, df)
+    look.look()
+    read = len(builds)
+    look.look()
+    assert len(builds) == read  # once at the most: a plain build does not know this version
+    for number, change in enumerate(
+        (
+            lambda: write(source / "1.parquet", [3], "b"),
+            lambda: write(source / "0.parquet", [1, 2, 4], "c"),
+            lambda: (source / "1.parquet").unlink(),
+        ),
+        1,
+    ):
+        change()
+        look.look()
+        assert (len(builds), values(table)) == (read + number, rows(df.select("*")))
+        version = table.versions()[-1].source
+        assert version is not None
+        assert version == figures(table).source == figures(table).newest
+        assert version.version.startswith(f"{len(list(source.glob('*.parquet')))} files ")
+    assert figures(table).read_whole_why == "the source does not tell what has changed"
+
+
+def test_a_table_of_a_catalogue_that_is_partitioned(
+    spark: SparkSession, tmp_path: Path, builds: list[str]
+) -> None:
+    spark.sql(
+        "CREATE TABLE parts (k LONG, v STRING) USING parquet PARTITIONED BY (v) "
+        f"LOCATION '{tmp_path / 'warehouse'}'"
+    )
+    try:
+        spark.sql("INSERT INTO parts VALUES (1, 'a')")
+        df = spark.table("parts").where("k > 0")
+        table = BatchTable.build(df, on="k", path=tmp_path / "table")
+        look = following(table, df)
+        for number, statement in enumerate(
+            ("", "INSERT INTO parts VALUES (2, 'b')", "INSERT OVERWRITE parts VALUES (3, 'c')")
+        ):
+            if statement:
+                spark.sql(statement)
+            look.look()
+            look.look()
+            assert len(builds) == 2 + number
+            assert values(table) == rows(spark.table("parts"))
+    finally:
+        spark.sql("DROP TABLE parts")
+
+
+def test_a_query_tells_the_version(
+    spark: SparkSession, tmp_path: Path, builds: list[str], feed: Feed
+) -> None:
+    number = tmp_path / "number"
+    number.write_text("7\n")
+    loads = spark.read.schema("batch long").csv(str(number))
+    loads.createOrReplaceTempView("loads")
+    source = tmp_path / "source"
+    write(source / "0.parquet", [1], "a")
+    df = spark.read.schema("k long, v string").parquet(str(source))
+    query = "SELECT max(batch) FROM loads"
+    cache = Full(refresh="on_commit", version=query, store=tmp_path / "table")
+    stream = feed.stream
+    for turn in range(2):  # the second time the version is known
+        joined = bsjoin.join(stream, df, "k", how="left", cache=cache)
+        assert (len(builds), joined.columns) == (1, ["k", "v"]), turn
+    table = BatchTable.open(tmp_path / "table")
+    assert table.versions()[-1].source == figures(table).source
+    look = following(table, df, version=query)
+    write(source / "1.parquet", [2], "b")
+    look.look()
+    assert len(builds) == 1  # nobody has said that there is more
+    number.write_text("8\n")
+    look.look()
+    assert (len(builds), values(table)) == (2, rows(df.select("*")))
+    number.write_text("")
+    for _ in range(2):
+        with pytest.raises(SourceError, match="has returned null"):
+            look.look()
+    assert look.pause_s() >= 4 * 0.2
+    assert "has returned null" in str(figures(table).last_error)
+    assert values(table) == rows(df.select("*"))
+
+
+REFUSED: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
+    "rows that are given": (lambda spark, _: spark.range(3), "nothing that it reads can change"),
+    "the time": (
+        lambda spark, path: spark.read.schema("id long").csv(str(path)).where("now() > '2020'"),
+        "the current time",
+    ),
+    "an RDD": (
+        lambda spark, _: spark.createDataFrame(spark.sparkContext.parallelize([(1,)]), "id long"),
+        "LogicalRDD tells no version",
+    ),
+    "a cached one": (lambda spark, _: spark.range(3).cache(), "has cached its rows"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_followed_is_an_error_at_the_call(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    make, why = REFUSED[name]
+    df = make(spark, tmp_path)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id")
+    try:
+        with pytest.raises(ArgumentError, match=why) as caught:
+            bsjoin.join(stream, df, "id", cache=Full(refresh="on_commit"))
+        assert 'refresh="10 minutes"' in str(caught.value)
+        table = BatchTable.build(spark.range(3), on="id")
+        with pytest.raises(ArgumentError, match=why):
+            table.start_refreshing(df, "on_commit")
+    finally:
+        df.unpersist(blocking=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"version": "SELECT 1"}, "version= has no meaning with refresh=None"),
+        ({"fail_on_data_loss": True, "refresh": "1 hour"}, "has no meaning with refresh='1 hour'"),
+        ({"refresh": "on_commit", "fingerprint": "Monday"}, "fingerprint= has no meaning"),
+        ({"refresh": "on_commit", "version": ""}, "give a query in SQL"),
+        ({"refresh": "on commit"}, "on commit"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ArgumentError, match=why):
+        Full(**options)
+
+
+class Told:
+    """A source of numbered states, each a dict of rows, that tells its changes."""
+
+    def __init__(self, spark: SparkSession, states: list[list[tuple[int, str]]]):
+        self.spark, self.states = spark, states
+        self.number, self.hole, self.counts = 0, False, {"at": 0, "changes": 0}
+
+    def version(self) -> SourceVersion:
+        return SourceVersion("a list", str(self.number), 1_000_000, "it", "all")
+
+    def at(self, version: SourceVersion) -> DataFrame:
+        self.counts["at"] += 1
+        return self.spark.createDataFrame(self.states[int(version.version)], "k long, v string")
+
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        self.counts["changes"] += 1
+        if self.hole:
+            raise OSError("gone are the files of password=secret")
+        found, now = [], list(self.states[int(since.version)])
+        for number in range(int(since.version) + 1, int(until.version) + 1):
+            then = self.states[number]
+            found += [(*row, "delete", number) for row in now if row not in then]
+            found += [(*row, "insert", number) for row in then if row not in now]
+            now = then
+        schema = "k long, v string, _change_type string, _commit_version long"
+        return Changes(self.spark.createDataFrame(found, schema), at=lambda: self.at(until))
+
+
+STATES = [
+    [(1, "a"), (2, "b"), (3, "c")],
+    [(1, "a"), (2, "B"), (4, "d")],
+    [(1, "a"), (1, "twice"), (2, "B"), (4, "d")],
+    [(1, "twice"), (2, "B")],
+    [(1, "twice"), (1, "thrice"), (5, "e")],
+    [],
+    [(7, "g")],
+]
+
+
+def followed(
+    spark: SparkSession, folder: Path, **options: Any
+) -> tuple[Told, BatchTable, Callable[[], Following]]:
+    source = Told(spark, STATES)
+    full = Full(refresh="on_commit", store=folder, **options)
+    table = BatchTable._ensure(
+        source.at(source.version()), ["k"], ["k", "v"], full, private=False, followed=source
+    )
+    return source, table, lambda: table._following(source, full)
+
+
+def test_steps_of_one_and_of_many_versions_lead_to_the_same_rows(
+    spark: SparkSession, tmp_path: Path, builds: list[str]
+) -> None:
+    for place, stops in enumerate(([1, 2, 3, 4, 5, 6], [2, 3, 6], [1, 3, 5])):
+        source, table, make = followed(spark, tmp_path / str(place))
+        look = make()
+        for number in stops:
+            source.number = number
+            look.look()
+            assert values(table) == sorted(STATES[number]), (stops, number)
+            assert table.versions()[-1].source == source.version()
+        assert figures(table).applied == len(stops)
+    assert len(builds) == 3
+
+
+def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: list[str]
+) -> None:
+    source, table, make = followed(spark, tmp_path / "table")
+    one, other = make(), make()
+    publish = versions.publish
+    source.number = 1
+
+    class Killed(BaseException):
+        pass
+
+    def before(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    def after(*args: Any, **kwargs: Any) -> Any:
+        publish(*args, **kwargs)
+        raise Killed
+
+    for crash, published in ((before, 1), (after, 2)):
+        monkeypatch.setattr(applying.versions, "publish", crash)
+        with pytest.raises(Killed):
+            one.look()
+        monkeypatch.setattr(applying.versions, "publish", publish)
+        assert table.version == published
+    assert values(table) == STATES[1]
+    other.look()
+    one.look()
+    assert table.version == 2
+    # One that is slow finds that the other has gone on: the table does not go back.
+    slow = Told(spark, STATES)
+
+    def meanwhile() -> SourceVersion:
+        source.number = 3
+        other.look()
+        return replace(source.version(), version="2")
+
+    monkeypatch.setattr(slow, "version", meanwhile)
+    for hole in (False, True):
+        slow.hole = hole
+        table._following(slow, table._options).look()
+        assert values(table) == sorted(STATES[3])
+        assert table.versions()[-1].source == source.version()
+        source.number = 1
+        monkeypatch.setattr(source, "hole", True)  # back to where it was, read whole
+        other.look()
+        assert values(table) == sorted(STATES[1])
+        source.hole = False
+    assert len(builds) >= 1
+
+
+def test_a_hole_in_the_changes(
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    builds: list[str],
+) -> None:
+    source, table, make = followed(spark, tmp_path / "reads")
+    look, source.hole = make(), True
+    with caplog.at_level(logging.WARNING, logger="bsjoin"):
+        for source.number in (1, 2):
+            look.look()
+            assert values(table) == sorted(STATES[source.number])
+    (record,) = caplog.records  # once
+    assert "read whole" in record.getMessage()
+    assert "secret" not in caplog.text
+    assert (figures(table).read_whole, figures(table).applied) == (2, 0)
+    assert "gone are the files" in str(figures(table).read_whole_why)
+    assert len(builds) == 3
+    source.number = 0
+    source, table, make = followed(spark, tmp_path / "stops", fail_on_data_loss=True)
+    look, source.hole, source.number = make(), True, 1
+    with pytest.raises(SourceError, match="from 0 to 1 cannot be read, and fail_on_data_loss"):
+        look.look()
+    assert values(table) == STATES[0]
+    source.hole = False
+    look.look()
+    assert values(table) == STATES[1]
+
+
+def test_a_stream_has_the_version_of_each_micro_batch(
+    spark: SparkSession, tmp_path: Path, feed: Feed
+) -> None:
+    source = tmp_path / "source"
+    write(source / "0.parquet", [1], "a")
+    df = spark.read.schema("k long, v string").parquet(str(source))
+    joined = bsjoin.join(feed.stream, df, "k", how="left", cache=Full(refresh="on_commit"))
+    query = feed.start(joined)
+    feed.add(1)
+    query.processAllAvailable()
+    write(source / "0.parquet", [1], "b")
+
+    def last() -> Any:
+        feed.add(1)
+        query.processAllAvailable()
+        return feed.results[max(feed.results)]
+
+    soon(last, [(1, "b")])
+    found = cycles(query)
+    query.stop()
+    seen = [cycle.source for cycle in found]
+    assert None not in seen
+    assert len({version.version for version in seen if version}) == len(
+        {cycle.table_version for cycle in found}
+    )
+    assert found[-1].refresh is not None
+    assert found[-1].refresh.newest == found[-1].source
+    assert found[-1].refresh.lag_s is not None
+    assert found[-1].refresh.last_look is not None
+
+
+def test_rows_that_are_older_than_a_look_that_failed_end_the_query(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _, table, make = followed(spark, tmp_path / "table", max_staleness="1 hour")
+    look = make()
+    look.look()
+    assert len(table.join(spark.range(4).withColumnRenamed("id", "k")).collect()) == 3
+    strict = BatchTable.open(tmp_path / "table", max_staleness=0.001)
+    with pytest.raises(StaleTableError):
+        strict.join(spark.range(4).withColumnRenamed("id", "k"))
