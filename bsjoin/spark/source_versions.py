@@ -30,7 +30,7 @@ from bsjoin.spark.leaves import (
     leaves_of,
     state_of_files,
 )
-from bsjoin.spark.operators import asks_for_the_time
+from bsjoin.spark.operators import asks_for_the_time, operators_of
 from bsjoin.spark.replanned import with_leaves
 from bsjoin.spark.session import is_connect
 from bsjoin.storage.source_version import SourceVersion
@@ -71,9 +71,11 @@ def why_not_followed(df: DataFrame) -> str | None:
         return f"Spark does not show what it reads ({type(error).__name__})"
     if reasons:
         return reasons[0]
-    if not followable(leaves):
-        return "nothing that it reads can change"
-    return None
+    if followable(leaves):
+        return None
+    # A function may read anything.
+    is_known = operators_of(df) is not None
+    return "nothing that it reads can change" if is_known else "what it reads tells no version"
 
 
 def followable(leaves: Sequence[Leaf]) -> list[Leaf]:
