@@ -7,13 +7,14 @@ import pickle
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_answers import Row, by_loop
-from range_kinds import CLOSED, CONDITIONS, HIGH, INF, KINDS, Kind, When, whens
+from range_kinds import CLOSED, CONDITIONS, HIGH, INF, KINDS, NAN, Kind, When, whens
 from range_tables import (
     HASHES,
     HOWS,
@@ -29,7 +30,7 @@ from range_tables import (
 )
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin.conditions import chooses
+from bsjoin.conditions import Direction, chooses
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import read
 from bsjoin.runtimes.python.worker.chain import NOTE
@@ -107,6 +108,24 @@ def test_a_table_of_any_layout_joins_as_a_loop_does(
         stored(location, case)
         for how in HOWS:
             check(location, case, expected, how, size)
+
+
+@pytest.mark.parametrize("direction", get_args(Direction))
+def test_an_infinity_is_near_itself_alone(location: StorageLocation, direction: Direction) -> None:
+    """What is drawn has them seldom on both sides of a key, with a tolerance."""
+    points = [None, NAN, INF, -INF, 1e308, -1e308, 0.0, 3.0]
+    stream: list[Row] = [{"k": "a", "p": point, "x": None} for point in points]
+    for number, gone in enumerate((None, INF, -INF)):
+        table: list[Row] = [{"k": "a", "q": one, "y": None} for one in points if one != gone]
+        there = StorageLocation.of(f"{location}/{number}")
+        for tolerance in (0, 2, 1e308, INF):
+            when = AsOf("p", "q", direction, tolerance)
+            case = Case(type="double", when=when, stream=stream, table=table)
+            expected = by_loop(case.kind, stream, case.sorted, case.on, when)
+            if not tolerance:
+                stored(there, case)
+            for how in HOWS:
+                check(there, case, expected, how, 50)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
