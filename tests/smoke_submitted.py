@@ -87,7 +87,7 @@ def submitted(archive: Path, folder: Path) -> str:
             "--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false",
             program, "application", str(folder / "table"),
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise SystemExit(f"smoke_submitted: {done.stdout}{done.stderr[-5_000:]}")
     return done.stdout
