@@ -49,6 +49,7 @@ _IN_WIDTHS = ("before", "after", "tolerance", "at_least")
 _LATER: dict[str, object] = {
     "order_by": (),
     "n": 1,
+    "collect": None,
     "agg": (),
     "take": "all",
     "relation": "overlaps",
@@ -100,6 +101,13 @@ class _OneColumnEach:
             table: the table's columns, as many as :attr:`table_columns`.
         """
         return replace(self, stream_col=stream[0], batch_col=table[0])
+
+
+def _shown(when: _OneColumnEach, last: dict[str, object]) -> str:
+    """A condition as it is called, with what it has of ``agg`` or ``collect``."""
+    arguments = {one.name: getattr(when, one.name) for one in fields(when)}
+    shown = {name: arguments[name] for name in arguments if name not in ("agg", "collect")} | last
+    return f"{type(when).__name__}({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +177,7 @@ agg={'n': 'count(*)', 'mean': 'avg(v)'})
         object.__setattr__(self, "agg", aggregate_calls(self.agg, "agg"))
 
     def __repr__(self) -> str:
-        shown = {one.name: getattr(self, one.name) for one in fields(self)}
-        shown["agg"] = dict(self.agg)
-        if not self.agg:
-            del shown["agg"]
-        return f"Band({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        return _shown(self, {"agg": dict(self.agg)} if self.agg else {})
 
     @property
     def aggregates(self) -> dict[str, AggregateCall]:
@@ -413,12 +417,18 @@ class AsOf(_OneColumnEach):
             for one ``order_by``.
         n: how many rows are returned at most, the nearest ones; default 1. A row of the stream has
             a row of the result for each of them. The table need not be built for it.
+        collect: the name of a column that has all of them, nearest first, as an array of structs of
+            the table's columns. Then each row of the stream has one row of the result: with an
+            inner join if there is a match, with a left join always. Without a match the array is
+            empty, as Spark's ``collect_list`` has it. Semi and anti joins are the same with and
+            without. Default: none, and the rows are rows of the result.
 
     Raises:
         ArgumentError: the tolerance is negative, the direction is unknown, ``order_by`` names no
-            column, or ``n`` is not a whole number from 1 to 2147483647. ``join`` raises
-            ColumnError for a column that the table lacks, and KeyTypeError for one that has no
-            order, such as a map.
+            column, ``n`` is not a whole number from 1 to 2147483647, or ``collect`` is no name.
+            ``join`` raises it for ``collect`` with ``where``, with other conditions, or without a
+            column; ColumnError for a column that the table lacks, or a name in ``collect`` that the
+            stream has; and KeyTypeError for a column that has no order, such as a map.
 
     Example:
         >>> AsOf("departed_at", "measured_at", tolerance="1 hour").direction
@@ -427,6 +437,8 @@ class AsOf(_OneColumnEach):
         ('quality DESC NULLS LAST', 'station ASC NULLS FIRST')
         >>> AsOf("departed_at", "measured_at", tolerance="1 hour", n=3).n
         3
+        >>> AsOf("departed_at", "measured_at", n=3, collect="readings").collect
+        'readings'
     """
 
     direction: Direction = "backward"
@@ -434,6 +446,7 @@ class AsOf(_OneColumnEach):
     exact: bool = True
     order_by: str | Sequence[str] = ()
     n: int = 1
+    collect: str | None = None
 
     def __post_init__(self) -> None:
         _column(self.stream_col, "stream_col")
@@ -452,6 +465,14 @@ class AsOf(_OneColumnEach):
                 f"n={self.n!r}: give how many rows to return at most, a whole number from 1 to "
                 f"{_MOST_ROWS}"
             )
+        if self.collect is not None and not (isinstance(self.collect, str) and self.collect):
+            raise ArgumentError(
+                f"collect={self.collect!r}: give the name of the column for the array of the "
+                'nearest rows, for example collect="readings"'
+            )
+
+    def __repr__(self) -> str:
+        return _shown(self, {} if self.collect is None else {"collect": self.collect})
 
     @property
     def orders(self) -> tuple[SortOrder, ...]:
@@ -468,8 +489,10 @@ def chooses(when: object) -> TypeGuard[AsOf | Within]:
 
 
 def without_aggregates(when: Condition) -> Condition:
-    """The same condition; of a band without ``agg``."""
-    return replace(when, agg=()) if isinstance(when, Band) and when.agg else when
+    """The same condition, which returns rows: without ``agg`` or ``collect``."""
+    if isinstance(when, Band) and when.agg:
+        return replace(when, agg=())
+    return replace(when, collect=None) if isinstance(when, AsOf) and when.collect else when
 
 
 _KINDS: dict[str, type[Condition]] = {

@@ -220,13 +220,13 @@ class Aggregate:
     """What a join returns of all rows that match a row of the stream.
 
     Args:
-        function: the aggregate function.
+        function: the aggregate function; "collect" for an array of the rows.
         column: the number of its column among those of the plan; None for ``count(*)``.
         type: of the result.
         wraps: whether a sum of more than 64 bits wraps around; otherwise it is an error.
     """
 
-    function: Function
+    function: Function | Literal["collect"]
     column: int | None
     type: pa.DataType
     wraps: bool
@@ -241,7 +241,8 @@ class JoinPlan:
         how: the join type: "inner", "left", "semi" or "anti".
         table: where the table's rows are.
         predicate: the range condition that rows of the same key are searched by; None without one.
-        columns: the table's columns in the result; with ``aggregates`` those that they are of.
+        columns: the table's columns in the result; with ``aggregates`` those that they are of, or
+            that the structs of the array have.
         shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
             struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
             as first row and count, to be gathered in pieces.
@@ -267,6 +268,11 @@ class JoinPlan:
     reason: str = ""
     asked: str = ""
     aggregates: tuple[Aggregate, ...] = ()
+
+    @property
+    def collects(self) -> bool:
+        """Whether the result has an array of the rows that match."""
+        return any(one.function == "collect" for one in self.aggregates)
 
     @property
     def types(self) -> list[pa.DataType]:

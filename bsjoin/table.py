@@ -427,7 +427,8 @@ class BatchTable:
             return self._join_by(keyed.call, keyed.stream).drop(*keyed.call.added)
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
-        if call.cycle is not None and call.how in ("inner", "left") and not join.aggregates:
+        brings = all(one.function == "collect" for one in join.aggregates)
+        if call.cycle is not None and call.how in ("inner", "left") and brings:
             # The columns of the first cycle: one that is added later would change the result.
             if call.cycle.state.columns is None:
                 call.cycle.state.columns = join.columns

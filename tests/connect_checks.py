@@ -94,6 +94,11 @@ def a_range_join_takes_the_width_and_the_row_that_it_says(
     for order_by, n in (((), -3), ("n desc", 3)):
         when = AsOf("p", "q", order_by=order_by)
         assert rows(bsjoin.join(stream, both, "k", when=when, select=["n"]))[0][2] == n
+    when = AsOf("p", "q", "nearest", n=3, collect="near")
+    for runtime in ("jvm", "python"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            found = bsjoin.join(stream, points, "k", "left", when=when, indicator="found")
+            assert rows(found.select("near.n", "found")) == [([-3, -2, -4], True)]
 
 
 def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Path) -> None:

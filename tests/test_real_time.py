@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import Source, wait_for
 from spark_samples import cycles, table_of
 
-from bsjoin import Band, BatchTable
+from bsjoin import AsOf, Band, BatchTable
 
 
 @pytest.mark.slow
@@ -25,7 +25,8 @@ def test_a_refresh_reaches_a_running_batch(
 
     def write(row: Any) -> None:
         with out.open("a") as file:
-            values = [row["k"], row["v"], row["w"], row["u"], row["most"], str(row["batch"])]
+            values = [row[name] for name in ("k", "v", "w", "u", "most", "near")]
+            values.append(str(row["batch"]))
             file.write(json.dumps(values) + "\n")
 
     def second(version: int) -> DataFrame:
@@ -37,6 +38,9 @@ def test_a_refresh_reaches_a_running_batch(
     joined = other.join(first_join, when=when, how="left")
     most = Band("k", "p", 0, 0, agg={"most": "max(u)"})
     joined = other.join(joined, when=most, how="left")
+    near = AsOf("k", "p", tolerance=0, n=2, collect="near")
+    joined = other.join(joined, when=near, how="left", select=["u"])
+    joined = joined.selectExpr("* EXCEPT (near)", "get(near, 0).u AS near")
     joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
@@ -62,13 +66,13 @@ def test_a_refresh_reaches_a_running_batch(
         query.stop()
     seen: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
     for line in out.read_text().splitlines():
-        k, v, w, u, aggregated, batch = json.loads(line)
-        assert v == w == u == aggregated
+        k, v, w, u, aggregated, collected, batch = json.loads(line)
+        assert v == w == u == aggregated == collected
         seen[batch].append((k, v))
     assert list(seen.values())[:2] == [
         [(0, 1)],
         [(1, 1), (2, 1), (50, None), (3, 2), (0, 2), (50, None)],
     ]
-    for first, last in (cycles(query)[join:6:3] for join in range(3)):
+    for first, last in (cycles(query)[join:8:4] for join in range(4)):
         assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
         assert (last.rows_in, last.hits, last.table_version) == (6, 4, 2)

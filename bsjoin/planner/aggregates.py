@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
@@ -37,14 +38,14 @@ class ResolvedAggregate:
 
     Args:
         name: of its column in the result.
-        function: the function.
+        function: the function; "collect" for the array of all columns of the join.
         column: the number of its column among those of the join; None for ``count(*)``.
         type: of the result.
         wraps: whether a sum of more than 64 bits wraps around; otherwise it is an error.
     """
 
     name: str
-    function: Function
+    function: Function | Literal["collect"]
     column: int | None
     type: T.DataType
     wraps: bool
@@ -52,7 +53,7 @@ class ResolvedAggregate:
     @property
     def field(self) -> T.StructField:
         """Its column in the result of an inner join."""
-        return T.StructField(self.name, self.type, self.function != "count")
+        return T.StructField(self.name, self.type, self.function not in ("count", "collect"))
 
 
 def check_aggregates(conditions: Sequence[Condition], call: JoinCall) -> bool:

@@ -78,7 +78,7 @@ def with_candidates(
         if isinstance(join.condition, AsOf):
             join = replace(join, where=replace(where, most=join.condition.n))
     marker = None
-    if join.how == "left":
+    if join.how == "left" and not join.aggregates:
         marker = _marker(join, columns)
         if marker not in columns:
             columns.append(marker)
@@ -244,5 +244,7 @@ def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
     if join.indicator is not None:
         marker = join.marker
         found = F.lit(True) if marker is None else F.col(quoted(marker)).isNotNull()
+        if join.aggregates:  # an array
+            found = F.size(F.col(quoted(join.names[0]))) > 0
         rows = rows.select("*", found.alias(join.indicator))
     return rows.drop(*join.names[-join.extra :]) if join.extra else rows

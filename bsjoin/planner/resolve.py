@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses, without_aggregates
+from bsjoin.conditions import (
+    Band,
+    Closed,
+    Condition,
+    Overlaps,
+    Within,
+    chooses,
+    without_aggregates,
+)
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
 from bsjoin.planner.aggregates import (
     ResolvedAggregate,
@@ -24,6 +32,7 @@ from bsjoin.planner.aggregates import (
 )
 from bsjoin.planner.arguments import JoinCall, Partition
 from bsjoin.planner.char_columns import char_length, check_char_pair, with_length
+from bsjoin.planner.collecting import collected_as, resolved_collection
 from bsjoin.planner.columns import (
     Names,
     On,
@@ -67,7 +76,7 @@ class ResolvedJoin:
         condition: the range condition that is searched, on columns as both sides spell them.
         ranged: the table's range columns; None exactly where ``condition`` is.
         columns: the table's columns in the result, as the table spells them; then those of
-            ``extra``. With ``aggregates`` the columns that they are of.
+            ``extra``. With ``aggregates`` the columns that they are of, or that an array has.
         names: what these, or the aggregates, are called in the result.
         partition: how the stream's rows are sent to partitions.
         nulls_equal: which keys are null-safe; None (default) where the index has no row with a null
@@ -179,8 +188,11 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
     """
     names, types = names_of(stream, "the stream"), stream.schema
     conditions = call.conditions or table.conditions(names)
-    if not call.conditions and call.how in ("semi", "anti"):
-        conditions = tuple(map(without_aggregates, conditions))
+    if call.how in ("semi", "anti"):  # aggregates are refused where the call asks for them
+        conditions = tuple(
+            one if call.conditions and isinstance(one, Band) else without_aggregates(one)
+            for one in conditions
+        )
     searched = table.searched(conditions, names)
     when = table.condition(searched, names)
     pairs = table.key_pairs(call.on, conditions, names)
@@ -215,7 +227,12 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
     selectable = table.selectable(names.case_sensitive)
     aggregates: tuple[ResolvedAggregate, ...] = ()
     columns: Sequence[str]
-    if check_aggregates(conditions, call):
+    collected = collected_as(conditions, call)
+    if collected is not None:
+        columns = selected(call.select, call.how, selectable, [key for _, key in pairs])
+        aggregates = (resolved_collection(collected, columns, table.columns, names),)
+        called = [collected]
+    elif check_aggregates(conditions, call):
         found = resolved_aggregates(when, selectable, table.columns, names, spark)
         aggregates, columns = found
         called = [one.name for one in aggregates]

@@ -22,6 +22,7 @@ from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.aggregating import Aggregates
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
 from bsjoin.runtimes.python.worker.chain_rows import Payload, Rows, placeholder
+from bsjoin.runtimes.python.worker.collecting import collected, empty_lists
 from bsjoin.runtimes.python.worker.full_cache import open_table
 from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
 from bsjoin.runtimes.python.worker.incremental_cache import Answer
@@ -148,6 +149,8 @@ class _Join:
         for rows, answer in self._asked(pieces):
             if predicate is None:
                 found = self._equal(rows, answer)
+            elif self._plan.collects:
+                found = self._collected(rows, predicate, answer)
             elif self._plan.aggregates:
                 found = self._aggregated(rows, predicate, answer)
             else:
@@ -265,6 +268,22 @@ class _Join:
         self.metrics.count(self._plan.how, len(rows), hits, hits)
         kept = None if self._plan.how == "left" else np.flatnonzero(matched)
         yield rows.with_payload(payload).chosen(kept)
+
+    def _collected(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
+        """The rows behind a range join that returns an array of its matches: one for each row."""
+        how, matched = self._plan.how, np.zeros(len(rows), np.bool_)
+        for group, searched in self._searched(rows, answer):
+            given = predicate, group.index, searched, group.low, group.high
+            for positions, lists in collected(self._plan, group, matches(*given, MOST_ROWS)):
+                where = positions if group.part is None else group.part.take(positions)
+                matched[where] = True
+                yield rows.chosen(where).with_payload(Payload.of([lists]))
+        hits = int(np.count_nonzero(matched))
+        self.metrics.count(how, len(rows), hits, hits)
+        if how == "left":
+            rest = np.flatnonzero(~matched)
+            payload = Payload.of([empty_lists(self._plan, len(rest))])
+            yield rows.chosen(rest).with_payload(payload)
 
     def _searched(
         self, rows: Rows, answer: Answer | None

@@ -10,21 +10,33 @@ import org.apache.spark.sql.types.DataTypes;
 import scala.collection.immutable.IndexedSeq;
 
 /**
- * The reference of the row that a {@link LookupExec} has found, negative if there is none; or how many
- * rows there are from it on, where all that match are one result.
+ * The reference of the row that a {@link LookupExec} has found, negative if there is none. Where all
+ * that match are one result, also what it has of them: how many rows there are from that one on, or
+ * the array of a {@link Collector}.
  */
 public final class FoundRow extends OwnExpression {
-  final boolean isCount;
+  final int place; // 0: the reference; 1: what there is of all
+  private final DataType type;
 
   /** The reference. */
   public FoundRow() {
-    this(false);
+    this(0, DataTypes.LongType);
   }
 
-  /** One of the two. */
-  public FoundRow(boolean isCount) {
-    super(isCount);
-    this.isCount = isCount;
+  private FoundRow(int place, DataType type) {
+    super(place, type);
+    this.place = place;
+    this.type = type;
+  }
+
+  /** How many rows there are. */
+  public static FoundRow count() {
+    return new FoundRow(1, DataTypes.LongType);
+  }
+
+  /** The array, of this type. */
+  public static FoundRow array(DataType type) {
+    return new FoundRow(1, type);
   }
 
   @Override
@@ -34,7 +46,7 @@ public final class FoundRow extends OwnExpression {
 
   @Override
   public DataType dataType() {
-    return DataTypes.LongType;
+    return type;
   }
 
   @Override
@@ -54,6 +66,6 @@ public final class FoundRow extends OwnExpression {
 
   @Override
   public String toString() {
-    return isCount ? "count" : "found";
+    return place == 0 ? "found" : type == DataTypes.LongType ? "count" : "array";
   }
 }

@@ -13,6 +13,7 @@ import java.util.Objects;
  * @param extra arguments of the finder beside the search value
  * @param label what {@code bsjoin.join} calls the join, a JSON object of {@code
  *     bsjoin.metrics.observed.label_of}; empty if nobody reads its figures, null for a plain join
+ * @param collector makes one array of all rows that are found; null if each is a result
  * @param table what the query calls the table; its path or URL, without credentials
  * @param on the keys on the stream's side, then its columns in range conditions
  */
@@ -27,6 +28,7 @@ public record Lookup(
     String description,
     long indexBytes,
     String label,
+    Collector collector,
     String table,
     String path,
     int version,
@@ -40,7 +42,7 @@ public record Lookup(
 
   /** Whether a row of the stream makes one row at most. */
   boolean isSingle() {
-    return finder.isUnique() || limit == 1 || kind.isFilter();
+    return finder.isUnique() || limit == 1 || kind.isFilter() || collector != null;
   }
 
   @Override
@@ -51,6 +53,7 @@ public record Lookup(
         && finder.equals(that.finder)
         && limit == that.limit
         && kept == that.kept
+        && Objects.equals(collector, that.collector)
         && Objects.equals(label, that.label); // two joins have their figures each
   }
 

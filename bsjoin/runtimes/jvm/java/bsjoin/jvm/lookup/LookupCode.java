@@ -22,12 +22,14 @@ import org.apache.spark.sql.types.DataTypes;
 public final class LookupCode {
   private final CodegenContext context;
   private final Lookup lookup;
-  // The stream's columns, the found row, and the count.
+  // The stream's columns, the found row, and the count or the array.
   private final List<ExprCode> input = new ArrayList<>();
   private final String finder;
+  private final String collector; // null unless all rows that are found are one array
   private final String counts; // null: nothing is counted
   private final String found;
-  private final String count; // null: each row that is found is a result
+  private final String count; // how many rows are found; null unless they are one result
+  private final String all; // the array of them; likewise
   private final String any; // whether a row of the stream has had a match
   private final String taken; // how many it has had; null if there is no limit
   private final boolean isResumed;
@@ -44,6 +46,7 @@ public final class LookupCode {
     this.isResumed = isResumed;
     found = variable("long", "found");
     count = lookup.finder().isRun() ? variable("long", "count") : null;
+    all = lookup.collector() != null ? variable("ArrayData", "all") : null;
     any = variable("boolean", "any");
     taken = lookup.limit() < Integer.MAX_VALUE ? variable("int", "taken") : null;
     String open;
@@ -57,6 +60,11 @@ public final class LookupCode {
     }
     Class<?> type = lookup.finder().getClass();
     finder = state(type, "finder", "(" + type.getName() + ") " + open);
+    collector =
+        all == null ? null
+            : state(
+                Collector.class, "collector",
+                reference("collector", lookup.collector(), Collector.class) + ".open()");
   }
 
   /** The name of a variable; of a field if it is needed when the code goes on later. */
@@ -80,6 +88,11 @@ public final class LookupCode {
     if (count != null) {
       input.add(
           ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(count, DataTypes.LongType)));
+    }
+    if (all != null) {
+      input.add(
+          ExprCode.apply(
+              FalseLiteral$.MODULE$, JavaCode.variable(all, lookup.collector().type())));
     }
     return this;
   }
@@ -174,6 +187,9 @@ public final class LookupCode {
     text.append(found + " = " + finder + ".first(" + String.join(", ", values) + ");\n}\n");
     if (count != null) {
       text.append(set("long", count, found + " < 0L ? 0L : " + finder + ".count()"));
+    }
+    if (all != null) {
+      text.append(set("ArrayData", all, collector + ".all(" + finder + ", " + found + ")"));
     }
     return text.toString();
   }

@@ -37,7 +37,6 @@ import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.execution.metric.SQLMetric;
-import org.apache.spark.sql.types.DataTypes;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag$;
@@ -206,7 +205,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     return values;
   }
 
-  /** Expressions of the child's columns, and of the found row, and the count, behind them. */
+  /** Expressions of the child's columns, and of what is found, see {@link FoundRow}, behind them. */
   private Seq<Expression> bound(List<Expression> expressions) {
     Map<ExprId, BoundReference> input = new HashMap<>();
     int place = 0;
@@ -214,21 +213,17 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
       input.put(
           column.exprId(), new BoundReference(place++, column.dataType(), column.nullable()));
     }
-    BoundReference[] found = {
-      new BoundReference(place, DataTypes.LongType, false),
-      new BoundReference(place + 1, DataTypes.LongType, false)
-    };
     List<Expression> bound = new ArrayList<>();
     for (Expression expression : expressions) {
-      bound.add(bound(expression, input, found));
+      bound.add(bound(expression, input, place));
     }
     return Scala.seq(bound);
   }
 
   private static Expression bound(
-      Expression expression, Map<ExprId, BoundReference> input, BoundReference[] found) {
+      Expression expression, Map<ExprId, BoundReference> input, int found) {
     if (expression instanceof FoundRow row) {
-      return found[row.isCount ? 1 : 0];
+      return new BoundReference(found + row.place, row.dataType(), false);
     }
     if (expression instanceof AttributeReference) {
       return Objects.requireNonNull(input.get(((AttributeReference) expression).exprId()));

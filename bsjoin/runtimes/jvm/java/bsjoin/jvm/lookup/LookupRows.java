@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Predicate;
@@ -27,7 +28,7 @@ public final class LookupRows
   private final Seq<Expression> condition;
   private final Seq<Expression> output; // null: the stream's row itself
 
-  /** All expressions are of the stream's columns, and of the found row, and the count, behind them. */
+  /** All expressions are of the stream's columns, and of what is found, behind them. */
   LookupRows(
       Lookup lookup, Counts counts, Seq<Expression> arguments, Seq<Expression> condition,
       Seq<Expression> output) {
@@ -58,7 +59,9 @@ public final class LookupRows
                 .orElse(Literal.TrueLiteral()));
     private final UnsafeProjection outputOf =
         output == null ? null : UnsafeProjection.create(output);
-    private final UnsafeRow reference = new UnsafeRow(2); // and how many
+    private final Collector collector =
+        lookup.collector() == null ? null : lookup.collector().open();
+    private final InternalRow reference; // and how many, or the array of all
     private final JoinedRow pair = new JoinedRow();
     private InternalRow row; // of the stream
     private long found = Finder.NONE; // the next candidate of it
@@ -73,7 +76,13 @@ public final class LookupRows
       if (outputOf != null) {
         outputOf.initialize(partition);
       }
-      reference.pointTo(new byte[24], 24);
+      if (collector == null) {
+        UnsafeRow numbers = new UnsafeRow(2);
+        numbers.pointTo(new byte[24], 24);
+        reference = numbers;
+      } else {
+        reference = new GenericInternalRow(2);
+      }
       pair.withRight(reference);
     }
 
@@ -110,6 +119,9 @@ public final class LookupRows
       found = values.anyNull() ? lookup.ifNull() : first(values);
       if (finder.isRun()) {
         reference.setLong(1, found < 0 ? 0 : finder.count());
+      }
+      if (collector != null) {
+        reference.update(1, collector.all(finder, found));
       }
       isOpen = true;
       taken = 0;

@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.catalog.StoredScan;
+import bsjoin.jvm.lookup.Collector;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.JoinKind;
 import bsjoin.jvm.lookup.KeyFinder;
@@ -440,8 +441,12 @@ public final class IndexJoin {
         : expression.mapChildren(Scala.function(child -> substituted(child, by)));
   }
 
-  /** What the operator does that joins by a search. */
-  Lookup lookup(Search search, int kept) {
+  /**
+   * What the operator does that joins by a search.
+   *
+   * @param collector see {@link Lookup}
+   */
+  Lookup lookup(Search search, int kept, Collector collector) {
     String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
     String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
     String description =
@@ -459,7 +464,7 @@ public final class IndexJoin {
     return new Lookup(
         kind(), tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
         search.arguments.size(), description,
-        manifest.indexed().mapToLong(one -> one.file(-1).size()).sum(), label,
+        manifest.indexed().mapToLong(one -> one.file(-1).size()).sum(), label, collector,
         scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
   }
 

@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Aggregated;
+import bsjoin.jvm.lookup.Collector;
 import bsjoin.jvm.lookup.Columns;
 import bsjoin.jvm.lookup.FoundRow;
 import bsjoin.jvm.lookup.JoinKind;
@@ -37,10 +38,12 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -146,6 +149,7 @@ public final class JoinStrategy extends SparkStrategy {
     private final List<Attribute> stream;
     private final List<Alias> computed = new ArrayList<>(); // of the stream, for the look-up
     private final Map<ExprId, Expression> reads = new HashMap<>(); // the scan's columns
+    private Collector collector; // null unless the rows that match are one array
     private final AttributeSet used; // what is above uses no other columns; null: all
 
     Planned(IndexJoin join, AttributeSet used) {
@@ -188,7 +192,12 @@ public final class JoinStrategy extends SparkStrategy {
 
     private Expression aggregate(Attribute column, Columns stored) {
       JsonNode aggregate = join.aggregates.get(column.exprId());
-      FoundRow count = new FoundRow(true);
+      if (aggregate.path(0).asText().equals("collect")) {
+        StructType row = (StructType) ((ArrayType) column.dataType()).elementType();
+        collector = new Collector(stored, row);
+        return FoundRow.array(column.dataType());
+      }
+      FoundRow count = FoundRow.count();
       return aggregate.path(1).isNull()
           ? count
           : new Aggregated(
@@ -229,7 +238,7 @@ public final class JoinStrategy extends SparkStrategy {
       search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
       LookupExec planned =
           new LookupExec(
-              join.lookup(search, stream.size()),
+              join.lookup(search, stream.size(), collector),
               Scala.seq(arguments),
               Scala.seq(condition),
               Scala.seq(columns()),

@@ -46,7 +46,8 @@ import scala.collection.immutable.Seq;
  * ({@code fields}), the {@code search}, those of further ranges ({@code boxes}, of the columns {@code
  * boxed}), and the {@code label} of the join, if its figures are reported. If it brings aggregates of
  * the columns instead, it has these ({@code agg}: function, number of the column or null, whether a
- * sum wraps around) and what the columns are ({@code types}).
+ * sum wraps around) and what the columns are ({@code types}); an array of all rows is the function
+ * {@code collect}.
  */
 public final class Matches extends Function<ArrayData> {
   private final String spec;
