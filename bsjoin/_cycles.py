@@ -103,7 +103,7 @@ class Cycles:
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         took = {"triggerExecution": round((datetime.now(UTC) - began).total_seconds() * 1e3)}
         progress = ObservedProgress(
-            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took
+            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took, cycle.number
         )
         self._recent.append(progress)
         if self._steering is not None and self._state.label is not None:

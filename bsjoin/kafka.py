@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.metrics.progress import observed_row
 from bsjoin.planner.columns import unused
 from bsjoin.spark.session import is_dataframe
 from bsjoin.spark.sql import quoted
@@ -205,9 +206,9 @@ def progress(query: Any) -> list[RouteProgress]:
         RouteProgress(
             batch_id=batch.batchId,
             topic=name.removeprefix(_OBSERVED),
-            **{count: row[count] for count in ("found", "recovered", "waiting", "expired")},
+            **{one: counts[one] for one in ("found", "recovered", "waiting", "expired")},
         )
         for batch in batches
         for name, row in sorted(batch.observedMetrics.items())
-        if name.startswith(_OBSERVED)
+        if name.startswith(_OBSERVED) and (counts := observed_row(row))
     ]

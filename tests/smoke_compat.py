@@ -57,7 +57,15 @@ def classic(spark: SparkSession) -> dict[str, Callable[[], bool]]:
         assert not stub.containsPattern(found.python_function)
         return compat.catalyst(kept) is found
 
+    def since() -> bool:
+        stream = spark.readStream.format("rate").load()
+        query = stream.writeStream.format("noop").trigger(once=True).start()
+        query.awaitTermination()
+        done = [one.batchId for one in query.recentProgress]
+        return done == [one.batchId for one in compat.progress_since(query, -1)] != []
+
     return {
+        "_progress_since": since,
         "analyzed": lambda: compat.analyzed(df).nodeName() == "Project",
         "with_cached_data": cached,
         "java_session": lambda: compat.java_session(spark).sharedState() is not None,

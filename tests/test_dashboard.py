@@ -18,7 +18,7 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, cycle, full, totals
+from test_monitoring import HOSTILE, cycle, ended, full, totals
 
 import bsjoin
 from bsjoin.errors import ArgumentError
@@ -91,17 +91,47 @@ def test_requests_for_other_names_are_refused(page: pages.Dashboard) -> None:
 def test_other_web_sites_read_nothing(page: pages.Dashboard) -> None:
     for site in ("cross-site", "same-site"):
         assert ask(page, "/data.json", Sec_Fetch_Site=site, Sec_Fetch_Mode="cors").status == 403
-        assert ask(page, "/", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate").status == 200
+        for place in ("iframe", "image", "empty"):
+            told = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": place}
+            assert ask(page, "/", **told).status == 403
+        assert ask(page, "/", Sec_Fetch_Site=site, Sec_Fetch_Dest="document").status == 200
     answer = ask(page, "/", Origin="https://evil.example")
     assert answer.getheader("Access-Control-Allow-Origin") is None
     assert answer.getheader("X-Content-Type-Options") == "nosniff"
-    assert "default-src 'none'" in (answer.getheader("Content-Security-Policy") or "")
+    policy = answer.getheader("Content-Security-Policy") or ""
+    assert {"default-src 'none'", "frame-ancestors 'self'"} <= {*policy.split("; ")}
     text = answer.read().decode()
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
     for method in ("POST", "PUT", "DELETE"):
         with pytest.raises(OSError, match="501"):
             urlopen(Request(page.url, method=method, data=b""))
+
+
+def test_connections_are_few_and_faults_are_logged(
+    page: pages.Dashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = "127.0.0.1", page._server.server_port
+    held = [socket.create_connection(address) for _ in range(pages._CONNECTIONS)]
+    with socket.create_connection(address) as more:
+        more.settimeout(10)
+        assert more.recv(1) == b""  # closed, and not kept
+    for one in held:
+        one.close()
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert ask(page, "/data.json").status == 200
+            break
+        except (OSError, http.client.HTTPException):
+            assert time.monotonic() < deadline
+    assert caplog.records == []
+    monkeypatch.setattr(pages.openmetrics, "text", lambda found: 1 / 0)
+    with pytest.raises(http.client.HTTPException):
+        ask(page, "/metrics")
+    while not caplog.records:
+        assert time.monotonic() < deadline
+    assert "a request has failed: ZeroDivisionError" in caplog.text
 
 
 def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
@@ -151,6 +181,7 @@ def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
 ) -> None:
     monkeypatch.setattr(pages, "_LOOKS_S", 0.02)
     monkeypatch.setattr(pages, "_LINGERS_S", 0.5)
+    monkeypatch.setattr(pages, "_FORGOTTEN_S", 1.0)
     query = Query2()
     made = bsjoin.dashboard(query)
     began = time.monotonic()
@@ -169,26 +200,107 @@ def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
         time.sleep(0.02)
 
 
-def test_looks_cost_a_hundredth_and_a_query_that_fails_is_told() -> None:
+def test_looks_cost_a_hundredth_and_one_that_waits_does_not_stop_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, spent = [0.0], [0.0]
+    monkeypatch.setattr("bsjoin.monitoring.watching.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bsjoin.monitoring.watching.time.thread_time", lambda: spent[0])
+    waits = works = 0.0
+    looks = 0
+
     class Slow(Query):
-        looks = 0
-
-        @property
-        def recentProgress(self) -> list[Any]:  # type: ignore[override]  # noqa: N802
-            return []
-
         @property
         def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
-            self.looks += 1
-            time.sleep(0.01)
+            nonlocal looks
+            looks += 1
+            now[0] += waits
+            spent[0] += works
 
-    slow = Slow()
-    found = Watched([slow], every_s=0)
-    began = time.monotonic()
-    while time.monotonic() - began < 0.8:
+    found = Watched([Slow()], every_s=1)
+    for waited, worked, pause in ((300.0, 0.0, 1), (0.05, 0.05, 5), (60.0, 60.0, 30)):
+        waits, works, looks = waited, worked, 0
         found.look()
-    assert slow.looks == 1
+        now[0] += pause - 0.1
+        found.look()
+        assert looks == 1
+        now[0] += 0.2
+    found.look()
+    assert looks == 2
 
+
+def test_the_micro_batch_before_an_idle_report_is_read() -> None:
+    query = Steps(ended(5))
+    found = Watched([query], every_s=0)
+    look(found)
+    query.recentProgress += (ended(6), ended(7, numInputRows=0, durationMs={}))
+    look(found)
+    assert numbers(found) == [5, 6]
+
+
+def test_two_runs_of_a_query_on_one_page() -> None:
+    first, again = Steps(*map(ended, range(3))), Steps(*(ended(n, "2") for n in (3, 4)))
+    found = Watched([first, again], every_s=0)
+    for _ in range(3):
+        look(found)
+    assert numbers(found) == [0, 1, 2, 3, 4]
+
+
+def test_the_last_micro_batch_is_read_with_the_end() -> None:
+    class Ending(Steps):
+        @property
+        def isActive(self) -> bool:  # type: ignore[override]  # noqa: N802
+            self.recentProgress += (ended(1),)  # it ends just then
+            return False
+
+    found = Watched([Ending(ended(0))], every_s=0)
+    look(found)
+    assert numbers(found) == [0, 1]
+    assert found.is_over
+
+
+def test_a_look_that_fails_says_why_and_the_next_one_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Steps(ended(0))
+    found = Watched([query], every_s=0)
+    with monkeypatch.context() as broken:
+        broken.setattr("bsjoin.monitoring.totals.progress", lambda given: 1 / 0)
+        look(found)
+        look(found)
+    state = json.loads(found.as_json())["queries"][0]
+    assert (state["state"], state["name"]) == ("running", HOSTILE)
+    assert "figures cannot be read: ZeroDivisionError" in state["error"]
+    assert len(caplog.records) == 1
+    assert not found.is_over
+    look(found)
+    assert numbers(found) == [0]
+    assert json.loads(found.as_json())["queries"][0]["error"] == ""
+
+
+class Steps(Query):
+    """A query with the progress of these."""
+
+    def __init__(self, *done: Any):
+        self.recentProgress = done
+
+    @property
+    def lastProgress(self) -> Any:  # type: ignore[override]  # noqa: N802
+        return self.recentProgress[-1]
+
+
+def look(found: Watched) -> None:
+    """Look without the pause that is due."""
+    found._next = 0.0
+    found.look()
+
+
+def numbers(found: Watched) -> list[int]:
+    """Those of the micro-batches of the first query that the page shows."""
+    return [one["n"] for one in json.loads(found.as_json())["queries"][0]["batches"]]
+
+
+def test_a_query_that_fails_is_told() -> None:
     class Broken(Query):
         def exception(self) -> Exception:
             return ValueError("postgresql://me:secret@db/shop is away")

@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +27,7 @@ from bsjoin.metrics.refreshes import RefreshProgress
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.monitoring import openmetrics
 from bsjoin.monitoring.log import line
-from bsjoin.monitoring.model import OF_JOINS
+from bsjoin.monitoring.model import BATCHES, OF_JOINS, Sample
 from bsjoin.monitoring.prometheus import gauge_name
 from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals
 
@@ -79,7 +80,7 @@ def full(number: int = 0) -> CycleProgress:
 
 def totals(*cycles: CycleProgress, name: str = "orders") -> QueryTotals:
     """What a query with these has done, each a micro-batch of half a second."""
-    found = QueryTotals(name, "run")
+    found = QueryTotals(name)
     for number, one in enumerate(cycles):
         route = bsjoin.kafka.RouteProgress(number, "named", 9, 2, 1, 0)
         found.add(MicroBatch(number, NOON.timestamp() + number, 0.5, 10, [one], [route]))
@@ -176,8 +177,18 @@ def test_what_has_no_value_has_no_sample_and_an_idle_batch_keeps_the_ratio() -> 
     assert not [one for one in found if "cache" in one.name or "placement" in one.name]
 
 
-def observed(number: int, run: str = "q") -> ObservedProgress:
-    return ObservedProgress(number, "2026-01-01T12:00:00Z", {}, query=run)
+def observed(number: int, run: str = "q", cycle: int | None = None) -> ObservedProgress:
+    return ObservedProgress(number, "2026-01-01T12:00:00Z", {}, query=run, cycle=cycle)
+
+
+def ended(number: int, run: str = "1", **more: Any) -> Any:
+    """Spark's progress of a micro-batch."""
+    values = {
+        "id": "q", "runId": run, "name": "orders", "batchId": number, "numInputRows": 10,
+        "timestamp": f"2026-01-01T12:00:{number % 60:02}Z", "observedMetrics": {},
+        "durationMs": {"addBatch": 1, "triggerExecution": 500},
+    }  # fmt: skip
+    return SimpleNamespace(**values | more)
 
 
 def test_micro_batches_count_once_and_gaps_are_told() -> None:
@@ -186,14 +197,80 @@ def test_micro_batches_count_once_and_gaps_are_told() -> None:
     assert known.take(observed(1), observed(0)) == []
     assert [one.number for one in known.take(observed(5))] == [5]
     assert value(known.samples(), "bsjoin_unseen_micro_batches_total") == 3
-    again = SimpleNamespace(**vars(observed(5)), id="q", runId="2", name=None, numInputRows=1)
-    assert [one.number for one in known.take(again)] == [5]  # of another run: it ran again
+    assert [one.number for one in known.take(ended(5))] == [5]  # of another run: it ran again
     assert value(known.samples(), "bsjoin_micro_batches_total") == 4
-    known.forget("q")
-    assert known.samples() == []
+
+
+def test_two_runs_of_a_query_are_counted_once_each() -> None:
+    known = Totals()
+    for _ in range(3):
+        for run, numbers in (("1", range(4)), ("2", range(3, 6))):
+            known.take(*(ended(n, run) for n in numbers))
+    assert value(known.samples(), "bsjoin_micro_batches_total") == 7
+
+
+def test_cycles_that_begin_again_from_zero_are_new() -> None:
+    known = Totals()
+    known.take(*(observed(n, cycle=n) for n in range(5)), name="cycles 1")
+    again = known.take(*(observed(n, cycle=5 + n) for n in range(3)), name="cycles 1")
+    assert [one.number for one in again] == [0, 1, 2]
+    assert value(known.samples(), "bsjoin_micro_batches_total", query="cycles 1") == 8
+
+
+def test_counters_go_on_when_a_query_is_started_again() -> None:
+    known = Totals()
+    known.take(ended(0))
+    known.end("q")
+    names = {one.name for one in known.samples()}
+    assert "bsjoin_micro_batches_total" in names
+    assert "bsjoin_last_micro_batch_timestamp_seconds" not in names  # a gauge
+    known.take(ended(1, "2"))
+    known.end("q")
+    known.take(ended(0, "3", id="without a checkpoint"))
+    assert value(known.samples(), "bsjoin_micro_batches_total", query="orders") == 3
+    known.take(ended(0, "4", id="of another session"))
+    labels = [(one.name, *one.attributes.items()) for one in known.samples()]
+    assert len({*labels}) == len(labels)
+    for number in range(200):  # all that run are counted, and the last of those that have ended
+        known.take(ended(0, id=f"q{number}", name=None))
+    assert len([one for one in known.samples() if one.metric is BATCHES]) == 202
     for number in range(200):
-        known.take(observed(0, f"q{number}"))
-    assert len(known.samples()) < 64 * 10
+        known.end(f"q{number}")
+    assert len([one for one in known.samples() if one.metric is BATCHES]) == 66
+
+
+def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:
+    counts = {"found": 3, "recovered": 1, "waiting": 2, "expired": 0}
+    fields = {"fields": [{"name": one} for one in counts]}
+    row = {"values": [*counts.values()], "schema": fields}
+    known = Totals()
+    (made,) = known.take(ended(0, observedMetrics={"bsjoin.kafka.route named": row}))
+    assert made.routes[0].waiting == 2
+    (made,) = known.take(ended(1, observedMetrics={"bsjoin.kafka.route named": {"a": 1}}))
+    assert made.routes == []
+
+
+def test_values_can_be_read_while_figures_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Totals()
+    known.take(ended(0))
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def away(given: Any) -> list[CycleProgress]:
+        begun.set()
+        assert goes_on.wait(10)
+        return []
+
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", away)
+    reader = threading.Thread(target=known.take, args=(ended(1),))
+    reader.start()
+    assert begun.wait(10)
+    other = threading.Thread(target=known.samples)
+    other.start()
+    other.join(5)
+    assert not other.is_alive()
+    goes_on.set()
+    reader.join()
+    assert value(known.samples(), "bsjoin_micro_batches_total") == 2
 
 
 def test_openmetrics_text_can_be_read_back() -> None:
@@ -213,21 +290,17 @@ def test_openmetrics_text_can_be_read_back() -> None:
 # -- the log ---------------------------------------------------------------------------------------
 
 
-def event(number: int, **more: Any) -> Any:
-    progress = SimpleNamespace(
-        id="q", runId="r", name="orders", batchId=number, timestamp="2026-01-01T12:00:00Z",
-        numInputRows=10, durationMs={"addBatch": 1, "triggerExecution": 250}, observedMetrics={},
-        **more,
-    )  # fmt: skip
-    return SimpleNamespace(id="q", progress=progress)
+def event(number: int) -> Any:
+    at = (NOON + timedelta(seconds=number)).isoformat()
+    took = {"addBatch": 1, "triggerExecution": 1000}
+    return SimpleNamespace(id="q", progress=ended(number, timestamp=at, durationMs=took))
 
 
 def test_a_line_has_the_sums_of_its_time() -> None:
-    batches = [*totals(cycle(0), cycle(1, table_version=2), full(2)).recent]
-    told = line(batches, 2.0)
+    told = line(totals(cycle(0), cycle(1, table_version=2), full(2)), 2.0)
     assert told == (
         "3 micro-batches; join on k: 30 rows (15/s), 90.0% with a match, version 1, 30.0% from the "
-        "cache, jvm; micro-batches took 500, 500, 500 ms (p50, p95, p99); 3 rows wait, 0 expired"
+        "cache, jvm; micro-batches took 500, 500, 500 ms (p50, p95, p99); 1 rows wait, 0 expired"
     )
 
 
@@ -248,18 +321,19 @@ def test_a_line_a_minute_and_one_at_the_end(
         now[0] += 1
         log.onQueryProgress(event(number))
     assert [one.levelname for one in caplog.records] == ["INFO", "INFO"]
-    assert "query orders: 60 micro-batches; join on k: 600 rows (10/s)" in caplog.messages[0]
+    assert "query orders: 61 micro-batches; join on k: 610 rows (10/s)" in caplog.messages[0]
+    assert "60 micro-batches; join on k: 600 rows (10/s)" in caplog.messages[1]
     joins["of"] = full
     log.onQueryProgress(event(130))
     log.onQueryTerminated(SimpleNamespace(id="q"))
-    assert "11 micro-batches" in caplog.messages[2]
+    assert "10 micro-batches; join on k: 100 rows (10/s)" in caplog.messages[2]
     assert caplog.messages[2].endswith("the refresh fails: SourceError: gone")
     assert caplog.records[2].levelname == "WARNING"
     log.onQueryIdle(SimpleNamespace(id="q"))
     log.onQueryTerminated(SimpleNamespace(id="q"))
     assert len(caplog.records) == 3  # nothing to say
     monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: 1 / 0)
-    log.onQueryProgress(event(0))  # a listener never raises
+    log.onQueryProgress(event(131))  # a listener never raises
     assert "missing in the log: ZeroDivisionError" in caplog.messages[3]
     for every in (0, "-1 s", "soon"):
         with pytest.raises(ArgumentError, match="every="):
@@ -295,7 +369,8 @@ def relabeled(name: str) -> dict[str, str]:
 
 
 def test_the_names_in_spark_s_servlet_become_those_of_openmetrics() -> None:
-    for name in ("orders", "_join_2_bsjoin_x", "0b7c--1"):
+    uuid = "0b7c2f4e-1111-2222-3333-0123456789ab"
+    for name in ("orders", "join_2_bsjoin_x", uuid, "заказы", "orders.v1"):
         found = [*totals(full(), name=name).samples()]
         assert len({gauge_name(one) for one in found}) == len(found)
         for one in found:
@@ -306,7 +381,17 @@ def test_the_names_in_spark_s_servlet_become_those_of_openmetrics() -> None:
             given = {k: v for k, v in one.attributes.items() if k != "on"}
             quantile = {k: given[k] for k in given if k == "quantile"}
             plain = {k: re.sub(r"[^A-Za-z0-9]+", "_", v).strip("_") for k, v in given.items()}
-            assert labels == plain | quantile, one
+            hashed = {k: f"{v}_".lstrip("_") for k, v in plain.items() if v != given[k] != uuid}
+            assert all(
+                re.fullmatch(re.escape(hashed[k]) + "[0-9a-f]{6}", labels.pop(k))
+                for k in hashed.keys() - quantile.keys()
+            ), one
+            assert labels.items() <= (plain | quantile).items(), one
+
+
+def test_values_that_would_look_the_same_have_names_of_their_own() -> None:
+    labels = ("заказы", "клиенты", "orders.v1", "orders-v1", "orders_v1", "", "_", "none", "a__b")
+    assert len({gauge_name(Sample(BATCHES, (one,), 1)) for one in labels}) == len(labels) - 1
 
 
 def test_the_servlet_and_opentelemetry_show_what_progress_counts(
@@ -336,20 +421,25 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         assert seen["bsjoin_micro_batch_duration_seconds"][1] == "s"
         assert seen["bsjoin_hit_ratio"] == (0.5, "1")
         query.stop()
-        soon(lambda: servlet(spark, prometheus), {})
-        soon(lambda: exported(reader), {})
+        soon(lambda: "bsjoin_hit_ratio" in exported(reader), False)
+        kept = {relabeled(k).get("__name__", "") for k in servlet(spark, prometheus)}
+        assert "bsjoin_hit_ratio" not in kept  # the query may be started again, its counters go on
+        assert "bsjoin_input_rows_total" in kept
+        assert exported(reader)["bsjoin_input_rows"] == (4, "{row}")
+
     finally:
         for one in listeners:
             spark.streams.removeListener(one)
         prometheus.close()
-        prometheus.close()
-    prometheus.changed()  # an event that comes late
+        listeners[1].close()  # type: ignore[attr-defined]
 
 
 def servlet(spark: SparkSession, listener: monitoring.PrometheusListener) -> dict[str, float]:
     """What Spark's servlet for Prometheus answers; the tests' session has no UI that serves it."""
     jvm: Any = spark._jvm
-    registry = member(member(listener._published, "system"), "registry")
+    published = listener._published or servlet.__dict__["held"]
+    servlet.__dict__["held"] = published
+    registry = member(member(published, "system"), "registry")
     sinks = jvm.org.apache.spark.metrics.sink
     text = sinks.PrometheusServlet(jvm.java.util.Properties(), registry).getMetricsSnapshot()
     lines = [one.split(" ") for one in text.splitlines()]
@@ -372,6 +462,23 @@ def exported(reader: InMemoryMetricReader) -> dict[str, tuple[float, str]]:
         for metric in scope.metrics
         if metric.data.data_points
     }
+
+
+def test_listeners_of_one_provider_share_its_instruments() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    first = monitoring.OpenTelemetryListener(provider)
+    first.totals.take(*map(ended, range(5)))
+    second = monitoring.OpenTelemetryListener(provider)
+    second.totals.take(*map(ended, range(2)))
+    assert exported(reader)["bsjoin_micro_batches"] == (2, "")  # not the sum of both
+    second.totals.take(ended(2))
+    assert exported(reader)["bsjoin_micro_batches"] == (3, "")
+    second.close()
+    second.close()
+    assert exported(reader)["bsjoin_micro_batches"] == (5, "")
+    first.close()
+    assert exported(reader) == {}
 
 
 def test_a_provider_that_is_none_and_an_api_that_is_not_there(

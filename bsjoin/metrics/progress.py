@@ -40,6 +40,7 @@ __all__ = [
     "ObservedProgress",
     "cached_entries",
     "is_idle",
+    "observed_row",
     "progress",
     "route",
 ]
@@ -60,6 +61,8 @@ class ObservedProgress:
         operators: what joins in the JVM have counted, see :mod:`bsjoin.metrics.counted`; none by
             default.
         durationMs: as Spark's; empty by default.
+        cycle: the place of the micro-batch among all that were run, of ``bsjoin.cycles``; None
+            (default) for others. A micro-batch may run again under the number that it had.
     """
 
     batchId: int  # noqa: N815 - as Spark calls it
@@ -69,6 +72,7 @@ class ObservedProgress:
     query: str = ""
     operators: Sequence[OperatorMetrics] = ()
     durationMs: Mapping[str, int] = field(default_factory=dict)  # noqa: N815
+    cycle: int | None = None
 
 
 def progress(query: Any) -> list[CycleProgress]:
@@ -86,7 +90,7 @@ def progress(query: Any) -> list[CycleProgress]:
         JVM which looked most rows up; in Python workers the first one (under Spark Connect: the
         last one). Not among them are those of threads that the function starts, unless
         they are ``pyspark.InheritableThread``. Under Spark Connect, where the function runs in
-        another process, give it as ``bsjoin.reporting(function)``. Spark keeps the last 100
+        another process, give it as ``bsjoin.reporting(function)``. Spark keeps the last 99
         micro-batches of a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over
         more, call this from a ``StreamingQueryListener`` with each ``event.progress``.
 
@@ -230,13 +234,17 @@ def _counted(
     """
     for name, metrics in observed.items():
         if name.startswith(f"{FIGURES}{{"):
-            lines = _row(metrics).get(LINES)  # another version of bsjoin may have none
+            lines = observed_row(metrics).get(LINES)  # another version of bsjoin may have none
             for joins in read(JoinLabel, name.removeprefix(FIGURES)):
                 yield joins, [one for one in read(JoinMetrics, lines) if len(one) == len(joins)]
 
 
-def _row(metrics: Any) -> dict[str, Any]:
-    """The observed row, or lines, by name; Spark Connect delivers a row's values and schema."""
+def observed_row(metrics: Any) -> dict[str, Any]:
+    """The observed row, or lines, by name; Spark Connect delivers a row's values and schema.
+
+    Args:
+        metrics: what a progress has under one name.
+    """
     if isinstance(metrics, str):
         return {LINES: metrics}
     row: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
@@ -294,7 +302,7 @@ def route(one: Any, label: str) -> Note | None:
     metrics = one.observedMetrics.get(route_of(label))
     if metrics is None:
         return None
-    row = _row(metrics)
+    row = observed_row(metrics)
     if "places" in row:
         return None if row["version"] is None else note_of(**{**row, "drawn": row["drawn"] or ""})
     notes = [Note.from_list(json.loads(line)) for line in (row[LINES] or "").split("\n") if line]

@@ -6,7 +6,9 @@ import base64
 import hashlib
 import html
 import ipaddress
+import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -20,14 +22,21 @@ from urllib.parse import parse_qs, urlsplit
 
 from bsjoin._version import __version__
 from bsjoin.errors import ArgumentError
+from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring import openmetrics
 from bsjoin.monitoring.watching import Watched
 
 __all__ = ["Dashboard", "dashboard"]
 
+_log = logging.getLogger("bsjoin")
+
 _LOOPBACK = "127.0.0.1"
 _LINGERS_S = 600.0
 """How long a page stays when nobody looks and nothing happens any more."""
+_FORGOTTEN_S = 86_400.0
+"""The same while queries run: a page that was opened and never closed."""
+_CONNECTIONS = 32
+"""How many requests are served at a time: each has a descriptor of the driver's process."""
 _LOOKS_S = 10.0
 """The pause between two looks at the queries while nobody looks at the page."""
 
@@ -69,8 +78,12 @@ class Dashboard:
         server = self._server
         while not self._closed.wait(_LOOKS_S):
             server.watched.look()
-            unused_s = min(time.monotonic() - server.asked, server.watched.quiet_s)
-            if unused_s > (_LINGERS_S if server.watched.is_over else 6 * _LINGERS_S):
+            unused_s = time.monotonic() - server.asked
+            if server.watched.is_over:
+                unused_s, longest_s = min(unused_s, server.watched.quiet_s), _LINGERS_S
+            else:
+                longest_s = _FORGOTTEN_S
+            if unused_s > longest_s:
                 self.close()
 
     def __enter__(self) -> Dashboard:
@@ -99,7 +112,7 @@ def dashboard(*queries: Any, port: int = 0, hosts: Sequence[str] = ()) -> Dashbo
     Rows per second, how long micro-batches take, hit rates, caches, skew before and after, the
     partitions, where tasks run, versions of tables, and rows that wait. ``/metrics`` of the page
     has the metrics as OpenMetrics text. The page needs no network, works behind a proxy under any
-    path, and costs one percent of a core at the most.
+    path, and costs about one percent of a core.
 
     Args:
         queries: streaming queries, and what :func:`bsjoin.cycles` returned.
@@ -110,8 +123,8 @@ def dashboard(*queries: Any, port: int = 0, hosts: Sequence[str] = ()) -> Dashbo
 
     Returns:
         A :class:`Dashboard` with the address in ``url``. The page ends by ``close()``, at the end
-        of a ``with`` block, with the process, ten minutes after the last query has ended, and an
-        hour after the last micro-batch or request of queries that do nothing.
+        of a ``with`` block, with the process, ten minutes after the last query has ended, and a
+        day after the last request.
 
     Raises:
         ArgumentError: there is no query, one is something else, or the port cannot be had.
@@ -152,6 +165,21 @@ class _Server(ThreadingHTTPServer):
         self.hosts = hosts
         self.asked = time.monotonic()
         """When a request came last."""
+        self._free = threading.Semaphore(_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """As of the base, a thread for each, but for no more than so many at a time."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """As of the base."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def server_bind(self) -> None:
         """As of the base, without asking a name server who this machine is."""
@@ -159,7 +187,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = _LOOPBACK, self.socket.getsockname()[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a browser that goes away is no fault."""
+        """Say nothing of a browser that goes away: that is no fault."""
+        error = sys.exception()
+        if isinstance(error, Exception) and not isinstance(error, OSError):
+            _log.warning("bsjoin: dashboard: a request has failed: %s", error_text(error))
 
     def serves(self, host: str | None) -> bool:
         """Whether a request is for this page, by the name that it asks for."""
@@ -176,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = f"bsjoin/{__version__}"
     sys_version = ""
-    timeout = 30.0
+    timeout = 10.0
 
     def do_GET(self) -> None:
         """Answer with the page, its data, or the metrics."""
@@ -197,7 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _navigates(self) -> bool:
-        return self.headers.get("Sec-Fetch-Mode") == "navigate"
+        """Whether it is a link to the page, which another site may have, and no frame."""
+        return self.headers.get("Sec-Fetch-Dest") == "document"
 
     def _found(self) -> None:
         address = urlsplit(self.path)
@@ -213,8 +245,6 @@ class _Handler(BaseHTTPRequestHandler):
             watched.look()
             text = openmetrics.text(watched.totals.samples())
             self._answer(200, openmetrics.CONTENT_TYPE, text.encode())
-        elif place == "favicon.ico":
-            self._answer(204, "image/x-icon", b"")
         else:
             content, policy = page()
             self._answer(200, "text/html; charset=utf-8", content, policy)
@@ -259,7 +289,8 @@ def page() -> tuple[bytes, str]:
     text = text.replace("{style}", style).replace("{script}", script)
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'"
     )
     return text.encode(), policy
 

@@ -1,14 +1,15 @@
-"""A listener of Spark that adds up what all queries do."""
+"""A listener of Spark that adds up what queries do."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.monitoring.totals import Totals
+from bsjoin.monitoring.totals import Totals, id_of
 
 __all__ = ["Listener"]
 
@@ -16,32 +17,39 @@ _log = logging.getLogger("bsjoin")
 
 
 class Listener(StreamingQueryListener):
-    """Keeps the totals of the queries that run, and says when they change."""
+    """Keeps the totals of queries, and says when they change."""
 
     def __init__(self) -> None:
         self.totals = Totals()
 
-    def changed(self) -> None:
-        """The totals have changed."""
+    def changed(self, query: str) -> None:
+        """The totals of a query have changed.
+
+        Args:
+            query: its label.
+        """
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-        self._guarded(lambda: self.totals.take(event.progress, session=self.spark))
+        self._guarded(
+            id_of(event.progress), lambda: self.totals.take(event.progress, session=self.spark)
+        )
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-        self._guarded(lambda: self.totals.forget(str(event.id)))
+        self._guarded(str(event.id), lambda: self.totals.end(str(event.id)))
 
-    def _guarded(self, change: Any) -> None:
+    def _guarded(self, query: str, change: Callable[[], object]) -> None:
         """Change the totals; what fails is logged, and no query ends by it."""
         try:
             change()
-            self.changed()
+            if known := self.totals.of(query):
+                self.changed(known.name)
         except Exception as error:
             _log.warning("bsjoin: metrics are not up to date: %s", error_text(error))

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.monitoring.totals import MicroBatch, Totals, id_of, name_of, quantiles
+from bsjoin.monitoring.totals import QueryTotals, Totals, id_of, name_of, quantiles
 from bsjoin.values.durations import seconds
 
 __all__ = ["ProgressLog"]
@@ -20,7 +20,7 @@ _log = logging.getLogger("bsjoin")
 
 
 class ProgressLog(StreamingQueryListener):
-    """A listener that logs, for each query with joins of bsjoin, one line a minute.
+    """A listener that logs, for each query of the session with joins of bsjoin, a line a minute.
 
     The line has the micro-batches and rows since the line before, rows per second, the share of
     rows with a match, how long micro-batches took, and the version of the table. A last line comes
@@ -49,21 +49,22 @@ class ProgressLog(StreamingQueryListener):
             raise ArgumentError(f"every={every!r}: give a duration above zero, as '1 minute'")
         self._logger = logger
         self._totals = Totals()
-        self._names: dict[str, str] = {}
         self._since: dict[str, float] = {}
-        self._batches: dict[str, list[MicroBatch]] = {}
+        self._told: dict[str, QueryTotals] = {}
+        """By query what no line has yet: sums, and the last micro-batches."""
+        self._ended: dict[str, float] = {}
+        """When the last micro-batch of the line before ended."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-        self._since[str(event.id)] = time.monotonic()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
         try:
             query = id_of(event.progress)
-            self._names[query] = name_of(event.progress)
-            taken = self._totals.take(event.progress, session=self.spark)
-            self._batches.setdefault(query, []).extend(taken)
+            for one in self._totals.take(event.progress, session=self.spark):
+                if one.joins:
+                    self._told.setdefault(query, QueryTotals(name_of(event.progress))).add(one)
             since = self._since.setdefault(query, time.monotonic())
             if time.monotonic() - since >= self._every_s:
                 self._tell(query)
@@ -80,56 +81,57 @@ class ProgressLog(StreamingQueryListener):
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
         query = str(event.id)
         self._tell(query)
-        self._totals.forget(query)
-        self._names.pop(query, None)
+        self._totals.end(query)
         self._since.pop(query, None)
+        self._ended.pop(query, None)
 
     def _tell(self, query: str) -> None:
         """Log a line, if there is anything to say, and begin the next one."""
-        now = time.monotonic()
-        took = now - self._since.get(query, now)
-        self._since[query] = now
-        batches = [one for one in self._batches.pop(query, []) if one.joins]
-        if not batches:
+        self._since[query] = time.monotonic()
+        found, ended = self._told.pop(query, None), self._ended.pop(query, None)
+        if found is None:
             return
-        told = line(batches, took)
-        failed = next((r for c in batches[-1].joins if (r := c.refresh) and r.is_failing), None)
+        last = found.recent[-1]
+        self._ended[query] = last.timestamp + (last.duration_s or 0.0)
+        told = line(found, self._ended[query] - (found.began if ended is None else ended))
+        failed = next((r for c in last.joins if (r := c.refresh) and r.is_failing), None)
         if failed is not None:
             told = f"{told}; the refresh fails: {failed.last_error}"
         level = logging.INFO if failed is None else logging.WARNING
-        self._logger.log(level, "bsjoin: query %s: %s", self._names.get(query, query), told)
+        self._logger.log(level, "bsjoin: query %s: %s", found.name, told)
 
 
-def line(batches: list[MicroBatch], took_s: float) -> str:
+def line(found: QueryTotals, took_s: float) -> str:
     """Say what micro-batches have done.
 
     Args:
-        batches: those with joins.
+        found: their sums; how long they took of the last 100.
         took_s: the time in which they ran, in seconds.
 
     Returns:
         A line without a line end.
     """
-    joins = [cycle for batch in batches for cycle in batch.joins]
-    parts = [f"{len(batches):,} micro-batch{'es' if len(batches) > 1 else ''}"]
-    for number in dict.fromkeys(cycle.join for cycle in joins):
-        own = [cycle for cycle in joins if cycle.join == number]
-        rows, hits = sum(c.rows_in for c in own), sum(c.hits for c in own)
+    parts = [f"{found.batches:,} micro-batch{'es' if found.batches > 1 else ''}"]
+    for join in found.joins.values():
+        last = join.last
+        rows, hits = join.value("bsjoin_input_rows"), join.value("bsjoin_hit_rows")
         rate = f" ({rows / took_s:,.0f}/s)" if took_s > 0 else ""
-        version = own[-1].table_version
-        told = f"join on {', '.join(own[-1].on) or 'a range'}: {rows:,} rows{rate}"
+        told = f"join on {', '.join(last.on) or 'a range'}: {rows:,} rows{rate}"
         told += f", {hits / rows:.1%} with a match" if rows else ""
-        told += f", version {version}" if version is not None else ""
-        if own[-1].cache is not None:
-            cached = sum(c.cache.hits + c.cache.negative_hits for c in own if c.cache)
-            told += f", {cached / rows:.1%} from the cache" if rows else ""
-        parts.append(f"{told}, {own[-1].runtime}")
-    durations = [batch.duration_s for batch in batches if batch.duration_s is not None]
+        told += f", version {last.table_version}" if last.table_version is not None else ""
+        if last.cache is not None and rows:
+            cached = sum(
+                join.value(f"bsjoin_cache_{kind}_rows") for kind in ("hit", "negative_hit")
+            )
+            told += f", {cached / rows:.1%} from the cache"
+        parts.append(f"{told}, {last.runtime}")
+    durations = [batch.duration_s for batch in found.recent if batch.duration_s is not None]
     if durations:
         p50, p95, p99 = (f"{1e3 * q:,.0f}" for q in quantiles(durations).values())
         parts.append(f"micro-batches took {p50}, {p95}, {p99} ms (p50, p95, p99)")
-    waiting = sum(route.waiting for batch in batches for route in batch.routes)
-    expired = sum(route.expired for batch in batches for route in batch.routes)
+    # Rows that wait are sent again by each micro-batch: those of the last one wait now.
+    waiting = sum(route.waiting for route in found.recent[-1].routes)
+    expired = sum(rows for (_, outcome), rows in found.routes.items() if outcome == "expired")
     if waiting or expired:
         parts.append(f"{waiting:,} rows wait, {expired:,} expired")
     return "; ".join(parts)

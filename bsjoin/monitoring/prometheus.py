@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,13 +21,17 @@ __all__ = ["PrometheusListener", "gauge_name"]
 
 _CLASS = "bsjoin.jvm.metrics.Published"
 
+_SAME = re.compile(r"|0\.[0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Nothing, quantiles and ids: known by their form, so that no two become the same."""
+
 
 class PrometheusListener(Listener):
-    """A listener that puts the metrics of all queries into Spark's metrics system, in the driver.
+    """A listener that puts the metrics of the session's queries into Spark's metrics system.
 
-    There all its sinks have them: the servlet for Prometheus (``/metrics/prometheus/`` of Spark's
-    UI), ``/metrics/json/``, JMX, Graphite and others. They leave it when their query ends, and with
-    ``close()``.
+    That is in the driver, where all its sinks have them: the servlet for Prometheus
+    (``/metrics/prometheus/`` of Spark's UI), ``/metrics/json/``, JMX, Graphite and others. When a
+    query ends its counters stay, and go on if it is started again; all leave with ``close()``. One
+    listener may be added to several sessions of an application.
 
     Args:
         spark: a classic session.
@@ -59,11 +65,16 @@ class PrometheusListener(Listener):
             )
         self._published: Any = made()
 
-    def changed(self) -> None:
-        """Hand the values to the driver."""
-        if self._published is not None:
+    def changed(self, query: str) -> None:
+        """Hand the values of a query to the driver.
+
+        Args:
+            query: its label.
+        """
+        published = self._published  # close() may come meanwhile
+        if published is not None:
             found = {gauge_name(one): one.value for one in self.totals.samples()}
-            self._published.set(json.dumps({k: v for k, v in found.items() if v == v}))
+            published.set(json.dumps({k: v for k, v in found.items() if v == v}))
 
     def close(self) -> None:
         """Take the metrics out of the metrics system. Once more does nothing."""
@@ -78,10 +89,19 @@ def gauge_name(sample: Sample) -> str:
     Spark's servlet makes an underscore of each character that is no letter or digit. So two of them
     are between the parts, and one inside; rules of Prometheus make labels of the parts again.
     """
-    labels = sample.attributes
-    parts = [sample.name, *(f"{k}_{_plain(v)}" for k, v in labels.items() if k != "on")]
+    return _gauge_name(sample.name, tuple(sample.attributes.items()))
+
+
+@lru_cache(maxsize=20_000)
+def _gauge_name(name: str, labels: tuple[tuple[str, str], ...]) -> str:
+    parts = [name, *(f"{k}_{_plain(v)}" for k, v in labels if k != "on")]
     return ".".join(f"_{part}" for part in parts)
 
 
 def _plain(value: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", value).strip("_") or "none"
+    """A value as part of a name; with digits of its hash where another value would be the same."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", value).strip("_")
+    if plain == value or _SAME.fullmatch(value):
+        return plain or "none"
+    digits = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{plain}_{digits}".lstrip("_")

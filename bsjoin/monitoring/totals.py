@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import statistics
 import threading
@@ -13,8 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from bsjoin import kafka
-from bsjoin.metrics.progress import is_idle, progress
+from bsjoin.metrics.progress import ObservedProgress, is_idle, progress
 from bsjoin.metrics.records import CycleProgress
+from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.model import (
     BATCHES,
     DURATION,
@@ -29,7 +31,11 @@ from bsjoin.monitoring.model import (
 
 __all__ = ["MicroBatch", "QueryTotals", "Totals", "quantiles", "seconds_of"]
 
-_QUERIES = 64
+_log = logging.getLogger("bsjoin")
+
+_ENDED = 64
+"""Of how many queries that have ended the counters are kept."""
+_RUNS = 1_000
 _KEPT = 100
 _JOINS = 64
 _OUTCOMES = ("found", "recovered", "waiting", "expired")
@@ -73,6 +79,10 @@ class _Join:
                 value += self.values.get(one.metric, 0)
             self.values[one.metric] = value
 
+    def value(self, name: str) -> Any:
+        """The value of a metric, a counter's sum; 0 if it has none."""
+        return next((value for one, value in self.values.items() if one.name == name), 0)
+
     def samples(self, query: str) -> Iterator[Sample]:
         cycle = self.last
         labels = query, str(cycle.join), ",".join(cycle.on)
@@ -92,12 +102,13 @@ class QueryTotals:
 
     Args:
         name: what it is called: its name, or its id.
-        run: Spark's id of the run.
     """
 
     name: str
-    run: str
-    last_batch: int | None = None
+    runs: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    """The last micro-batch of each run: a page may show two runs of a query."""
+    is_over: bool = False
+    began: float = math.nan
     batches: int = 0
     unseen: int = 0
     seconds: float = 0.0
@@ -105,11 +116,25 @@ class QueryTotals:
     joins: dict[int, _Join] = field(default_factory=dict)
     routes: Counter[tuple[str, str]] = field(default_factory=Counter)
 
+    def note(self, run: str, number: int) -> None:
+        """Note that a micro-batch of a run is read, and how many before it were not."""
+        before = self.runs.get(run)
+        if before is not None:
+            self.unseen += max(0, number - before - 1)
+        self.runs[run] = number
+        self.runs.move_to_end(run)
+        while len(self.runs) > _RUNS:
+            self.runs.popitem(last=False)
+
+    def end(self) -> None:
+        """Keep the counters, which go on if the query is started again, and nothing else."""
+        self.is_over = True
+        self.recent.clear()
+
     def add(self, batch: MicroBatch) -> None:
         """Add one micro-batch, which comes after all others."""
-        if self.last_batch is not None:
-            self.unseen += max(0, batch.number - self.last_batch - 1)
-        self.last_batch = batch.number
+        if not self.batches:
+            self.began = batch.timestamp
         self.batches += 1
         self.seconds += batch.duration_s or 0.0
         self.recent.append(batch)
@@ -123,7 +148,12 @@ class QueryTotals:
                 self.routes[route.topic, outcome] += getattr(route, outcome)
 
     def samples(self) -> Iterator[Sample]:
-        """The values of all metrics."""
+        """The values of all metrics; of a query that has ended those of counters."""
+        if not self.is_over:
+            return self._all()
+        return (one for one in self._all() if one.metric.kind == "counter" or one.suffix)
+
+    def _all(self) -> Iterator[Sample]:
         labels = (self.name,)
         yield Sample(BATCHES, labels, self.batches)
         yield Sample(UNSEEN, labels, self.unseen)
@@ -131,6 +161,7 @@ class QueryTotals:
         if durations:
             for quantile, value in quantiles(durations).items():
                 yield Sample(DURATION, (self.name, quantile), value)
+        if self.seconds:
             yield Sample(DURATION, labels, self.seconds, "_sum")
             yield Sample(DURATION, labels, self.batches, "_count")
         if self.recent:
@@ -142,52 +173,65 @@ class QueryTotals:
 
 
 class Totals:
-    """What all watched queries have done; for any number of threads."""
+    """What all watched queries have done; for any number of threads.
+
+    Figures are read outside of the lock of the values: a server that does not answer keeps nobody
+    waiting who asks for what is known.
+    """
 
     def __init__(self) -> None:
         self._queries: OrderedDict[str, QueryTotals] = OrderedDict()
-        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._samples: list[Sample] | None = None
+        self.lock = threading.RLock()
+        """Of the values: who reads those of :meth:`of` holds it."""
 
-    def take(self, *news: Any, session: Any = None) -> list[MicroBatch]:
+    def take(self, *news: Any, session: Any = None, name: str | None = None) -> list[MicroBatch]:
         """Add the progress of micro-batches of one query, oldest first; return what was new.
 
         Args:
             news: Spark's progress, or that of a cycle. What was added before is left out.
             session: the one of the query, under Spark Connect; None (default) for the active one.
+            name: what the query is called; None (default) for what its progress says.
         """
-        with self._lock:
-            fresh = [one for one in news if self._is_new(one)]
+        with self._reading:
+            fresh = self._fresh(news)
             if not fresh:
                 return []
-            joins: dict[int, list[CycleProgress]] = {}
-            # As a query that has these alone, and knows its session.
-            for cycle in progress(SimpleNamespace(recentProgress=fresh, _session=session)):
-                joins.setdefault(cycle.batch_id, []).append(cycle)
-            made = []
-            for one in fresh:
-                query = self._query(one)
-                if query.last_batch is not None and one.batchId <= query.last_batch:
-                    continue
-                batch = MicroBatch(
+            joins = _joins(fresh, session)
+            made = [
+                MicroBatch(
                     number=one.batchId,
                     timestamp=seconds_of(one.timestamp),
                     duration_s=_duration(one),
                     rows=getattr(one, "numInputRows", None),
-                    joins=joins.get(one.batchId, []),
-                    routes=kafka.progress(one),
+                    joins=own,
+                    routes=_routes(one),
                 )
-                query.add(batch)
-                made.append(batch)
+                for one, own in zip(fresh, joins, strict=True)
+            ]
+            with self.lock:
+                self._samples = None
+                for one, batch in zip(fresh, made, strict=True):
+                    query = self._query(one, name or name_of(one))
+                    query.note(run_of(one), number_of(one))
+                    query.add(batch)
             return made
 
-    def forget(self, query: str) -> None:
-        """Leave a query out from now on.
+    def end(self, query: str) -> None:
+        """Keep of a query its counters alone: it has ended, and may be started again.
 
         Args:
             query: Spark's id of it.
         """
-        with self._lock:
-            self._queries.pop(query, None)
+        with self.lock:
+            self._samples = None
+            if query in self._queries:
+                self._queries[query].end()
+                self._queries.move_to_end(query)
+            over = [one for one, known in self._queries.items() if known.is_over]
+            for one in over[:-_ENDED]:
+                del self._queries[one]
 
     def of(self, query: str) -> QueryTotals | None:
         """What a query has done; None if it is not known.
@@ -195,34 +239,94 @@ class Totals:
         Args:
             query: Spark's id of it.
         """
-        with self._lock:
+        with self.lock:
             return self._queries.get(query)
 
-    def samples(self) -> list[Sample]:
-        """The values of all metrics of all queries, those of one metric together."""
-        with self._lock:
-            found = [sample for query in self._queries.values() for sample in query.samples()]
-        order: dict[str, list[Sample]] = {}
-        for sample in found:
-            order.setdefault(sample.metric.name, []).append(sample)
-        return [sample for samples in order.values() for sample in samples]
+    def samples(self, query: str | None = None) -> list[Sample]:
+        """The values of all metrics, those of one metric together.
 
-    def _is_new(self, one: Any) -> bool:
-        query = self._queries.get(id_of(one))
-        if _is_of_spark(one) and is_idle(one):
-            return False
-        same = query is not None and query.run == run_of(one)
-        return not same or query.last_batch is None or one.batchId > query.last_batch  # type: ignore[union-attr]
+        Args:
+            query: the label of one query; None (default) for all of them.
+        """
+        with self.lock:
+            if query is not None:
+                return [
+                    sample
+                    for known in self._queries.values()
+                    if known.name == query
+                    for sample in known.samples()
+                ]
+            if self._samples is None:
+                order: dict[str, list[Sample]] = {}
+                for known in self._queries.values():
+                    for sample in known.samples():
+                        order.setdefault(sample.metric.name, []).append(sample)
+                self._samples = [sample for samples in order.values() for sample in samples]
+            return self._samples
 
-    def _query(self, one: Any) -> QueryTotals:
+    def _fresh(self, news: Sequence[Any]) -> list[Any]:
+        """What was not added before."""
+        last: dict[tuple[str, str], int] = {}
+        found = []
+        for one in news:
+            query, run, number = id_of(one), run_of(one), number_of(one)
+            if _is_of_spark(one) and is_idle(one):
+                continue
+            known = self.of(query)
+            before = last.get((query, run), -1 if known is None else known.runs.get(run, -1))
+            if number > before:
+                last[query, run] = number
+                found.append(one)
+        return found
+
+    def _query(self, one: Any, name: str) -> QueryTotals:
         """The totals of a query; its counters go on when it is started again."""
-        query = self._queries.setdefault(id_of(one), QueryTotals(name_of(one), run_of(one)))
-        self._queries.move_to_end(id_of(one))
-        if query.run != run_of(one):
-            query.run, query.last_batch = run_of(one), None
-        while len(self._queries) > _QUERIES:
-            self._queries.popitem(last=False)
+        query = self._queries.get(id_of(one))
+        if query is None:
+            query = self._queries[id_of(one)] = self._named(name, id_of(one))
+        query.is_over = False
         return query
+
+    def _named(self, name: str, query: str) -> QueryTotals:
+        """The totals of an ended query of this name, which one without a checkpoint continues.
+
+        Two queries with one name at the same time, of two sessions, have two names here.
+        """
+        known = {one.name: (key, one) for key, one in self._queries.items()}
+        if name not in known:
+            return QueryTotals(name)
+        key, found = known[name]
+        if found.is_over:
+            return self._queries.pop(key)
+        return QueryTotals(f"{name} {query}")
+
+
+def _joins(news: Sequence[Any], session: Any) -> list[Sequence[CycleProgress]]:
+    """The joins of each micro-batch."""
+
+    def read(some: Sequence[Any]) -> list[CycleProgress]:
+        # As a query that has these alone, and knows its session.
+        return progress(SimpleNamespace(recentProgress=some, _session=session))
+
+    if all(isinstance(one, ObservedProgress) for one in news):  # two may have one number
+        return [read([one]) for one in news]
+    runs: dict[str, list[Any]] = {}
+    for one in news:
+        runs.setdefault(run_of(one), []).append(one)
+    found: dict[tuple[str, int], list[CycleProgress]] = {}
+    for run, some in runs.items():
+        for cycle in read(some):
+            found.setdefault((run, cycle.batch_id), []).append(cycle)
+    return [found.get((run_of(one), one.batchId), []) for one in news]
+
+
+def _routes(one: Any) -> Sequence[kafka.RouteProgress]:
+    """What was routed; what cannot be read takes nothing else with it."""
+    try:
+        return kafka.progress(one)
+    except Exception as error:
+        _log.warning("bsjoin: figures of bsjoin.kafka.route are missing: %s", error_text(error))
+        return []
 
 
 def _is_of_spark(one: Any) -> bool:
@@ -237,6 +341,12 @@ def id_of(one: Any) -> str:
 def run_of(one: Any) -> str:
     """The same for the run."""
     return str(one.runId) if _is_of_spark(one) else str(one.query)
+
+
+def number_of(one: Any) -> int:
+    """What rises from a micro-batch of a run to the next: cycles may have a number again."""
+    cycle = getattr(one, "cycle", None)
+    return int(one.batchId if cycle is None else cycle)
 
 
 def name_of(one: Any) -> str:

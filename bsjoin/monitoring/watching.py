@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
-from bsjoin._version import __version__
 from bsjoin.metrics.progress import is_idle
 from bsjoin.metrics.records import CycleProgress
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals, id_of, quantiles, run_of
+from bsjoin.monitoring.totals import (
+    MicroBatch,
+    QueryTotals,
+    Totals,
+    id_of,
+    number_of,
+    quantiles,
+    run_of,
+)
 from bsjoin.spark import compat
 
 __all__ = ["Watched"]
 
+_log = logging.getLogger("bsjoin")
+
 _DUTY = 100
-"""So many times as long as it took to look, and to write what was seen, is the pause behind it."""
+"""So many times the CPU that a look, and writing what was seen, took is the pause behind it."""
+_LONGEST_S = 30.0
+"""But no later than this."""
 
 
 class Watched:
-    """Queries, and what they have done; looks cost one percent of a core at the most.
+    """Queries, and what they have done; looks cost about one percent of a core.
 
     Args:
         queries: streaming queries, and what ``bsjoin.cycles`` returned.
@@ -38,31 +51,47 @@ class Watched:
         self._every_s = every_s
         self._next = 0.0
         self._changed = time.monotonic()
-        self._lock = threading.Lock()
+        self._looking = threading.Lock()
         self._states: dict[int, tuple[str, str]] = {}
+        self._faults: dict[int, str] = {}
         self._ids: dict[int, str] = {}
-        self._json = -1, b""
-        self.number = 0
-        """Rises with everything that changes."""
+        self._names = [_name(query, place) for place, query in enumerate(queries)]
+        self._shown = -1, b""
+        self.number = time.time_ns() // 1_000_000
+        """Rises with everything that changes; of the next page at this port it is another one."""
 
     def look(self) -> None:
-        """Read what is new, unless that was done just before."""
-        with self._lock:
-            began = time.monotonic()
-            if began < self._next:
+        """Read what is new, unless that was done just before, or is being done."""
+        if not self._looking.acquire(blocking=False):
+            return
+        try:
+            began = time.thread_time()
+            if time.monotonic() < self._next:
                 return
             for place, query in enumerate(self._queries):
-                try:
-                    if self._take(place, query):
-                        self._note_change()
-                    state = _state(query)
-                except Exception as error:  # its session has ended, whatever the transport says
-                    state = "gone", error_text(error)
-                if self._states.get(place) != state:
-                    self._states[place] = state
-                    self._note_change()
-            ended = time.monotonic()
-            self._next = max(began + self._every_s, ended + _DUTY * (ended - began))
+                self._look_at(place, query)
+            spent = time.thread_time() - began
+            pause = max(self._every_s, min(_DUTY * spent, _LONGEST_S))
+            self._next = time.monotonic() + pause
+        finally:
+            self._looking.release()
+
+    def _look_at(self, place: int, query: Any) -> None:
+        try:
+            state = _state(query)  # first: the last micro-batch of one that has ended is read then
+        except Exception as error:  # its session has ended, whatever the transport says
+            state = "gone", error_text(error)
+        fault = ""
+        try:
+            if state[0] != "gone" and self._take(place, query):
+                self._note_change()
+        except Exception as error:
+            fault = f"its figures cannot be read: {error_text(error)}"
+            if self._faults.get(place) != fault:
+                _log.warning("bsjoin: dashboard: query %s: %s", self._names[place], fault)
+        if (self._states.get(place), self._faults.get(place, "")) != (state, fault):
+            self._states[place], self._faults[place] = state, fault
+            self._note_change()
 
     def _note_change(self) -> None:
         self.number += 1
@@ -82,37 +111,44 @@ class Watched:
         news = self._news(query)
         if news:
             self._ids[place] = id_of(news[-1])
-        return bool(self.totals.take(*news, session=compat.session_of(query)))
+        name = None if _is_of_spark(query) else self._names[place]
+        return bool(self.totals.take(*news, session=compat.session_of(query), name=name))
 
     def _news(self, query: Any) -> Sequence[Any]:
         """The progress of micro-batches that may be new: all that there is only where it must."""
-        if not hasattr(type(query), "lastProgress"):
+        if not _is_of_spark(query):
             return query.recentProgress  # type: ignore[no-any-return]
         last = query.lastProgress
         if last is None:
             return []
         known = self.totals.of(id_of(last))
-        if known is None or known.last_batch is None or known.run != run_of(last):
+        before = None if known is None else known.runs.get(run_of(last))
+        if before is None:
             return query.recentProgress  # type: ignore[no-any-return]
-        behind = last.batchId - known.last_batch - is_idle(last)
-        return [] if behind <= 0 else [last] if behind == 1 else query.recentProgress
+        idle = is_idle(last)
+        behind = number_of(last) - before - idle
+        if behind <= 0:
+            return []
+        # An idle one comes every ten seconds, and may have pushed others out of sight.
+        return [last] if behind == 1 and not idle else compat.progress_since(query, before)
 
     def as_json(self) -> bytes:
         """All that the page shows."""
-        with self._lock:
-            if self._json[0] != self.number:
-                began = time.monotonic()
+        with self.totals.lock:
+            number = self.number
+            if self._shown[0] != number:
+                began = time.thread_time()
                 queries = [self._described(place) for place in range(len(self._queries))]
-                data = {"bsjoin": __version__, "number": self.number, "queries": queries}
-                text = json.dumps(_finite(data), default=str, separators=(",", ":"))
-                self._json = self.number, text.encode()
-                self._next += _DUTY * (time.monotonic() - began)
-            return self._json[1]
+                data = _finite({"number": number, "queries": queries})
+                text = json.dumps(data, default=_text, separators=(",", ":"))
+                self._shown = number, text.encode()
+                self._next += min(_DUTY * (time.thread_time() - began), _LONGEST_S)
+            return self._shown[1]
 
     def _described(self, place: int) -> dict[str, Any]:
         state, error = self._states.get(place, ("running", ""))
-        query = self._queries[place]
-        found = {"state": state, "error": error, "name": _name(query, place)}
+        error = error or self._faults.get(place, "")
+        found = {"state": state, "error": error, "name": self._names[place]}
         known = self.totals.of(self._ids.get(place, ""))
         return found | {"batches": [], "joins": [], "routes": []} | _of(known)
 
@@ -120,10 +156,21 @@ class Watched:
 _OVER = ("ended", "failed", "gone")
 
 
+def _is_of_spark(query: Any) -> bool:
+    return hasattr(type(query), "lastProgress")
+
+
 def _name(query: Any, place: int) -> str:
-    with contextlib.suppress(Exception):
-        return str(getattr(query, "name", None) or query.id)
-    return f"cycles {place + 1}"
+    if not _is_of_spark(query):
+        return f"cycles {place + 1}"
+    with contextlib.suppress(Exception):  # its session has ended
+        return str(query.name or query.id)
+    return f"query {place + 1}"
+
+
+def _text(value: Any) -> str:
+    """What JSON does not know: times as browsers read them."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _state(query: Any) -> tuple[str, str]:
@@ -147,7 +194,6 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
     for (topic, outcome), rows in known.routes.items():
         topics.setdefault(topic, {})[outcome] = rows
     return {
-        "total": known.batches,
         "unseen": known.unseen,
         "latency": quantiles(durations) if durations else None,
         "batches": [
@@ -178,7 +224,9 @@ def _rate(batch: MicroBatch, before: MicroBatch | None) -> float | None:
     rows = batch.rows
     if rows is None:
         rows = max((cycle.rows_in for cycle in batch.joins), default=0)
-    took = 0.0 if before is None else batch.timestamp - before.timestamp
+    if before is None or batch.number != before.number + 1:
+        return None  # some between them are not known
+    took = batch.timestamp - before.timestamp
     return rows / took if took > 0 else None
 
 
@@ -191,6 +239,8 @@ def _join(cycles: Sequence[CycleProgress]) -> dict[str, Any]:
         if now.table_version is not None
         and (before is None or before.table_version != now.table_version)
     ]
+    caches = [cycle.cache for cycle in cycles if cycle.cache]
+    cache = caches[-1] if caches else None
     counted = next((c.partition for c in reversed(cycles) if c.partition.rows), last.partition)
     return {
         "join": last.join,
@@ -198,11 +248,11 @@ def _join(cycles: Sequence[CycleProgress]) -> dict[str, Any]:
         "table": last.table,
         "runtime": last.runtime,
         "reason": last.runtime_reason,
-        "mode": last.mode,
-        "cache": next((asdict(c.cache) for c in reversed(cycles) if c.cache), None),
+        "cache": None if cache is None else asdict(cache),
+        "loaded": next((asdict(c) for c in reversed(caches) if c.lookups), None),
         "partition": asdict(counted),
         "placement": next((asdict(c.placement) for c in reversed(cycles) if c.placement), None),
-        "refresh": None if last.refresh is None else asdict(last.refresh),
+        "refresh": last.refresh and {**asdict(last.refresh), "is_failing": last.refresh.is_failing},
         "versions": changes[-10:],
         "history": [
             {

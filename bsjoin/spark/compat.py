@@ -15,6 +15,7 @@ runs every entry, with each of them in ``scripts/matrix.py`` and ``scripts/minim
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, is_remote
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 __all__ = [
     "ENTRIES",
@@ -52,6 +54,7 @@ __all__ = [
     "java_session",
     "plan_id",
     "plans_in",
+    "progress_since",
     "selected",
     "serialized",
     "session_of",
@@ -308,6 +311,29 @@ def is_observed(observation: Observation) -> bool:
     java: Any = observation._jo
     # Before it is used there is none, and to read it raises an error.
     return java is None or bool(java.future().isCompleted())
+
+
+def progress_since(query: Any, batch: int) -> list[Any]:
+    """The progress of micro-batches of a query after one, oldest first, as far as Spark has it.
+
+    Args:
+        query: a streaming query.
+        batch: the number of a micro-batch.
+    """
+    try:
+        return _progress_since(query, batch)
+    except MissingMemberError:
+        return [one for one in query.recentProgress if one.batchId > batch]
+
+
+@_entry("StreamingQuery._jsq", "all that Spark keeps is made an object of Python", "classic")
+def _progress_since(query: Any, batch: int) -> list[Any]:
+    found: list[Any] = []
+    for one in reversed(query._jsq.recentProgress()):
+        if one.batchId() <= batch:
+            break
+        found.insert(0, StreamingQueryProgress.fromJson(json.loads(one.json())))
+    return found
 
 
 # Spark Connect.

@@ -110,7 +110,7 @@ function chart(parent, key, title, batches, lines, format, least = 0) {
   const details = at(figure, "values", "details");
   say(details, "summary", "summary", "Values");
   if (!details.open) return;
-  const rows = batches.map((batch, i) => [batch, ...lines.map((line) => format(line.values[i]))]).reverse().slice(0, 20);
+  const rows = batches.map((batch, i) => [batch, ...lines.map((line) => format(line.values[i]))]).reverse();
   table(details, "table", `${title}, newest first`, ["Micro-batch", ...lines.map((line) => line.name || title)], rows);
 }
 
@@ -173,7 +173,7 @@ function drawJoin(parent, join) {
     ["Table version", join.versions.length ? String(join.versions.at(-1).version) : null],
     ["From the cache", cache ? share(column("cached").findLast((x) => x !== null)) : null],
     ["Cache", cache ? `${bytes(cache.bytes)}, ${number(cache.rows)} rows` : null],
-    ["Look-ups p50 / p99", cache ? `${time(cache.load_ms_p50 / 1000)} / ${time(cache.load_ms_p99 / 1000)}` : null],
+    ["Look-ups p50 / p99", cache ? (join.loaded ? `${time(join.loaded.load_ms_p50 / 1000)} / ${time(join.loaded.load_ms_p99 / 1000)}` : "–") : null],
     ["Evicted, failed, stale", cache ? `${number(cache.evictions)}, ${number(cache.failed_keys)}, ${number(cache.stale_rows)}` : null],
     ["Tasks placed", placement ? `${placement.landed ?? "–"} of ${placement.requested}` : null],
     ["Rent", placement && placement.rent !== null ? `$${placement.rent.toPrecision(3)}` : null],
@@ -193,10 +193,9 @@ function drawJoin(parent, join) {
   const cards = at(section, "cards", "div", { class: "grid" });
   if (join.reason) card(cards, "reason", "Why not the JVM", [[join.reason]]);
   if (join.versions.length || refresh) {
-    const failed = refresh?.last_error && (!refresh.last_success || refresh.last_error_at > refresh.last_success);
     const rest = card(cards, "versions", "The table", [
       ...(refresh ? [[`Last refresh that succeeded: ${clock(refresh.last_success)}`]] : []),
-      ...(refresh?.last_error ? [[`Last error, ${clock(refresh.last_error_at)}: ${refresh.last_error}`, failed ? "bad" : "soft"]] : []),
+      ...(refresh?.last_error ? [[`Last error, ${clock(refresh.last_error_at)}: ${refresh.last_error}`, refresh.is_failing ? "bad" : "soft"]] : []),
     ]);
     if (join.versions.length) {
       table(rest, "table", "Versions taken up, newest first", ["Version", "Micro-batch", "At"],
@@ -214,14 +213,14 @@ function drawJoin(parent, join) {
   }
 }
 
-const STATES = { running: "running", ended: "ended", failed: "failed", gone: "its session has ended" };
+const STATES = { running: "running", ended: "ended", failed: "failed", gone: "its session has ended, or cannot be reached" };
 
 function drawQuery(query, place) {
   const section = at(main, place, "section", { "aria-labelledby": `query-${place}` });
   say(section, "title", "h2", query.name, { id: `query-${place}` });
   const state = say(section, "state", "p", STATES[query.state] + (query.error ? `: ${query.error}` : ""),
-    { class: query.state === "running" || query.state === "ended" ? "soft" : "bad" });
-  state.hidden = query.state === "running";
+    { class: query.state === "ended" ? "soft" : "bad" });
+  state.hidden = query.state === "running" && !query.error;
   const last = query.batches.at(-1);
   if (!last) { say(section, "none", "p", "No micro-batch has ended yet.", { class: "soft" }); return; }
   if (section.kept.has("none")) { section.kept.get("none").remove(); section.kept.delete("none"); }
@@ -240,10 +239,12 @@ function drawQuery(query, place) {
   if (latency) chart(grid, "duration", "Duration of micro-batches", batches, [{ values: durations }], time);
   if (query.routes.length) {
     const rest = card(section, "routes", "Rows that wait for their row of the table", []);
-    table(rest, "table", "Sent by bsjoin.kafka.route since this page began", ["Topic", "Found", "Of them after waiting", "Sent to wait", "Expired"],
+    table(rest, "table", "Sent by bsjoin.kafka.route in the micro-batches that this page has seen", ["Topic", "Found", "Of them after waiting", "Sent to wait", "Expired"],
       query.routes.map((one) => [one.topic, one.found, one.recovered, one.waiting, one.expired]));
   }
   query.joins.forEach((join) => drawJoin(section, join));
+  const left = query.joins.map((join) => `join ${join.join}`);
+  keep(section, new Set([...section.kept.keys()].filter((key) => !key.startsWith("join ") || left.includes(key))));
   if (!query.joins.length) say(section, "nojoin", "p", "No join of bsjoin has run in it.", { class: "soft" });
   else if (section.kept.has("nojoin")) { section.kept.get("nojoin").remove(); section.kept.delete("nojoin"); }
 }
@@ -256,7 +257,10 @@ function draw(data) {
   const running = data.queries.filter((query) => query.state === "running").length;
   isOver = running === 0;
   const count = data.queries.length;
-  tell(isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
+  keep(main, new Set(data.queries.keys()));
+  const isGone = data.queries.some((query) => query.state === "gone");
+  tell(isOver && isGone ? "The session of a query has ended, or cannot be reached" :
+    isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
     count > 1 ? `${running} of ${count} queries run` : "The query runs");
 }
 
@@ -267,23 +271,23 @@ function tell(text) { // a screen reader says it when it changes, and only then
 async function look() {
   clearTimeout(timer);
   if (isPaused || document.hidden) return;
-  let pauseMs = 2000;
+  let pauseMs = isOver ? 20000 : 2000, data = null;
   try {
     const answer = await fetch(`${base}data.json?seen=${seen}`, { cache: "no-store" });
-    if (answer.status === 200) { const data = await answer.json(); seen = data.number; draw(data); }
+    if (answer.status === 200) data = await answer.json();
     else if (answer.status !== 204) throw new Error(String(answer.status));
-    else if (drawn) draw(drawn);
+    else data = drawn;
   } catch {
     tell("No connection: the page was closed, or its program has ended");
     pauseMs = 10000;
   }
-  if (!isOver) timer = setTimeout(look, pauseMs);
+  timer = setTimeout(look, pauseMs);
+  if (data) { seen = data.number; draw(data); }
 }
 
 pause.addEventListener("click", () => {
   isPaused = !isPaused;
   pause.setAttribute("aria-pressed", String(isPaused));
-  pause.textContent = isPaused ? "Go on" : "Pause";
   look();
 });
 document.addEventListener("visibilitychange", look);
