@@ -124,7 +124,10 @@ class LookupFailedError(SourceError):
 
 
 class WorkerEnvironmentError(BSJoinError):
-    """The Python of Spark's workers does not start, or lacks bsjoin in the driver's version."""
+    """The Python of Spark's workers does not start, or lacks bsjoin in the driver's version.
+
+    Or real-time mode has fewer slots than its source has partitions, of which some were never read.
+    """
 
 
 class StoreError(BSJoinError):

@@ -16,35 +16,21 @@ from typing import Any
 
 import checks_apart
 import sessions
+from kafka_samples import AVRO_RECORDS, RECORDS, Record
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from examples import _kafka
 from scheduling.flow import flow, offsets
 from scheduling.spark.internals import limits_of
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "runtimes.md"
-
-# Key, value and header; and the value that comes back, with the name of the customer.
-RECORDS: list[tuple[bytes | None, bytes | None, str | None, dict[str, Any]]] = [
-    (b"1", b'{"order_id": 100, "amount": 9.5, "tags": ["a"]}', "web",
-     {"order": {"order_id": 100, "amount": 9.5, "tags": ["a"]}, "name": "Ada"}),
-    (b"3", b'{"order_id": 101}', None, {"order": {"order_id": 101}, "name": "Cleo"}),
-    (b"4", b'{"order_id": 102}', None, {"order": {"order_id": 102}}),
-    (b"seven", b'{"order_id": 103}', "shop", {"order": {"order_id": 103}}),
-    (b"1.5e3", b"[1, 2]", None, {"order": [1, 2]}),
-    (b"99999999999999999999", b'{"order_id": 104}', None, {"order": {"order_id": 104}}),
-    (b"\xff\xfe", b'{"order_id": 105}', None, {"order": {"order_id": 105}}),
-    (None, b'{"order_id": 106}', None, {"order": {"order_id": 106}}),
-    (b"2", b'no "JSON" {', None, {"order": 'no "JSON" {', "name": "Ben"}),
-    (b"3", None, None, {"name": "Cleo"}),
-    (b"2", b"null", None, {"order": None, "name": "Ben"}),
-]  # fmt: skip
+PAGES = Path(__file__).resolve().parent.parent / "docs" / "how-to"
 
 
-def example() -> str:
-    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text("utf-8"))
+def example(page: Path) -> str:
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", page.read_text("utf-8"))
     (found,) = [block for block in blocks if "kafka.bootstrap.servers" in block]
     return str(found)
 
@@ -58,8 +44,33 @@ def in_micro_batches(spark: SparkSession, folder: Path) -> None:
         example_keeps_all(spark, folder, "availableNow=True")
 
 
-def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
-    """What goes into the example comes out of it: keys, headers, values, and the names."""
+def avro_in_real_time(spark: SparkSession, folder: Path) -> None:
+    avro_keeps_all(spark, folder, 'realTime="5 seconds"')
+
+
+def avro_in_micro_batches(spark: SparkSession, folder: Path) -> None:
+    avro_keeps_all(spark, folder, "availableNow=True")
+
+
+def avro_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
+    begun = time.time()
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "auto"}):
+        times = example_keeps_all(spark, folder, trigger, "kafka.md", AVRO_RECORDS)
+    assert all(begun - 5 < ms / 1000 < time.time() + 5 for ms in times), times
+
+
+def example_keeps_all(
+    spark: SparkSession,
+    folder: Path,
+    trigger: str,
+    page: str = "runtimes.md",
+    records: list[Record] = RECORDS,
+) -> list[Any]:
+    """What goes into the example of a page comes out of it: keys, headers, values, and the names.
+
+    Returns:
+        The values ``sent`` of what came out.
+    """
     orders, enriched = (f"{kind}-{folder.parent.name}-{folder.name}" for kind in ("o", "e"))
     customers = [(1, "Ada"), (2, "Ben"), (3, "Cleo")]
     bsjoin.BatchTable.build(
@@ -68,12 +79,12 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
         path=folder / "customers",
     )
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
-    rows = [(k, v, h and [("from", h.encode())]) for k, v, h, _ in RECORDS]
+    rows = [(k, v, h and [("from", h.encode())]) for k, v, h, _ in records]
     schema = "key binary, value binary, headers array<struct<key string, value binary>>"
     written = spark.createDataFrame(rows, schema).coalesce(1).write.format("kafka")  # type: ignore[arg-type]
     written.options(**broker, topic=orders, includeHeaders="true").save()
 
-    code = example()
+    code = example(PAGES / page)
     for place, here in {
         "broker:9092": os.environ["KAFKA"],
         "/data/": f"{folder}/",
@@ -84,7 +95,7 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
         assert place in code
         code = code.replace(place, here)
     names: dict[str, Any] = {"spark": spark, "bsjoin": bsjoin}
-    exec(compile(code, str(PAGE), "exec"), names)
+    exec(compile(code, page, "exec"), names)
     query = names["query"]
 
     def came() -> list[Any]:
@@ -97,7 +108,7 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
             return []
 
     try:
-        wait(lambda: query.exception() is not None or len(came()) >= len(RECORDS))
+        wait(lambda: query.exception() is not None or len(came()) >= len(records))
         assert query.exception() is None, str(query.exception())[:2_000]
         found = came()
     finally:
@@ -110,8 +121,124 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
         )
         for row in found
     ]
-    wanted = [(k, [("from", h.encode())] if h else [], value) for k, _, h, value in RECORDS]
+    wanted = [(k, [("from", h.encode())] if h else [], value) for k, _, h, value in records]
+    times = [value.pop("sent", None) for _, _, value in got]
     assert sorted(got, key=repr) == sorted(wanted, key=repr), got
+    return times
+
+
+def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
+    """Real-time mode says it, before it leaves partitions unread; micro-batches take turns."""
+    topic, out = (f"{kind}-{folder.parent.name}" for kind in ("wide", "narrow"))
+    _kafka.create(os.environ["KAFKA"], {topic: 4, out: 1})
+    names = spark.createDataFrame([(1, "Ada")], "id long, name string")
+    table = bsjoin.BatchTable.build(names, on="id", path=folder / "table")
+    broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    made = spark.range(40).selectExpr("CAST(1 AS STRING) AS key", "CAST(id AS STRING) AS value")
+    made.selectExpr("*", "int(value) % 4 AS partition").write.format("kafka").options(
+        **broker, topic=topic
+    ).save()
+
+    def start(mode: str, **trigger: Any) -> Any:
+        read = spark.readStream.format("kafka").options(**broker, subscribe=topic)
+        rows = read.option("startingOffsets", "earliest").load()
+        keyed = rows.selectExpr("bigint(CAST(key AS STRING)) AS id", "value")
+        sink = table.join(keyed).selectExpr("concat(value, name) AS value").writeStream
+        sink = sink.format("kafka").options(**broker, topic=out)
+        sink = sink.option("checkpointLocation", str(folder / "checkpoint")).outputMode(mode)
+        return sink.trigger(**trigger).start()
+
+    refused = start("update", realTime="5 seconds")
+    try:
+        wait(lambda: refused.exception() is not None)
+    finally:
+        refused.stop()
+    cause = bsjoin.errors.cause_of(refused.exception())
+    assert isinstance(cause, bsjoin.errors.WorkerEnvironmentError), refused.exception()
+    assert f"4 here ({topic}), and there are 3" in str(cause), cause
+    assert "local[5]" in str(cause), cause
+    start("append", availableNow=True).awaitTermination()
+    assert len(_kafka.read(os.environ["KAFKA"], out)) == 40
+
+
+def duplicates_of_a_replay(spark: SparkSession, folder: Path) -> None:
+    """A crash after the rows were sent, before that was noted, and the table has changed since.
+
+    Both of bsjoin's records are equal; of Spark's own join the second has what is there now.
+    """
+    address, broker = os.environ["KAFKA"], {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    topics = {name: f"{name}-{folder.parent.name}" for name in ("asked", "ours", "theirs")}
+    _kafka.create(address, dict.fromkeys(topics.values(), 1))
+
+    def names(issue: int) -> Any:
+        return spark.range(5).selectExpr("id", f"concat('name ', id, ' of {issue}') AS name")
+
+    names(1).write.parquet(str(folder / "parquet"))
+    table = bsjoin.BatchTable.build(names(1), on="id", path=folder / "table")
+    made = spark.range(8).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
+    made.write.format("kafka").options(**broker, topic=topics["asked"]).save()
+
+    def run(name: str) -> None:
+        read = spark.readStream.format("kafka").options(**broker, subscribe=topics["asked"])
+        rows = read.option("startingOffsets", "earliest").load()
+        keyed = rows.selectExpr("key", "bigint(CAST(key AS STRING)) AS id")
+        theirs = lambda: keyed.join(spark.read.parquet(str(folder / "parquet")), "id", "left")  # noqa: E731
+        joined = table.join(keyed, how="left") if name == "ours" else theirs()
+        sink = joined.selectExpr("key", "name AS value").writeStream.format("kafka")
+        sink = sink.options(**broker, topic=topics[name], checkpointLocation=str(folder / name))
+        sink.trigger(availableNow=True).start().awaitTermination()
+
+    for name in ("ours", "theirs"):
+        run(name)
+        (folder / name / "commits" / "0").unlink()
+    table.refresh(names(2))
+    names(2).write.mode("overwrite").parquet(str(folder / "parquet"))
+    found = {}
+    for name in ("ours", "theirs"):
+        run(name)
+        found[name] = [(one.key(), one.value()) for one in _kafka.read(address, topics[name])]
+        assert len(found[name]) == 16, found[name]
+    first = [(b"%d" % i, b"name %d of 1" % i if i < 5 else None) for i in range(8)]
+    assert sorted(found["ours"][:8], key=repr) == first
+    assert sorted(found["ours"][8:], key=repr) == first, "a replay has the version of the first run"
+    assert sorted(found["theirs"][:8], key=repr) == first
+    assert (b"1", b"name 1 of 2") in found["theirs"][8:]
+
+
+def offsets_that_are_lost(spark: SparkSession, folder: Path) -> None:
+    """The query ends and says so; one that goes on without them answers what is there."""
+    address, broker = os.environ["KAFKA"], {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    topic, out = (f"{kind}-{folder.parent.name}" for kind in ("lost", "rest"))
+    _kafka.create(address, {topic: 1, out: 1})
+    names = spark.range(100).selectExpr("id", "concat('name ', id) AS name")
+    table = bsjoin.BatchTable.build(names, on="id", path=folder / "table")
+
+    def write(first: int, last: int) -> None:
+        made = spark.range(first, last, 1, 1).selectExpr("CAST(id AS STRING) AS key", "'' AS value")
+        made.write.format("kafka").options(**broker, topic=topic).save()
+
+    def run(**options: str) -> Any:
+        read = spark.readStream.format("kafka").options(**broker, subscribe=topic, **options)
+        rows = read.option("startingOffsets", "earliest").load()
+        keyed = rows.selectExpr("bigint(CAST(key AS STRING)) AS id")
+        sink = table.join(keyed).selectExpr("name AS value").writeStream.format("kafka")
+        sink = sink.options(**broker, topic=out, checkpointLocation=str(folder / "checkpoint"))
+        query = sink.trigger(availableNow=True).start()
+        wait(lambda: not query.isActive)
+        return query
+
+    write(0, 10)
+    assert run().exception() is None
+    write(10, 30)
+    kafka = _kafka.client()
+    admin = kafka.admin.AdminClient({"bootstrap.servers": address})
+    for done in admin.delete_records([kafka.TopicPartition(topic, 0, 20)]).values():
+        done.result(30)
+    failed = run().exception()
+    assert "failOnDataLoss" in str(failed), failed
+    assert run(failOnDataLoss="false").exception() is None
+    values = sorted(int(one.value().split()[1]) for one in _kafka.read(address, out))
+    assert values == [*range(10), *range(20, 30)], values
 
 
 def late_rows_in_micro_batches(spark: SparkSession, folder: Path) -> None:
@@ -264,6 +391,11 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
 CHECKS = checks_apart.named(
     in_micro_batches,
     in_real_time,
+    avro_in_micro_batches,
+    avro_in_real_time,
+    duplicates_of_a_replay,
+    fewer_slots_than_partitions,
+    offsets_that_are_lost,
     late_rows_in_micro_batches,
     late_rows_in_real_time,
     what_arrives_and_what_waits,

@@ -5,34 +5,28 @@ A test that kills a server starts it again before it ends: the servers live for 
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 from urllib.parse import quote
 
 import pytest
 
-from tests import maven, supervisor
+from examples import _kafka
+from examples._kafka import free_port
+from tests import supervisor
 
 PASSWORD = "s3cret:/@ %41?é"  # it must be encoded in a URL
 NAME = "test"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server(ABC):
@@ -277,12 +271,7 @@ class Kafka(Server):
         super().__init__()
         self.jars = jars
         self.account = None
-        data = self.folder / "data"
-        data.mkdir()
-        # What Kafka's own tool for new folders writes.
-        (data / "meta.properties").write_text(
-            f"version=1\ncluster.id={_kafka_id()}\nnode.id=1\ndirectory.id={_kafka_id()}\n"
-        )
+        _kafka.prepare(self.folder)
         self.start()
 
     @property
@@ -290,50 +279,10 @@ class Kafka(Server):
         return f"127.0.0.1:{self.port}"
 
     def command(self) -> Sequence[str | Path]:
-        controller = free_port()
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.url},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.url}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "log.dirs": self.folder / "data",
-            "log.retention.ms": -1,  # records with old timestamps stay
-            "log.cleaner.dedupe.buffer.size": 2 << 20,
-            "broker.session.timeout.ms": 2_000,
-            "broker.heartbeat.interval.ms": 500,
-            "group.initial.rebalance.delay.ms": 0,
-            **dict.fromkeys(("offsets.topic.num.partitions", "num.network.threads"), 1),
-            **dict.fromkeys(
-                (
-                    "offsets.topic.replication.factor",
-                    "transaction.state.log.num.partitions",
-                    "transaction.state.log.replication.factor",
-                    "transaction.state.log.min.isr",
-                    "share.coordinator.state.topic.replication.factor",
-                    "share.coordinator.state.topic.min.isr",
-                ),
-                1,
-            ),
-        }
-        file = self.folder / "server.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        home = os.environ.get("JAVA_HOME")
-        return (
-            Path(home, "bin", "java") if home else "java", "-Xmx256m", "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1", "-cp", f"{self.jars}/*", "kafka.Kafka", file,
-        )  # fmt: skip
+        return _kafka.command(self.folder, self.jars, self.port)
 
     def ready(self) -> bool:
-        return b"Kafka Server started" in (self.folder / "log").read_bytes()
-
-
-def _kafka_id() -> str:
-    """An identifier as Kafka writes it; its tools take one with a dash in front for an option."""
-    return "A" + base64.urlsafe_b64encode(os.urandom(16)).decode()[1:22]
+        return _kafka.is_ready(self.folder / "log")
 
 
 def postgresql_programs() -> Path | None:
@@ -388,12 +337,7 @@ def redis_server() -> Iterator[Redis]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Kafka]:
-    # Without a binding of slf4j it would not tell that it has started.
-    broker = ("org.apache.kafka:kafka_2.13:4.1.2", "org.slf4j:slf4j-simple:1.7.36")
-    jars = maven.jars(broker)
-    if jars is None:
-        pytest.skip("no Maven here, to fetch Kafka: apt-get install maven")
-    server = Kafka(jars)
+    server = Kafka(_fetched(_kafka.broker_jars))
     yield server
     server.remove()
 
@@ -401,10 +345,11 @@ def kafka() -> Iterator[Kafka]:
 @pytest.fixture(scope="session")
 def kafka_connector() -> Path:
     """The folder with the jars that Spark needs for Kafka."""
-    # The newest that can be had; it serves the next version of Spark, too.
-    connector = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-    needed = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
-    jars = maven.jars([connector], only=(*needed, "kafka-clients", "commons-pool2"))
-    if jars is None:
-        pytest.skip("no Maven here, to fetch Spark's connector: apt-get install maven")
-    return jars
+    return _fetched(_kafka.connector_jars)
+
+
+def _fetched(jars: Callable[[], Path]) -> Path:
+    try:
+        return jars()
+    except _kafka.MissingError as missing:
+        pytest.skip(str(missing))

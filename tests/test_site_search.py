@@ -13,7 +13,7 @@ IN_HEADINGS = {
     "emr": "faq.md",
     "notebook": "faq.md",
     "prometheus": "faq.md",
-    "kafka": "faq.md",
+    "kafka": "how-to/kafka.md",
     "broadcast": "faq.md",
     "lookup join": "faq.md",
     "skew": "how-to/skew.md",
@@ -27,7 +27,7 @@ IN_TEXT = {
     "prometheus": "how-to/cluster.md",
     "broadcast": "limits.md",
     "lookup join": "limits.md",
-    "kafka": "how-to/runtimes.md",
+    "kafka": "how-to/kafka.md",
     "checkpoint": "how-to/table.md",
 }
 

@@ -11,8 +11,9 @@ import pyspark
 import pytest
 import sessions
 from lake_samples import ELSEWHERE, Lake
-from maven import jars
 from pyspark.sql import SparkSession
+
+from examples._maven import jars
 
 LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
 ROOT = Path(__file__).resolve().parent.parent.parent

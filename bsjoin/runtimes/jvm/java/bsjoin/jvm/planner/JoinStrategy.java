@@ -243,7 +243,11 @@ public final class JoinStrategy extends SparkStrategy {
               Scala.seq(condition),
               Scala.seq(columns()),
               child);
-      return join.scan.live ? RealTimeLookup.of(planned, child) : planned.resumed();
+      if (!join.scan.live) {
+        return planned.resumed();
+      }
+      Slots.check(join.stream);
+      return RealTimeLookup.of(planned, child);
     }
 
     private List<Expression> arguments() {

@@ -40,7 +40,7 @@ def jars(coordinates: Sequence[str], only: Sequence[str] = ()) -> Path | None:
         RuntimeError: Maven cannot get them; the error has what it says.
     """
     name = hashlib.sha256("\n".join([*coordinates, "", *only]).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-tests"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-jars"
     cache.mkdir(parents=True, exist_ok=True)
     kept = cache / name
     with (cache / "lock").open("w") as lock:
