@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
+from bsjoin.following.source import FollowedTable
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
@@ -235,7 +236,13 @@ def _join_source(
         return apply(plan_source(stream, join, source, cache))
     spark = stream.sparkSession
     return _join_whole(
-        stream, join, source.token, lambda names: scanned(spark, source, names), schema.names, cache
+        stream,
+        join,
+        source.token,
+        lambda names: scanned(spark, source, names),
+        schema.names,
+        cache,
+        source,
     )
 
 
@@ -246,6 +253,7 @@ def _join_whole(
     read: Callable[[list[str]], DataFrame],
     columns: Sequence[str],
     options: Full,
+    source: Source | None = None,
 ) -> DataFrame:
     """Build the table, let it be refreshed if that is wanted, and join with it.
 
@@ -256,6 +264,7 @@ def _join_whole(
         read: the table as a DataFrame that has at least some columns.
         columns: all columns of the table.
         options: how to build it.
+        source: what is read; None (default) for a DataFrame.
     """
     if options.store is not None:
         join = join.in_order_of(_stored_keys(options.store))
@@ -268,6 +277,10 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
+    followed = None
+    if options.follows and options.version is None and source is not None:
+        followed = FollowedTable(stream.sparkSession, source, needed)
+        needed = followed.columns
     if options.follows:
         stored = needed  # changes are applied to rows with their keys
     conditions: tuple[Condition, ...] = ()
@@ -281,6 +294,7 @@ def _join_whole(
         options,
         conditions,
         join.safe_keys,
+        followed,
     )
     cycle, batch = join.cycle, _batch_of(stream, options)
     if batch is not None and cycle is None:

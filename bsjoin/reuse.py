@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from bsjoin.conditions import Condition
 from bsjoin.following.dataframe import followed_of
+from bsjoin.following.protocol import Followed
 from bsjoin.options import Full
 from bsjoin.spark.fingerprint import is_fixed
 from bsjoin.spark.session import MicroBatch, active_queries, means_the_same
@@ -44,6 +45,7 @@ class PrivateTable:
         options: how to build it.
         conditions: the range conditions, first the one that the table is sorted for.
         nulls_equal: the key columns that are null-safe.
+        followed: the source, if it is followed; default None: what the DataFrame reads, then.
     """
 
     origin: DataFrame | str
@@ -53,11 +55,14 @@ class PrivateTable:
     options: Full
     conditions: tuple[Condition, ...]
     nulls_equal: tuple[str, ...] = ()
+    followed: Followed | None = None
 
     def build(self) -> BatchTable:
         """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
         df, options = self.read(), self.options
-        followed = followed_of(df, options.version) if options.follows else None
+        followed = self.followed
+        if options.follows and followed is None:
+            followed = followed_of(df, options.version)
         table = BatchTable._ensure(
             df,
             self.keys,

@@ -88,7 +88,7 @@ def main() -> None:
     chromium = program()
     if chromium is None:
         sys.exit("dashboard_pictures: install chromium")
-    draw, totals = random.Random(3), QueryTotals("orders", "run")
+    draw, totals = random.Random(3), QueryTotals("orders")
     for number in range(BATCHES):
         totals.add(batch(number, draw))
     watched = Watched([Query()])

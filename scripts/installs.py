@@ -5,7 +5,9 @@
 The source distribution is made of this checkout, and a wheel of it without a JDK. For each row a
 new virtual environment gets the plain package, which must bring no PySpark, then ``bsjoin[spark]``
 with one version of Spark. It runs ``tests/smoke_installed.py`` in an empty folder, without being
-activated and without a setting, and is removed again. The exit status is 1 if a row failed.
+activated and without a setting, and is removed again. In the first row the plain package is also
+packed as an archive, and an application submitted with that to a cluster whose Python has no bsjoin
+(``tests/smoke_submitted.py``). The exit status is 1 if a row failed.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from environments import ROOT
 from matrix import VALUES, outcome, pythons
 
 PROGRAM = ROOT / "tests" / "smoke_installed.py"
+SUBMITTED = ROOT / "tests" / "smoke_submitted.py"
 PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
 
 
@@ -59,7 +62,16 @@ def made(folder: Path, python: str) -> Path:
     return wheel
 
 
-def tried(python: str, spark: str, wheel: Path, java: str) -> str:
+def packed(own: str, folder: Path) -> Path:
+    """The archive that the workers of a cluster get, as docs/how-to/cluster.md makes it."""
+    run([own, *PIP, "venv-pack", "setuptools<81"], folder)
+    archive = folder / "environment.tar.gz"
+    pack = [str(Path(own).with_name("venv-pack")), "-q", "-p", str(folder / "venv")]
+    run([*pack, "--compress-level", "1", "-o", str(archive)], folder)
+    return archive
+
+
+def tried(python: str, spark: str, wheel: Path, java: str, *, submits: bool) -> str:
     """Install and run one row; what failed, an empty text if nothing did."""
     with tempfile.TemporaryDirectory(prefix="bsjoin-installs-") as name:
         folder = Path(name)
@@ -72,6 +84,7 @@ def tried(python: str, spark: str, wheel: Path, java: str) -> str:
             for package in ("pyspark", "py4j", "pandas"):
                 if f"\n{package}" in f"\n{found}".lower():
                     return f"`pip install bsjoin` installed {package}"
+            archive = packed(own, folder) if submits else None
             run([own, *PIP, f"bsjoin[spark] @ {wheel.as_uri()}", f"pyspark=={spark}.*"], folder)
             kept = {
                 name: value
@@ -81,6 +94,8 @@ def tried(python: str, spark: str, wheel: Path, java: str) -> str:
             path = os.pathsep.join([str(Path(java) / "bin"), os.defpath])
             settings = {**kept, "JAVA_HOME": java, "PATH": path, "TMPDIR": str(empty)}
             run([own, str(shutil.copy(PROGRAM, folder))], empty, settings)
+            if archive is not None:
+                run([own, str(shutil.copy(SUBMITTED, folder)), str(archive)], empty, settings)
         except FailedError as error:
             return str(error)
     return ""
@@ -114,8 +129,9 @@ def main() -> int:
                 told = f"absent: no Python {python} on this machine"
             elif not given.list:
                 begun = time.monotonic()
+                is_first = wheel is None
                 wheel = wheel or made(Path(folder), interpreters[python])
-                why = tried(interpreters[python], spark, wheel, java)
+                why = tried(interpreters[python], spark, wheel, java, submits=is_first)
                 failed += bool(why)
                 told = outcome(why, begun)
             print(f"{named}: {told}" if told else named, flush=True)

@@ -156,6 +156,7 @@ class PostgreSQL(Server):
             self.programs / "postgres", "-D", "data", "-p", str(self.port), "-h", "127.0.0.1",
             "-k", self.folder, "-c", "fsync=off", "-c", "max_connections=50",
             "-c", "shared_buffers=16MB", "-c", "unix_socket_permissions=0777",
+            "-c", "wal_level=logical",
         )  # fmt: skip
 
     def execute(self, statement: str) -> None:

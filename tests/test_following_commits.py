@@ -202,6 +202,9 @@ class Told:
     def version(self) -> SourceVersion:
         return SourceVersion("a list", str(self.number), 1_000_000, "it", "all")
 
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        return version == until
+
     def at(self, version: SourceVersion) -> DataFrame:
         self.counts["at"] += 1
         return self.spark.createDataFrame(self.states[int(version.version)], "k long, v string")

@@ -8,6 +8,7 @@ old ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 
-__all__ = ["NotTold", "Step", "can_step", "is_keyed"]
+__all__ = ["NotTold", "Step", "can_step", "has_identity", "is_keyed"]
 
 
 class NotTold(Exception):  # noqa: N818
@@ -66,6 +67,13 @@ def can_step(manifest: Manifest) -> bool:
     ranged = () if manifest.ranged is None else manifest.ranged.names
     needed = {*(key.name for key in manifest.keys), *ranged, *(manifest.row or ())}
     return bool(manifest.keys) and manifest.latest is None and needed <= {*manifest.columns}
+
+
+def has_identity(manifest: Manifest, key: Sequence[str]) -> bool:
+    """Whether changes of rows that some columns tell apart can be applied to a table."""
+    ranged = () if manifest.ranged is None else manifest.ranged.names
+    needed = {*key, *(one.name for one in manifest.keys), *ranged, *(manifest.row or ())}
+    return manifest.latest is None and needed <= {*manifest.columns}
 
 
 def is_keyed(manifest: Manifest) -> bool:

@@ -58,6 +58,10 @@ class DataFrameSource:
         """As in :class:`Followed`."""
         return version_of(self._leaves, self._selection)
 
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """As in :class:`Followed`."""
+        return version == until
+
     def at(self, version: SourceVersion) -> DataFrame:
         """As in :class:`Followed`: exactly that version of Delta and Iceberg, of others the newest.
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.apply import apply_changes
-from bsjoin.build.steps import NotTold, Step, can_step, is_keyed
+from bsjoin.build.steps import NotTold, Step, can_step, has_identity, is_keyed
 from bsjoin.build.storing import confirmed, refreshed
 from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
@@ -101,7 +101,7 @@ class Following:
         if until is None:
             return
         looked(self._location.url, until, before.source)
-        if before.source == until:
+        if before.source is not None and self._followed.has(before.source, until):
             self._confirm(began_us)
             return
         after, why = self._stepped(before, until, began_us), None
@@ -142,7 +142,7 @@ class Following:
         if not versions.numbers(self._location):
             return
         before = versions.latest(self._location)
-        if before.source != until:
+        if before.source is None or not self._followed.has(before.source, until):
             self._stepped(before, until, began_us)
 
     def _stepped(self, before: Manifest, until: SourceVersion, began_us: int) -> Manifest | None:
@@ -157,6 +157,9 @@ class Following:
                 return None
             if changes.key is None and not can_step(before):
                 self._said = "the table does not store what changes need"
+                return None
+            if changes.key is not None and not has_identity(before, changes.key):
+                self._said = "the table does not store the key of its rows, or has the latest alone"
                 return None
             return self._applied(before, changes, Step(since, until, began_us, key=changes.key))
         except NotTold as error:

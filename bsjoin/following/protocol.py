@@ -57,6 +57,15 @@ class Followed(Protocol):
         """
         ...
 
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """Whether rows of one version are those of another one, or newer: then nothing is read.
+
+        Args:
+            version: the version that the table has, perhaps by another application.
+            until: the version that :meth:`version` has returned.
+        """
+        ...
+
     def at(self, version: SourceVersion) -> DataFrame:
         """The rows of a version, or, where an older one cannot be read, those of the newest."""
         ...

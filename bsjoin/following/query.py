@@ -55,6 +55,10 @@ class QuerySource:
         source, version = f"the query {scrubbed(self._query[:_LONGEST], ())}", str(found[0][0])
         return SourceVersion(source, version[:_LONGEST], None, self._identity, self._selection)
 
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """As in :class:`Followed`."""
+        return version == until
+
     def at(self, version: SourceVersion) -> DataFrame:
         """As in :class:`Followed`: the newest rows."""
         renew(self._df)

@@ -164,6 +164,14 @@ class Source(ABC):
     def share_connection(self, other: Source) -> None:  # noqa: B027
         """Use the connection of another source with the same :attr:`database` from now on."""
 
+    def table_changes(self) -> Any:
+        """What has changed in the table, for ``Full(refresh="on_commit")``.
+
+        Returns:
+            None (as here) if that cannot be asked; only tables of PostgreSQL have it.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Close connections; the next call opens new ones."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Literal
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ def sql(
     timeout: timedelta | str | float = "30 seconds",
     connect_timeout: timedelta | str | float = "10 seconds",
     max_keys: int = 10_000,
+    changes: Literal["logical", "xmin"] | None = None,
 ) -> Source:
     """A table or a query of SQLite, DuckDB, PostgreSQL, MySQL or MariaDB.
 
@@ -77,6 +79,10 @@ def sql(
             or a number of seconds.
         connect_timeout: how long opening a connection may take; default 10 seconds.
         max_keys: the maximum number of keys per look-up; default 10,000.
+        changes: how a table of PostgreSQL is followed with ``Full(refresh="on_commit")``:
+            ``"logical"``, by logical decoding; or ``"xmin"``, by comparing the numbers of the
+            transactions that wrote its rows, a pass over the table on the server for each look.
+            ``None`` (default): the first, if the server and the user's rights allow it.
 
     Returns:
         A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
@@ -101,6 +107,7 @@ def sql(
             f"unique={unique!r}: give True, False, or None for the keys of the database"
         )
     check_max_keys(max_keys)
+    _check_changes(changes, table, address)
     target = Target(
         address=address,
         table=parts,
@@ -110,11 +117,22 @@ def sql(
         timeout_s=positive(timeout, "timeout"),
         connect_timeout_s=positive(connect_timeout, "connect_timeout"),
         max_keys=max_keys,
+        changes=changes,
     )
     _check_path(address)
     module, name = _HOMES[address.scheme]
     database: type[Database] = getattr(importlib.import_module(module), name)
     return database(target)
+
+
+def _check_changes(changes: object, table: object, address: Address) -> None:
+    if changes not in (None, "logical", "xmin"):
+        raise ArgumentError(f'changes={changes!r}: give "logical", "xmin", or None for either')
+    if changes is not None and (table is None or not address.scheme.startswith("postgres")):
+        raise ArgumentError(
+            f"changes={changes!r} is for a table of PostgreSQL: leave it out for a query, or for "
+            "another database"
+        )
 
 
 def _check_path(address: Address) -> None:

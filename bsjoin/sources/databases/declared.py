@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.urls import Address
 
-__all__ = ["Column", "Target", "rows_of"]
+__all__ = ["Column", "How", "Target", "rows_of"]
+
+How = Literal["logical", "xmin"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Target:
     Attributes:
         table: the parts of the table's name; None for a query.
         query: the query, without a trailing semicolon; None for a table.
+        changes: how its changes are followed; None for what the server allows.
     """
 
     address: Address
@@ -29,6 +33,7 @@ class Target:
     timeout_s: float
     connect_timeout_s: float
     max_keys: int
+    changes: How | None = None
 
 
 @dataclass(frozen=True)

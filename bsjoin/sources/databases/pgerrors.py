@@ -6,7 +6,7 @@ import re
 
 from bsjoin.sources.transient import of_data
 
-__all__ = ["is_of_data", "may_pass", "message", "refused_to_write"]
+__all__ = ["is_of_connection", "is_of_data", "may_pass", "message", "refused_to_write"]
 
 # Classes of SQLSTATE that describe the server's state, not the statement.
 _READ_ONLY = "25006"
@@ -57,3 +57,9 @@ def message(error: Exception) -> str:
     text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
     state = getattr(error, "sqlstate", None)
     return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")
+
+
+def is_of_connection(error: Exception) -> bool:
+    """Whether an error is of the connection, which has ended, not of a statement."""
+    state = getattr(error, "sqlstate", None)
+    return (not state and may_pass(error)) or str(state)[:2] in ("08", "58") or state == "57P01"

@@ -17,6 +17,8 @@ from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
 from bsjoin.sources.databases.parts import in_parts, sizes_of
 from bsjoin.sources.databases.pgarrays import LENGTHS, depth_of, nested
+from bsjoin.sources.databases.pgchanges import TableChanges
+from bsjoin.sources.databases.pgsession import rows_of, run
 from bsjoin.sources.databases.pgtypes import (
     SLICE,
     TIMES,
@@ -77,14 +79,20 @@ class PostgreSQL(Database):
         super().__init__(target)
         self._kinds: dict[str, str] = {}
 
+    def table_changes(self) -> TableChanges | None:
+        """As in :class:`Source`; None for a query."""
+        if self.target.table is None:
+            return None
+        return TableChanges(self, self.target.changes)
+
     def _open(self) -> Any:
         dbapi = driver("adbc_driver_postgresql.dbapi", "postgresql")
         connection = dbapi.connect(self._url(), autocommit=True)
         try:
             # Not as startup options of the connection, which poolers refuse.
-            _run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
-            _run(connection, "SET TimeZone = 'UTC'")
-            _run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
+            run(connection, "SET TimeZone = 'UTC'")
+            run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
         except BaseException:
             connection.close()
             raise
@@ -146,7 +154,7 @@ class PostgreSQL(Database):
             return [Kind("text", None, -1, 0)] * len(names)  # which the caller refuses
         declared: dict[str, tuple[int, int]] = {}
         if source == self._from and self.target.table is not None:
-            rows = _rows_of(
+            rows = rows_of(
                 connection,
                 "SELECT attname::text, atttypmod::int8, attndims::int8 FROM pg_attribute "
                 "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
@@ -156,7 +164,7 @@ class PostgreSQL(Database):
         types = ", ".join(f"pg_typeof({self._at(name)})::oid" for name in names)
         found = []
         for name, reported, (kind, is_array, item, modifier, dimensions) in zip(
-            names, reported_modifiers(schema), _rows_of(connection, types_of(types, source)),
+            names, reported_modifiers(schema), rows_of(connection, types_of(types, source)),
             strict=True,
         ):  # fmt: skip
             more = declared.get(name, (-1, 0))
@@ -178,7 +186,7 @@ class PostgreSQL(Database):
         if unknown:
             most = ", ".join(f"max(array_ndims({self._at(names[i])}))::int8" for i in unknown)
             first = f"(SELECT * FROM {source} LIMIT {_FIRST_ROWS}) AS t"
-            seen = _rows_of(connection, f"SELECT {most} FROM {first}")[0]
+            seen = rows_of(connection, f"SELECT {most} FROM {first}")[0]
             for index, dimensions in zip(unknown, seen, strict=True):
                 kinds[index] = replace(kinds[index], dimensions=dimensions or 1)
         return kinds
@@ -298,7 +306,7 @@ class PostgreSQL(Database):
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Generator[pa.Table, None, None]:
-        _run(connection, "SET statement_timeout = 0")  # no timeout for a scan
+        run(connection, "SET statement_timeout = 0")  # no timeout for a scan
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             with cursor.fetch_record_batch() as reader:
@@ -307,7 +315,7 @@ class PostgreSQL(Database):
 
     def _count(self, connection: Any) -> int:
         if self.target.table is not None:
-            rows = _rows_of(
+            rows = rows_of(
                 connection,
                 "SELECT reltuples::int8, relkind IN ('r', 'm') AND NOT relhassubclass "
                 "FROM pg_class WHERE oid = to_regclass($1)",
@@ -315,11 +323,11 @@ class PostgreSQL(Database):
             )
             if rows and rows[0][0] > 0 and rows[0][1]:
                 return int(rows[0][0])
-        return int(_rows_of(connection, f"SELECT count(*) FROM {self._from}")[0][0])
+        return int(rows_of(connection, f"SELECT count(*) FROM {self._from}")[0][0])
 
     def _unique(self, connection: Any) -> list[list[str]]:
         # A unique key of a parent table does not apply to the rows of inheriting tables.
-        rows = _rows_of(
+        rows = rows_of(
             connection,
             "SELECT i.indexrelid::int8, a.attname::text FROM pg_index i "
             "JOIN pg_class c ON c.oid = i.indrelid "
@@ -336,7 +344,7 @@ class PostgreSQL(Database):
         return list(found.values())
 
     def _tables(self, connection: Any) -> list[str]:
-        rows = _rows_of(
+        rows = rows_of(
             connection,
             "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname::text "
             "ELSE n.nspname || '.' || c.relname END FROM pg_class c "
@@ -382,17 +390,3 @@ def _with_infinite(
         f"SELECT {', '.join(others)} FROM {given} WHERE k{index} = {value}) "
         f"AS q({', '.join(names)})"
     )
-
-
-def _run(connection: Any, statement: str) -> None:
-    with contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute(statement)
-
-
-def _rows_of(connection: Any, statement: str, parameter: str | None = None) -> list[Any]:
-    with contextlib.closing(connection.cursor()) as cursor:
-        if parameter is None:
-            cursor.execute(statement)
-        else:
-            cursor.execute(statement, pa.record_batch({"p": [parameter]}))
-        return list(cursor.fetchall())

@@ -1,0 +1,88 @@
+"""Sources of :mod:`bsjoin.sources` that can be followed: tables of PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.build.source_scan import scanned
+from bsjoin.errors import ArgumentError
+from bsjoin.following.protocol import Changes, SourceVersion
+from bsjoin.planner.incremental_cache import schema_of_source
+from bsjoin.sources.databases.pgchanges import OP
+from bsjoin.sources.protocol import Source
+from bsjoin.spark.arrow import arrow_fields
+from bsjoin.values.retype import retyped
+
+__all__ = ["FollowedTable"]
+
+
+class FollowedTable:
+    """A table of PostgreSQL, as a :class:`bsjoin.following.protocol.Followed`.
+
+    Args:
+        spark: the session.
+        source: the table.
+        columns: those that are read, without those of its primary key that are not among them.
+
+    Raises:
+        ArgumentError: the source is none that can be followed.
+        SourceError: the server does not answer, or has no such table.
+    """
+
+    def __init__(self, spark: SparkSession, source: Source, columns: Sequence[str]):
+        changes = source.table_changes()
+        if changes is None:
+            raise ArgumentError(
+                f'refresh="on_commit" cannot follow {source!r}: only tables of PostgreSQL tell '
+                'what has changed. Give refresh="10 minutes"'
+            )
+        self._spark, self._source, self._changes = spark, source, changes
+        self.columns = [*dict.fromkeys([*columns, *changes.key])]
+        whole = schema_of_source(source)
+        self._schema = T.StructType([whole[name] for name in self.columns])
+        read = repr(pa.schema(arrow_fields(self._schema)))
+        self._selection = hashlib.sha256(read.encode()).hexdigest()[:16]
+
+    def version(self) -> SourceVersion | None:
+        """As in ``Followed``: a statement of a millisecond, if nothing was committed since."""
+        found = self._changes.version()
+        if found is None:
+            return None
+        return SourceVersion(
+            f"the PostgreSQL table {found.name}",
+            found.text,
+            found.committed_at_us,
+            found.identity,
+            self._selection,
+        )
+
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """As in ``Followed``: positions in the log grow, whichever application has read them."""
+        return version.is_of(until) and self._changes.has(version.version, until.version)
+
+    def at(self, version: SourceVersion) -> DataFrame:
+        """As in ``Followed``: the rows as they are when they are read."""
+        return scanned(self._spark, self._source, self.columns)
+
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        """As in ``Followed``: of a table with a primary key."""
+        key = self._changes.key
+        if not (since.is_of(until) and key and {*key} <= {*self.columns}):
+            return None
+        rows = self._changes.rows(since.version, until.version, self.columns)
+        if rows is None:
+            return None
+        wanted = pa.schema([*arrow_fields(self._schema), pa.field(OP, pa.string())])
+        arrays = [retyped(_whole(rows.column(field.name)), field.type) for field in wanted]
+        schema = T.StructType([*self._schema.fields, T.StructField(OP, T.StringType())])
+        df = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
+        return Changes(df, key=key, op=OP)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])

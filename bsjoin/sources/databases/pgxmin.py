@@ -1,0 +1,90 @@
+"""The keys of changed rows from the numbers of the transactions that wrote them (``xmin``).
+
+It needs no right but to read the table, and a pass over it on the server for each look at which
+anything has been committed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin.sources.databases.pgoutput import Key
+from bsjoin.sources.databases.pgrelation import Relation
+from bsjoin.sources.databases.pgsession import rows_of, run
+
+__all__ = ["RowVersions"]
+
+_KEPT = 3  # states, so that a version of another application is found
+_MOST_ROWS = 5_000_000
+
+
+class RowVersions:
+    """The rows of a table, each with its key and the transaction that wrote it.
+
+    Args:
+        connection: the connection.
+        relation: the table.
+        source: the table as it follows FROM, with the name ``t``.
+        most: of more rows that have changed, the keys are not told.
+    """
+
+    def __init__(self, connection: Any, relation: Relation, source: str, most: int):
+        self._connection, self._source, self._most = connection, source, most
+        self._key = [name for name, _ in relation.key]
+        self._states: dict[str, pa.Table | None] = {}
+        run(connection, "SET statement_timeout = 0")
+
+    def look(self) -> tuple[str, int | None]:
+        """A digest of all rows' transactions: any change of a row changes it."""
+        version = self._version()
+        if version not in self._states:
+            # The keys have to be those of the version.
+            run(self._connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                version = self._version()
+                self._states[version] = self._rows(int(version.partition(":")[0]))
+            finally:
+                run(self._connection, "COMMIT")
+            for old in list(self._states)[:-_KEPT]:
+                del self._states[old]
+        return version, None
+
+    def _version(self) -> str:
+        # A transaction's number occurs in many rows as a rule: a hash of each of them once.
+        ((count, digest),) = rows_of(
+            self._connection,
+            "SELECT coalesce(sum(n), 0)::int8, "
+            "coalesce(sum(n * hashtextextended(x::text, 0)::numeric), 0)::text "
+            f"FROM (SELECT t.xmin AS x, count(*) AS n FROM {self._source} GROUP BY 1) AS g",
+        )
+        return f"{count}:{digest}"
+
+    def _rows(self, count: int) -> pa.Table | None:
+        """The key and the transaction of each row; None if that is not kept."""
+        if not self._key or count > _MOST_ROWS:
+            return None
+        columns = [f't."{name.replace(chr(34), chr(34) * 2)}"::text' for name in self._key]
+        named = ", ".join(f"{column} AS k{i}" for i, column in enumerate(columns))
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(f"SELECT {named}, t.xmin::text::int8 AS x FROM {self._source}")
+            return cursor.fetch_arrow_table()
+        finally:
+            cursor.close()
+
+    def keys(self, since: str, until: str) -> set[Key] | None:
+        """The keys of all rows that differ between two versions; None if they are not known."""
+        before, after = self._states.get(since), self._states.get(until)
+        if before is None or after is None:
+            return None
+        keys = [f"k{i}" for i in range(len(self._key))]
+        changed = after.join(before, keys=[*keys, "x"], join_type="left anti")
+        gone = before.join(after, keys=keys, join_type="left anti")
+        if len(changed) + len(gone) > self._most:
+            return None
+        found: set[Key] = set()
+        for part in (changed, gone):
+            found.update(zip(*(part.column(name).to_pylist() for name in keys), strict=True))
+        return found

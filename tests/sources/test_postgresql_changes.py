@@ -1,0 +1,381 @@
+"""What has changed in a table of PostgreSQL: after each look, what was read is what is there."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from servers import PostgreSQL
+
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources import sql
+from bsjoin.sources.databases import pgchanges, pgdecoding, pgxmin
+from bsjoin.sources.databases.pgchanges import OP, TableChanges, TableVersion
+
+SCHEMA = 'My "S"'
+TABLE = "odd 'Table\"\\"
+NAME = '"My ""S"""."odd \'Table""\\"'
+WAYS = ("logical", "xmin")
+OTHERS = (
+    "v text, amount numeric(9, 2), at timestamptz, day date, raw bytea, tags text[], doc jsonb, "
+    'mood mood, "O""p" bool, x float8'
+)
+VALUES = (
+    "%s, 12.50, 'infinity', '-infinity', '\\x00ff', '{a,NULL,\"b,\"}', "
+    "'{\"a\": 1}', 'ok', true, 'NaN'"
+)
+TEXTS = ["", "a", "A", "a ", "'", '"', "\\", ",", "{}", "NULL", "ü€", "a\nb", "t" * 3000]
+# The columns of the key, and what makes one of a number.
+KEYS: dict[str, tuple[str, Any]] = {
+    "number": ("id int", lambda n: [n]),
+    "texts": ("a text, b varchar(9)", lambda n: [TEXTS[n % len(TEXTS)], f"'{n // len(TEXTS)}"]),
+    "others": (
+        'u uuid, c char(5), d numeric, "B" bytea',
+        lambda n: [f"00000000-0000-0000-0000-{n:012d}", f"c {n % 3}", n / 4, bytes([n, 0])],
+    ),
+    "enumeration": ("e mood, i int8", lambda n: [["bad", "ok"][n % 2], n << 33]),
+}
+
+
+class Follower:
+    """Rows by their key, kept up to date as a table is."""
+
+    def __init__(self, url: str, way: str | None, **options: Any):
+        options.setdefault("table", [SCHEMA, TABLE])
+        self.source = sql(url, changes=way, **options)
+        self.changes: TableChanges = self.source.table_changes()
+        self.known: TableVersion | None = None
+        self.rows: dict[Any, Any] = {}
+        self.wholes = 0
+
+    def look(self) -> None:
+        until = self.changes.version()
+        assert until is not None
+        known = self.known
+        if known is not None and known.identity == until.identity:
+            if self.changes.has(known.text, until.text):
+                return
+            columns = self.source.schema.names
+            found = self.changes.rows(known.text, until.text, columns)
+            if found is not None:
+                for row in found.to_pylist():
+                    op, key = row.pop(OP), tuple(row[name] for name in self.changes.key)
+                    self.rows.pop(key, None)
+                    if op == "upsert":
+                        self.rows[key] = row
+                self.known = until
+                return
+        self.wholes += 1
+        self.rows, self.known = self.read(), until
+
+    def read(self) -> dict[Any, Any]:
+        rows = [row for batch in self.source.scan() for row in batch.to_pylist()]
+        key = self.changes.key
+        return {tuple(row[name] for name in key) if key else n: row for n, row in enumerate(rows)}
+
+    def check(self) -> None:
+        self.look()
+        assert sorted(map(repr, self.rows.values())) == sorted(map(repr, self.read().values()))
+
+
+@pytest.fixture
+def server(postgresql: PostgreSQL) -> Iterator[PostgreSQL]:
+    run(
+        postgresql,
+        'DROP SCHEMA IF EXISTS "My ""S""" CASCADE',
+        'CREATE SCHEMA "My ""S"""',
+        "DROP TYPE IF EXISTS mood CASCADE",
+        "CREATE TYPE mood AS ENUM ('bad', 'ok')",
+        "DROP PUBLICATION IF EXISTS bsjoin",
+        'DROP PUBLICATION IF EXISTS "it\'s"',
+    )
+    yield postgresql
+    run(postgresql, 'DROP SCHEMA IF EXISTS "My ""S""" CASCADE', "DROP PUBLICATION IF EXISTS bsjoin")
+
+
+def run(server: PostgreSQL, *statements: str) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+
+
+def make(server: PostgreSQL, key: str, more: str = "") -> list[str]:
+    columns = KEYS[key][0]
+    names = [part.split()[0] for part in columns.split(", ")]
+    run(
+        server,
+        f'DROP TABLE IF EXISTS {NAME}, "My ""S""".gone',
+        f"CREATE TABLE {NAME} ({columns}, {OTHERS}, PRIMARY KEY ({', '.join(names)})) {more}",
+        'DROP PUBLICATION IF EXISTS "it\'s"',
+        f'CREATE PUBLICATION "it\'s" FOR TABLE {NAME}',
+    )
+    return names
+
+
+def followers(server: PostgreSQL, way: str | None, **options: Any) -> Follower:
+    found = Follower(server.url, way, **options)
+    found.look()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("way", "key", "replica"),
+    [
+        *(("logical", key, "DEFAULT") for key in KEYS),
+        ("logical", "texts", "FULL"),
+        ("xmin", "texts", "DEFAULT"),
+        ("xmin", "others", "DEFAULT"),
+    ],
+)
+def test_after_each_look_the_rows_are_those_of_the_table(
+    server: PostgreSQL, way: str, key: str, replica: str
+) -> None:
+    """Transactions of two sessions, that commit in another order than they began in."""
+    names = make(server, key)
+    run(server, f"ALTER TABLE {NAME} REPLICA IDENTITY {replica}")
+    of, draw = KEYS[key][1], random.Random(f"{way}{key}")
+    follower, second = followers(server, way), followers(server, way)
+    where = " AND ".join(f"{name} = %s" for name in names)
+    places = ", ".join(["%s"] * len(names))
+    insert = f"INSERT INTO {NAME} VALUES ({places}, {VALUES}) ON CONFLICT DO NOTHING"
+    sessions = [psycopg.connect(server.url) for _ in range(2)]
+    for session in sessions:
+        session.execute("SET lock_timeout = 50")
+        session.commit()
+    try:
+        for step in range(45):
+            session, n = draw.choice(sessions), draw.randrange(30)
+            what = draw.choice("iiiuuudmmtrc" if step % 20 else "c")
+            try:
+                session.execute("SAVEPOINT s")
+                if what == "i":
+                    session.execute(insert, [*of(n), f"v{step}"])
+                elif what == "u":
+                    session.execute(f"UPDATE {NAME} SET v = %s WHERE {where}", [f"w{step}", *of(n)])
+                elif what == "d":
+                    session.execute(f"DELETE FROM {NAME} WHERE {where}", of(n))
+                elif what == "m":  # the key moves
+                    to = ", ".join(f"{name} = %s" for name in names)
+                    session.execute(
+                        f"UPDATE {NAME} SET {to} WHERE {where}",
+                        [*of(draw.randrange(30)), *of(n)],
+                    )
+                elif what == "t" and step % 3 == 0:
+                    session.execute(f"TRUNCATE {NAME}")
+                elif what == "r":
+                    session.rollback()
+                elif what == "c":
+                    session.commit()
+            except psycopg.Error:
+                session.execute("ROLLBACK TO SAVEPOINT s")
+            if draw.random() < 0.2:
+                for other in sessions:
+                    # A TRUNCATE that is not committed would hold up whoever reads.
+                    (other.rollback if what == "t" and draw.random() < 0.3 else other.commit)()
+                follower.check()
+                if draw.random() < 0.4:
+                    second.look()
+        sessions[0].execute(insert, [*of(3), "last"])
+        for session in sessions:
+            session.commit()
+        follower.check()
+        second.look()
+        assert repr(sorted(second.rows)) == repr(sorted(follower.rows))
+        assert follower.rows
+        assert follower.wholes < 14
+    finally:
+        for session in sessions:
+            session.close()
+
+
+def test_what_can_be_done_with_a_table(server: PostgreSQL, caplog: Any) -> None:
+    """Statements that change rows without changing any row; and those that do not."""
+    for way in WAYS:
+        make(server, "number")
+        rows = "(id, v) SELECT i, 'v' || i FROM generate_series(1, 9) AS i"
+        run(server, f"INSERT INTO {NAME} {rows}")
+        follower = followers(server, way)
+        for statement, is_whole in (
+            (f"INSERT INTO {NAME} (id) VALUES (10)", False),
+            ('CREATE TABLE IF NOT EXISTS "My ""S""".other (i int)', False),
+            (f"ALTER TABLE {NAME} ALTER v TYPE text USING upper(v)", True),
+            (f"VACUUM FULL {NAME}", True),
+            (f"ALTER TABLE {NAME} ADD more int DEFAULT 7", True),
+            (f"TRUNCATE {NAME}", True),
+            (f"INSERT INTO {NAME} {rows}", False),
+            (f"DELETE FROM {NAME} WHERE id < 4", False),
+            (f"ALTER TABLE {NAME} REPLICA IDENTITY NOTHING", True),
+            (f"ALTER TABLE {NAME} REPLICA IDENTITY FULL", True),
+            (f"UPDATE {NAME} SET id = -id, v = NULL", False),
+        ):
+            before = follower.wholes
+            run(server, statement)
+            follower.check()
+            assert follower.wholes - before == is_whole, (way, statement)
+        run(server, f"ALTER TABLE {NAME} RENAME TO gone")
+        with pytest.raises(SourceError, match="none of that name"):
+            follower.look()
+        make(server, "number")
+        follower.check()
+        assert not follower.rows
+
+
+def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> None:
+    """And it is said once; whoever asks for more is told why it is not possible."""
+    caplog.set_level(logging.INFO, "bsjoin")
+    make(server, "number")
+    follower = followers(server, None)
+    assert "logical decoding" in caplog.text
+    assert "s3cret" not in caplog.text
+    run(server, 'DROP PUBLICATION "it\'s"', f"INSERT INTO {NAME} (id) VALUES (1)")
+    follower.check()  # read whole, and in the other way from now on
+    run(server, f"INSERT INTO {NAME} (id) VALUES (2)")
+    follower.check()
+    assert follower.wholes == 2
+    caplog.clear()
+    with pytest.raises(SourceError, match="no publication has all changes"):
+        followers(server, "logical")
+    for options in ("WITH (publish = 'insert')", "WHERE (id > 3)"):
+        run(
+            server,
+            "DROP PUBLICATION IF EXISTS bsjoin",
+            f"CREATE PUBLICATION bsjoin FOR TABLE {NAME} {options}",
+        )
+        assert type(chosen(server)).__name__ == "RowVersions"
+    run(server, "ALTER PUBLICATION bsjoin SET (publish = 'insert')")
+    run(server, "DROP PUBLICATION bsjoin", "CREATE PUBLICATION bsjoin FOR ALL TABLES")
+    assert type(chosen(server)).__name__ == "LogicalDecoding"
+    run(server, "DROP PUBLICATION bsjoin", f"CREATE PUBLICATION bsjoin FOR TABLE {NAME}")
+    run(
+        server,
+        "DROP ROLE IF EXISTS reader",
+        "CREATE ROLE reader LOGIN PASSWORD 'pw'",
+        'GRANT USAGE ON SCHEMA "My ""S""" TO reader',
+        f"GRANT SELECT ON {NAME} TO reader",
+    )
+    url = f"postgresql://reader:pw@127.0.0.1:{server.port}/test"
+    reader = Follower(url, None)
+    reader.check()
+    assert type(reader.changes._method).__name__ == "RowVersions"
+    assert "permission denied" in caplog.text or "must be" in caplog.text
+    run(server, f"UPDATE {NAME} SET v = 'x'")
+    reader.check()
+    run(
+        server,
+        f"REVOKE ALL ON {NAME} FROM reader",
+        'REVOKE ALL ON SCHEMA "My ""S""" FROM reader',
+        "DROP ROLE reader",
+    )
+    with pytest.raises(ArgumentError, match="changes='x'"):
+        sql(server.url, table="t", changes="x")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="table of PostgreSQL"):
+        sql("sqlite:///a.db", table="t", changes="xmin")
+    run(server, 'CREATE VIEW "My ""S""".v AS SELECT 1 AS a')
+    with pytest.raises(SourceError, match="view"):
+        Follower(server.url, None, table=[SCHEMA, "v"]).look()
+
+
+def chosen(server: PostgreSQL) -> Any:
+    return followers(server, None).changes._method
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("root", ["false", "true"])
+def test_partitioned_tables(server: PostgreSQL, way: str, root: str) -> None:
+    """Rows move between partitions, which come and go, and have their columns in another order."""
+    make(server, "number", "PARTITION BY RANGE (id)")
+    part = '"My ""S""".part'
+    run(
+        server,
+        f'ALTER PUBLICATION "it\'s" SET (publish_via_partition_root = {root})',
+        f"CREATE TABLE {part}1 PARTITION OF {NAME} FOR VALUES FROM (0) TO (10)",
+        f"CREATE TABLE {part}2 (v text, {KEYS['number'][0]} NOT NULL, {OTHERS.partition(', ')[2]})",
+        f"ALTER TABLE {NAME} ATTACH PARTITION {part}2 FOR VALUES FROM (10) TO (20)",
+        f"INSERT INTO {NAME} (id, v) SELECT i, 'v' FROM generate_series(1, 18) AS i",
+    )
+    follower = followers(server, way)
+    assert follower.changes.key == ("id",)
+    run(server, f"UPDATE {NAME} SET id = 19 WHERE id = 3")
+    follower.check()
+    run(server, f"DELETE FROM {NAME} WHERE id = 5", f"UPDATE {NAME} SET v = 'w' WHERE id = 15")
+    follower.check()
+    assert follower.wholes == 1
+    run(server, f"ALTER TABLE {NAME} DETACH PARTITION {part}1")
+    follower.check()
+    assert follower.wholes == 2
+    run(server, f"UPDATE {NAME} SET v = 'y' WHERE id = 15")
+    follower.check()
+    assert follower.wholes == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_connections_and_servers_that_end(
+    server: PostgreSQL, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(server, "number")
+    follower = followers(server, way)
+    run(server, f"INSERT INTO {NAME} (id) VALUES (1)")
+    run(
+        server,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsjoin'",
+    )
+    follower.check()
+    server.restart()
+    run(server, f"INSERT INTO {NAME} (id) VALUES (2)")
+    follower.check()
+    assert len(follower.rows) == 2
+    monkeypatch.setattr(pgchanges, "_MOST", 5)
+    monkeypatch.setattr(pgchanges, "_PART", 2)
+    follower = followers(server, way)
+    run(server, f"INSERT INTO {NAME} (id) SELECT i FROM generate_series(3, 7) AS i")
+    follower.check()
+    assert follower.wholes == 1
+    run(server, f"INSERT INTO {NAME} (id) SELECT i FROM generate_series(8, 13) AS i")
+    follower.check()
+    assert follower.wholes == 2
+    follower.changes.close()
+    with psycopg.connect(server.url) as connection:
+        found = connection.execute("SELECT slot_name FROM pg_replication_slots").fetchall()
+    assert len(found) <= 3
+
+
+def test_a_commit_that_is_in_the_log_and_not_seen_waits(
+    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is written to the log before queries see its rows: with a standby that is waited
+    for, long before."""
+    monkeypatch.setattr(pgdecoding, "_VISIBLE_S", 0.2)
+    make(server, "number")
+    follower = followers(server, "logical")
+    run(server, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+    waiting = psycopg.connect(server.url)
+    try:
+        waiting.execute(f"INSERT INTO {NAME} (id) VALUES (1)")
+        thread = threading.Thread(target=waiting.commit)
+        thread.start()
+        time.sleep(0.5)
+        assert follower.changes.version() is None
+        assert follower.changes.version() is None
+        run(server, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        thread.join(20)
+        follower.check()
+        assert len(follower.rows) == 1
+        assert follower.wholes == 1
+    finally:
+        run(server, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        waiting.close()
+
+
+def test_row_versions_keep_few_states(server: PostgreSQL) -> None:
+    make(server, "number")
+    follower = followers(server, "xmin")
+    for n in range(6):
+        run(server, f"INSERT INTO {NAME} (id) VALUES ({n})")
+        follower.check()
+    assert len(follower.changes._method._states) == pgxmin._KEPT

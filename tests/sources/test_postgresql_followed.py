@@ -1,0 +1,230 @@
+"""Tables that follow a table of PostgreSQL: after each look they are what a build would be."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+from servers import PostgreSQL
+from spark_samples import Feed, cycles, rows, soon
+
+import bsjoin
+from bsjoin import BatchTable, Full
+from bsjoin.build import apply as applying
+from bsjoin.errors import ArgumentError
+from bsjoin.following.looks import Following
+from bsjoin.following.source import FollowedTable
+from bsjoin.metrics.refreshes import of_table
+from bsjoin.sources import sql
+from bsjoin.storage import versions
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+COLUMNS = "id int PRIMARY KEY, k int8, v text, at timestamptz, local timestamp, n numeric(9, 2)"
+
+
+@pytest.fixture
+def run(postgresql: PostgreSQL) -> Iterator[Callable[..., None]]:
+    def execute(*statements: str) -> None:
+        with psycopg.connect(postgresql.url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+
+    execute(
+        "DROP PUBLICATION IF EXISTS prices",
+        "DROP TABLE IF EXISTS prices",
+        f"CREATE TABLE prices ({COLUMNS})",
+        "CREATE PUBLICATION prices FOR TABLE prices",
+        "INSERT INTO prices SELECT i, i % 4, 'v' || i, '2024-03-31 01:30+00', '2024-03-31 02:30', "
+        "i FROM generate_series(1, 20) AS i",
+    )
+    yield execute
+    execute("DROP PUBLICATION IF EXISTS prices", "DROP TABLE IF EXISTS prices")
+
+
+def followed(
+    spark: SparkSession, url: str, store: Path, way: str | None, **options: Any
+) -> tuple[FollowedTable, BatchTable, Following]:
+    source = FollowedTable(
+        spark, sql(url, table="prices", changes=way), ["k", "v", "at", "local", "n"]
+    )
+    full = Full(refresh="on_commit", store=store, **options)
+    version = source.version()
+    assert version is not None
+    table = BatchTable._ensure(
+        source.at(version), ["k"], source.columns, full, private=False, followed=source
+    )
+    return source, table, table._following(source, full)
+
+
+def check(source: FollowedTable, table: BatchTable) -> None:
+    version = source.version()
+    assert version is not None
+    assert rows(table.to_df()) == rows(source.at(version).select(table.to_df().columns))
+
+
+@pytest.mark.parametrize("way", ["logical", "xmin"])
+def test_the_table_is_what_a_build_would_be(
+    spark: SparkSession,
+    postgresql: PostgreSQL,
+    run: Callable[..., None],
+    tmp_path: Path,
+    way: str,
+    builds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, table, looks = followed(spark, postgresql.url, tmp_path / "table", way)
+    assert source.columns == ["k", "v", "at", "local", "n", "id"]
+    for statements in (
+        [
+            "INSERT INTO prices (id, k) VALUES (21, NULL), (22, 1)",
+            "DELETE FROM prices WHERE id = 4",
+            "UPDATE prices SET k = k + 1, v = v || chr(39) WHERE id < 7",
+        ],
+        [
+            "UPDATE prices SET id = -id, at = 'infinity', local = '-infinity' WHERE id > 15",
+            "UPDATE prices SET k = NULL WHERE id = 5",
+            "UPDATE prices SET k = 7 WHERE id = -21",
+            "BEGIN; DELETE FROM prices; ROLLBACK",
+            "DELETE FROM prices WHERE k = 2",
+        ],
+    ):
+        run(*statements)
+        looks.look()
+        check(source, table)
+    assert len(builds) == 1
+    figures = of_table(table._location.url)
+    assert figures is not None
+    assert (figures.applied, figures.read_whole) == (2, 0)
+    looks.look()
+    number = table.version
+    looks.look()
+    assert table.version == number
+    run("TRUNCATE prices", "INSERT INTO prices (id, k) VALUES (1, 1)")
+    looks.look()
+    check(source, table)
+    assert len(builds) == 2
+    # A crash before, and after, a version is published.
+    publish = versions.publish
+
+    class Killed(BaseException):
+        pass
+
+    def before(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    def after(*args: Any, **kwargs: Any) -> Any:
+        publish(*args, **kwargs)
+        raise Killed
+
+    for number, crash in enumerate((before, after) if way == "logical" else ()):
+        run(f"INSERT INTO prices (id, k) VALUES ({30 + number}, 1)")
+        monkeypatch.setattr(applying.versions, "publish", crash)
+        with pytest.raises(Killed):
+            looks.look()
+        monkeypatch.setattr(applying.versions, "publish", publish)
+        looks.look()
+        check(source, table)
+    assert len(builds) == 2
+    # The process itself: another one begins with the stored table.
+    run("INSERT INTO prices (id, k) VALUES (40, 1)")
+    again, table, looks = followed(spark, postgresql.url, tmp_path / "table", way)
+    check(again, table)
+    run("DELETE FROM prices WHERE id = 40")
+    looks.look()
+    check(again, table)
+    assert len(builds) == 3
+
+
+@pytest.mark.parametrize("way", ["logical", "xmin"])
+def test_two_applications_follow_into_one_store(
+    spark: SparkSession,
+    postgresql: PostgreSQL,
+    run: Callable[..., None],
+    tmp_path: Path,
+    way: str,
+    builds: list[str],
+) -> None:
+    one, table, looks = followed(spark, postgresql.url, tmp_path / "table", way)
+    run("UPDATE prices SET v = 'w' WHERE id = 1")
+    looks.look()
+    other, _, others = followed(spark, postgresql.url, tmp_path / "table", way)
+    begun = len(builds)
+    draw = random.Random(way)
+    for number in range(6):
+        for _ in range(draw.randrange(3)):
+            draw.choice([looks, others]).look()
+        run(f"UPDATE prices SET v = 'x{number}' WHERE id = {1 + number % 3}")
+    looks.look()
+    others.look()
+    check(one, table)
+    number = table.version
+    for _ in range(3):
+        looks.look()
+        others.look()
+    assert table.version == number  # nobody takes back what the other has published
+    check(other, table)
+    # By comparing rows a version is not known that was there between two looks.
+    assert way == "xmin" or len(builds) == begun
+
+
+def test_a_stream_gets_each_commit(
+    spark: SparkSession,
+    postgresql: PostgreSQL,
+    run: Callable[..., None],
+    feed: Feed,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "bsjoin")
+    source = sql(postgresql.url, table="prices")
+    joined = bsjoin.join(
+        feed.stream, source, "k", how="left", select=["v"], cache=Full(refresh="on_commit")
+    )
+    assert joined.columns == ["k", "v"]
+    assert "by logical decoding" in caplog.text
+    query = feed.start(joined)
+    try:
+        for value in ("one", "two"):
+            run(
+                "DELETE FROM prices WHERE k = 1",
+                f"INSERT INTO prices (id, k, v) VALUES (1, 1, '{value}')",
+            )
+
+            def last() -> Any:
+                feed.add(1, 99)
+                query.processAllAvailable()
+                return feed.results[max(feed.results)]
+
+            soon(last, [(1, value), (99, None)])
+        refresh = cycles(query)[-1].refresh
+        assert refresh is not None
+        assert refresh.newest is not None
+        assert refresh.newest.source == "the PostgreSQL table public.prices"
+        assert refresh.newest.committed_at_us is not None
+        assert refresh.last_error is None
+        assert refresh.read_whole == 0
+    finally:
+        query.stop()
+    assert "s3cret" not in caplog.text
+
+
+def test_what_is_no_table_is_an_error_at_the_call(
+    spark: SparkSession, postgresql: PostgreSQL, tmp_path: Path
+) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE t (k INTEGER, v INTEGER)")
+    stream = spark.range(3).withColumnRenamed("id", "k")
+    for source in (
+        sql(postgresql.url, query="SELECT 1::int8 AS k, 2 AS v"),
+        sql(f"sqlite:///{tmp_path}/a.db", table="t"),
+    ):
+        with pytest.raises(ArgumentError, match="only tables of PostgreSQL"):
+            bsjoin.join(stream, source, "k", cache=Full(refresh="on_commit"))
