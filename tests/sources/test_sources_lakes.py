@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -30,6 +31,7 @@ from source_stands import Iceberg, matching, rows
 
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import Source, delta, iceberg, parquet
+from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.transient import TransientSourceError
 
 UTC = pa.timestamp("us", "UTC")
@@ -371,6 +373,176 @@ def test_types_of_iceberg_that_spark_has_not(catalog: Catalog, tmp_path: Path) -
         _ = iceberg("shop.types", catalog=properties).schema
     fixed = iceberg("shop.types", catalog=properties, schema={"time": pa.string()})
     assert fixed.schema.field("time").type == pa.string()
+
+
+def test_a_snapshot_of_iceberg_has_its_own_columns(catalog: Catalog, tmp_path: Path) -> None:
+    """Also for look-ups, after another column has been given the name of the key."""
+    table = pa.table({"k": pa.array(range(50), pa.int64()), "gone": [f"v{i}" for i in range(50)]})
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    number = made.current_snapshot().snapshot_id  # type: ignore[union-attr]
+    with made.update_schema() as update:
+        update.rename_column("k", "old_k")
+        update.delete_column("gone")
+    with made.update_schema() as update:
+        update.add_column("k", StringType())
+    made.append(pa.table({"old_k": pa.array([5], pa.int64()), "k": ["5"]}))
+    file = catalog.load_table("shop.t").metadata_location.removeprefix("file://")
+    properties = Iceberg(tmp_path).properties
+    for source in (
+        iceberg("shop.t", catalog=properties, snapshot=number), iceberg(file, snapshot=number)
+    ):  # fmt: skip
+        assert rows(pa.Table.from_batches(source.scan())) == rows(table)
+        for ids in ([5], range(3, 48)):
+            asked = pa.table({"k": pa.array(ids, pa.int64())})
+            assert rows(source.lookup(asked)) == rows(matching(table, asked))
+        assert source.lookup(pa.table({"gone": ["v7"]}))["k"].to_pylist() == [7]
+
+
+def test_a_table_of_iceberg_is_dropped_and_made_again(tmp_path: Path) -> None:
+    first = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
+    source = lake("iceberg", tmp_path, first)
+    source.renewed_every_s = 0  # type: ignore[attr-defined]
+    asked = pa.table({"k": pa.array([2], pa.int64())})
+    assert source.lookup(asked)["v"].to_pylist() == ["b"]
+    writer = load_catalog(**Iceberg(tmp_path).properties)
+    writer.drop_table("shop.t")
+    for _ in range(2):
+        with pytest.raises(TransientSourceError, match="NoSuchTableError"):
+            source.lookup(asked)
+    writer.create_table("shop.t", first.schema).append(first.set_column(1, "v", [["A", "B"]]))
+    assert source.lookup(asked)["v"].to_pylist() == ["B"]
+    writer.drop_table("shop.t")
+    writer.create_table("shop.t", first.schema).append(first)
+    assert source.lookup(asked)["v"].to_pylist() == ["b"]
+
+
+def test_a_folder_of_delta_is_written_again(tmp_path: Path) -> None:
+    source = lake("delta", tmp_path, pa.table({"k": pa.array(range(6), pa.int64())}))
+    source.renewed_every_s = source.opened_every_s = 0  # type: ignore[attr-defined]
+    asked = pa.table({"k": pa.array([5, 77], pa.int64())})
+    assert source.lookup(asked)["k"].to_pylist() == [5]
+    shutil.rmtree(tmp_path / "t")
+    with pytest.raises(TransientSourceError, match="no table of Delta"):
+        source.lookup(asked)
+    assert len(lake("delta", tmp_path, pa.table({"k": pa.array([77], pa.int64())})).schema) == 1
+    source.lookup(asked)
+    shutil.rmtree(tmp_path / "t")
+    table = pa.table({"k": pa.array(range(70, 80), pa.int64())})
+    deltalake.write_deltalake(str(tmp_path / "t"), table)
+    assert source.lookup(asked)["k"].to_pylist() == [77]
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_a_key_of_delta_is_given_another_type(kind: str, tmp_path: Path) -> None:
+    """Ranges of texts are no ranges of numbers."""
+    pairs = [(p * 10_000 + 9999, p + 1) for p in range(100, 210, 3)]  # neighbours as texts
+    numbers = pa.array([number for pair in pairs for number in pair], pa.int64())
+    texts = numbers.cast(pa.string())
+    first, second = (texts, numbers) if kind == "text" else (numbers, texts)
+    source = lake("delta", tmp_path, pa.table({"k": first}))
+    source.renewed_every_s = 0  # type: ignore[attr-defined]
+    asked = pa.table({"k": first})
+    assert len(source.lookup(asked)) == len(first)
+    deltalake.write_deltalake(
+        str(tmp_path / "t"), pa.table({"k": second}), mode="overwrite", schema_mode="overwrite"
+    )
+    found = source.lookup(asked)
+    assert found.schema.field("k").type == first.type
+    assert sorted(found["k"].to_pylist()) == sorted(first.to_pylist())
+
+
+def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: Path) -> None:
+    from pyiceberg.types import DecimalType, LongType
+
+    def table(amounts: Any, digits: int, ids: pa.DataType) -> pa.Table:
+        values = [Decimal(amount) / 100 for amount in amounts]
+        return pa.table(
+            {"a": pa.array(values, pa.decimal128(digits, 2)), "i": pa.array(amounts, ids)}
+        )
+
+    old = table(range(60), 9, pa.int32())
+    made = catalog.create_table("shop.t", old.schema)
+    made.append(old)
+    with made.update_schema() as update:
+        update.update_column("a", DecimalType(18, 2))
+        update.update_column("i", LongType())
+    new = table(range(10**12, 10**12 + 60), 18, pa.int64())
+    made.append(new)
+    both = pa.concat_tables([old.cast(new.schema), new])
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    for name in ("a", "i"):
+        for asked in (both.select([name]), both.select([name]).take([1, 70])):
+            assert rows(source.lookup(asked), ["a", "i"]) == rows(matching(both, asked), ["a", "i"])
+
+
+HARMFUL = {
+    "py-io-impl": "harmful_file_io.FileIO", "s3.endpoint": "http://127.0.0.1:1",
+    "schema.name-mapping.default": "[]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["catalog", "file", "folder", "rest"])
+def test_properties_of_a_table_of_iceberg_name_no_code(
+    place: str, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As who can write its metadata would have it: a class to import, a host to ask."""
+    (tmp_path / "harmful_file_io.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    table = pa.table({"k": pa.array([1, 2], pa.int64())})
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    path = Path(made.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata["properties"] |= HARMFUL
+    if place == "rest":
+        from pyiceberg.catalog.rest import RestCatalog, TableResponse
+
+        response = TableResponse(
+            **{"metadata-location": str(path), "metadata": metadata, "config": {"s3.region": "x"}}
+        )
+        monkeypatch.setattr(RestCatalog, "_fetch_config", lambda _: None)
+        rest = load_catalog("r", type="rest", uri="http://127.0.0.1:1", token="t")
+        metadata_files.distrust_tables_of(rest)
+        loaded = rest._response_to_table(("shop", "t"), response)  # type: ignore[attr-defined]
+        assert loaded.io.properties["s3.region"] == "x"
+        assert not {"py-io-impl", "s3.endpoint"} & loaded.io.properties.keys()
+        assert loaded.metadata.properties.keys() == {"schema.name-mapping.default"}
+        return
+    path.write_text(json.dumps(metadata))
+    if place == "catalog":
+        source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    elif place == "file":
+        source = iceberg(path)
+    else:  # whose hint is behind
+        folder = tmp_path / "hadoop" / "metadata"
+        folder.mkdir(parents=True)
+        (folder / "version-hint.text").write_text("1\n")
+        (folder / "v1.metadata.json").write_text("{}")
+        shutil.copy(path, folder / "v2.metadata.json")
+        source = iceberg(folder.parent)
+    assert source.lookup(table).equals(table)
+
+
+def test_files_of_iceberg_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyiceberg.io.pyarrow
+
+    iceberg_module = sys.modules["bsjoin.sources.lakes.iceberg"]
+    begun: list[Any] = []
+    read = pyiceberg.io.pyarrow._task_to_record_batches
+    monkeypatch.setattr(
+        pyiceberg.io.pyarrow, "_task_to_record_batches",
+        lambda io, task, *rest: begun.append(task) or read(io, task, *rest),  # type: ignore[func-returns-value]
+    )  # fmt: skip
+    monkeypatch.setattr(iceberg_module, "_MOST_BYTES", 4_000)
+    table = pa.table({"k": range(120)})
+    scanned = lake("iceberg", tmp_path, table, parts=12).scan()
+    next(scanned)
+    assert 1 <= len(begun) <= 4
+    assert sum(map(len, scanned)) == 110
+    assert len(begun) == 12
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.addresses import address_of
 
@@ -92,6 +94,8 @@ def delta(
 
 
 class _Delta(LakeTable):
+    opened_every_s = 60.0
+
     def __init__(
         self,
         path: str,
@@ -102,20 +106,28 @@ class _Delta(LakeTable):
         max_keys: int,
     ) -> None:
         self._path, self._version, self._options = path, version, options
+        self._opened_at = 0.0
         secrets = (*secrets_in(options), *secrets_of(path))
         super().__init__(schema, unique, max_keys, version is not None, secrets)
 
     def _open(self) -> Any:
         deltalake = driver("deltalake", "delta")
         if "://" not in self._path and not os.path.isdir(os.path.join(self._path, "_delta_log")):
-            raise SourceError(f"{self!r}: there is no table of Delta in this folder")
+            text = f"{self!r}: there is no table of Delta in this folder"
+            # It may be written again at this moment.
+            raise TransientSourceError(text) if self._was_open else SourceError(text)
         # deltalake decodes what looks like a code in a path.
         place = self._path if "://" in self._path else Path(self._path).as_uri()
+        self._opened_at = time.monotonic()
         return deltalake.DeltaTable(
             place, version=self._version, storage_options=self._options or None
         )
 
     def _renewed(self, table: Any) -> Any:
+        # deltalake reads only newer commits, also if those before them were deleted and the table
+        # was made anew.
+        if time.monotonic() - self._opened_at >= self.opened_every_s:
+            return self._open()
         table.update_incremental()
         return table
 
@@ -150,7 +162,10 @@ class _Delta(LakeTable):
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY
 
-    def _wrong_text(self, error: Exception) -> bool:
+    def _is_missing(self, error: Exception) -> bool:
+        return type(error).__name__ == "TableNotFoundError"
+
+    def _is_of_data(self, error: Exception) -> bool:
         return isinstance(error, pa.ArrowInvalid) and "non UTF-8 data" in str(error)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,17 +13,22 @@ import pyarrow as pa
 from bsjoin._secrets import hidden, secrets_in, secrets_of
 from bsjoin.errors import ArgumentError, SourceError, StoreError
 from bsjoin.sources.drivers import driver
+from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.addresses import address_of
 
 __all__ = ["iceberg"]
 
+_MOST_FILES = 16
+_MOST_BYTES = 128 << 20
+_MISSING = ("NoSuchIcebergTableError", "NoSuchTableError")
 _STAY = (
-    "ForbiddenError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchTableError",
-    "NotImplementedError", "NotInstalledError", "TypeError", "UnauthorizedError", "ValidationError",
+    *_MISSING, "ForbiddenError", "NoSuchNamespaceError", "NotImplementedError",
+    "NotInstalledError", "ResolveError", "TypeError", "UnauthorizedError", "ValidationError",
     "ValueError",
 )  # fmt: skip
 
@@ -123,10 +128,10 @@ class _Iceberg(LakeTable):
         # Workers have no configuration of pyiceberg's.
         self._properties = {**loaded.properties, **self._properties}
         self._secrets = (*secrets_in(self._properties), *secrets_of(self._table))
-        return loaded.load_table(self._table)
+        metadata_files.distrust_tables_of(loaded)
+        return self._pinned_to_snapshot(loaded.load_table(self._table))
 
     def _of_file(self) -> Any:
-        tables = driver("pyiceberg.table", "iceberg")
         local = "://" not in self._table
         if local and not os.path.exists(self._table):
             raise SourceError(f"{self!r}: there is no such file or folder")
@@ -136,12 +141,27 @@ class _Iceberg(LakeTable):
                 f"{self!r}: this folder has no metadata/version-hint.text, which tells the newest "
                 "snapshot: give the table's name with catalog=..., or one of its metadata files"
             )
-        return tables.StaticTable.from_metadata(self._table)
+        return self._pinned_to_snapshot(metadata_files.static_table(self._table))
 
     def _renewed(self, table: Any) -> Any:
         if not self._is_file:
-            return table.refresh()
+            # Not its refresh(), which refuses a table that was dropped and made again.
+            return table.catalog.load_table(self._table)
         return table if self._table.endswith(".metadata.json") else self._of_file()
+
+    def _pinned_to_snapshot(self, table: Any) -> Any:
+        """The table with the schema of its snapshot as the present one.
+
+        pyiceberg looks up the columns of a filter in the present schema, whatever the snapshot.
+        """
+        number = self._snapshot
+        found = None if number is None else table.metadata.snapshot_by_id(number)
+        known = {schema.schema_id for schema in table.metadata.schemas}
+        if found is not None and found.schema_id in known:
+            table.metadata = table.metadata.model_copy(
+                update={"current_schema_id": found.schema_id}
+            )
+        return table
 
     def _columns(self, table: Any) -> list[tuple[str, pa.DataType | None, str]]:
         types = driver("pyiceberg.types", "iceberg")
@@ -166,14 +186,14 @@ class _Iceberg(LakeTable):
         tests: list[Any] = [
             _test(expressions, name, found)
             for name, found in ranges.items()
-            if name not in self._uuids
+            if name not in self._uuids and _has_kept_its_type(table, name)
         ]
         scan = table.scan(
             row_filter=functools.reduce(expressions.And, tests, expressions.AlwaysTrue()),
             selected_fields=tuple(names),
             snapshot_id=self._snapshot,
         )
-        for batch in scan.to_arrow_batch_reader():
+        for batch in _read(scan):
             for name in self._uuids.intersection(names):
                 place = batch.schema.get_field_index(name)
                 batch = batch.set_column(place, name, _texts(batch.column(place)))
@@ -192,10 +212,56 @@ class _Iceberg(LakeTable):
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY
 
+    def _is_missing(self, error: Exception) -> bool:
+        return type(error).__name__ in _MISSING
+
+    def _is_of_data(self, error: Exception) -> bool:
+        return of_data(error)
+
     def __repr__(self) -> str:
         table = hidden(self._table) if "://" in self._table else self._table
         snapshot = "" if self._snapshot is None else f", snapshot={self._snapshot}"
         return f"iceberg({table!r}{snapshot})"
+
+
+def _read(scan: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan, some files at a time: pyiceberg would hold those of all files."""
+    arrow = driver("pyiceberg.io.pyarrow", "iceberg")
+    projection = scan.projection()
+    target = projection.as_arrow()
+    reader = arrow.ArrowScan(scan.table_metadata, scan.io, projection, scan.row_filter)
+    for tasks in _few(scan.plan_files()):
+        for batch in reader.to_record_batches(tasks):
+            yield batch.cast(target) if target.names else batch
+
+
+def _few(tasks: Iterable[Any]) -> Iterator[list[Any]]:
+    """Files that are read at the same time."""
+    few: list[Any] = []
+    size = 0
+    for task in tasks:
+        more = task.file.file_size_in_bytes
+        if few and (len(few) == _MOST_FILES or size + more > _MOST_BYTES):
+            yield few
+            few, size = [], 0
+        few.append(task)
+        size += more
+    if few:
+        yield few
+
+
+def _has_kept_its_type(table: Any, name: str) -> bool:
+    """Whether pyiceberg can compare a column in all files: some have the type that it had before.
+
+    It casts whole numbers, and fails for decimals of less digits.
+    """
+    field = table.schema().find_field(name)
+    for schema in table.metadata.schemas:
+        before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
+        both = {str(field.field_type), str(before)}
+        if before is not None and len(both) > 1 and both != {"int", "long"}:
+            return False
+    return True
 
 
 def _type(dtype: pa.DataType) -> pa.DataType | None:

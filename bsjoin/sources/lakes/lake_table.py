@@ -71,6 +71,8 @@ class LakeTable(Source):
         self._schema: pa.Schema | None = None
         self._declared: dict[str, pa.DataType | None] = {}
         self._held: tuple[int, float, Any] | None = None
+        self._present: dict[str, pa.DataType | None] = {}
+        self._was_open = False
 
     # Implemented by each subclass.
 
@@ -100,8 +102,12 @@ class LakeTable(Source):
     def _stays(self, error: Exception) -> bool:
         """Whether the library's error is permanent."""
 
-    def _wrong_text(self, error: Exception) -> bool:
-        """Whether the library refuses a text that is not UTF-8, which Spark's strings may be."""
+    def _is_missing(self, error: Exception) -> bool:
+        """Whether there is no such table, which may be made again at this moment."""
+        return False
+
+    def _is_of_data(self, error: Exception) -> bool:
+        """Whether the library refuses a value, such as a text that is not UTF-8."""
         return False
 
     # Implemented here for both.
@@ -131,9 +137,15 @@ class LakeTable(Source):
                 ranges[name] = found
 
         def rows(table: Any) -> pa.Table:
+            # The table may have been given another type since.
+            of_type = {
+                name: found
+                for name, found in ranges.items()
+                if self._present.get(name) == self._declared[name]
+            }
             found = [
                 self._matching(batch, asked, wanted)
-                for batch in self._batches(table, names, ranges)
+                for batch in self._batches(table, names, of_type)
             ]
             return pa.concat_tables([wanted.empty_table(), *found])
 
@@ -157,7 +169,7 @@ class LakeTable(Source):
     def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         batches = self._execute(lambda table: self._batches(table, wanted.names, {}), at_once=True)
 
-        def following(_: Any) -> list[pa.RecordBatch] | None:
+        def following() -> list[pa.RecordBatch] | None:
             batch = next(batches, None)
             if batch is None:
                 return None
@@ -165,7 +177,10 @@ class LakeTable(Source):
             fine: list[pa.RecordBatch] = fitted(rows, wanted, repr(self)).to_batches()
             return fine
 
-        while (found := self._execute(following, at_once=True)) is not None:
+        def translated() -> list[pa.RecordBatch] | None:  # newer snapshots are no matter
+            return run_translated(following, self._translated, self.close, at_once=True)
+
+        while (found := translated()) is not None:
             yield from found
 
     def size(self) -> int | None:
@@ -193,7 +208,8 @@ class LakeTable(Source):
             return held[2]
         else:
             table = self._renewed(held[2])
-        self._held = (os.getpid(), now, table)
+        self._present = {name: dtype for name, dtype, _ in self._columns(table)}
+        self._held, self._was_open = (os.getpid(), now, table), True
         return table
 
     def _execute(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
@@ -206,8 +222,11 @@ class LakeTable(Source):
             return error
         text = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
         text = scrubbed(text, self._secrets)
-        if self._wrong_text(error):
+        if self._is_of_data(error):
             return DataError(
                 f"{text}: leave the column out with select=, or read the table with Spark's jars"
             )
-        return SourceError(text) if self._stays(error) else TransientSourceError(text)
+        passes = self._was_open and self._is_missing(error)
+        return (
+            SourceError(text) if self._stays(error) and not passes else TransientSourceError(text)
+        )
