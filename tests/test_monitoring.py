@@ -427,11 +427,31 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         assert "bsjoin_input_rows_total" in kept
         assert exported(reader)["bsjoin_input_rows"] == (4, "{row}")
 
+        other = monitoring.PrometheusListener(spark)
+        other.totals.take(ended(3, name="other"))
+        other.changed("other")
+        same = monitoring.PrometheusListener(spark)
+        same.totals.take(ended(4, name="other"), ended(5, name="other"))
+        same.changed("other")
+        assert {2.0, 0.5} <= {*of("other", servlet(spark, prometheus)).values()}
+        prometheus.close()
+        assert {*servlet(spark, prometheus)} == {*of("other", servlet(spark, prometheus))} != set()
+        same.close()
+        other.changed("other")
+        assert 1.0 in of("other", servlet(spark, prometheus)).values()
+        other.close()
+        other.changed("other")  # an event that comes late
+        assert servlet(spark, prometheus) == {}
     finally:
         for one in listeners:
             spark.streams.removeListener(one)
         prometheus.close()
         listeners[1].close()  # type: ignore[attr-defined]
+
+
+def of(query: str, found: dict[str, float]) -> dict[str, float]:
+    """The gauges of one query."""
+    return {name: one for name, one in found.items() if f"__query_{query}_" in name}
 
 
 def servlet(spark: SparkSession, listener: monitoring.PrometheusListener) -> dict[str, float]:

@@ -73,8 +73,8 @@ class PrometheusListener(Listener):
         """
         published = self._published  # close() may come meanwhile
         if published is not None:
-            found = {gauge_name(one): one.value for one in self.totals.samples()}
-            published.set(json.dumps({k: v for k, v in found.items() if v == v}))
+            found = {gauge_name(one): one.value for one in self.totals.samples(query)}
+            published.set(query, json.dumps({k: v for k, v in found.items() if v == v}))
 
     def close(self) -> None:
         """Take the metrics out of the metrics system. Once more does nothing."""
