@@ -17,7 +17,7 @@ _SECRET_NAME = re.compile(
     r"pass|pwd|secret|token|credential|signature|sas|jwt|"
     r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_]?key|"
     # The parts of a signed URL of Azure, and what others call a key or a signature.
-    r"^(?:sig|se|sp|sv|key|auth|authorization|code)$",
+    r"^(?:sig|se|sp|sv|key|auth|authorization|code)$|^header[.].*(?:auth|key)",
     re.IGNORECASE,
 )
 # A parameter in a URL: its name, and all up to the next one.
@@ -65,6 +65,8 @@ def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for name, value in options.items():
+        if isinstance(value, Mapping):  # such as pyiceberg's auth
+            found.update(secrets_in(value))
         text = str(value)
         if _is_secret(name):
             found |= {text, quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,12 +11,16 @@ from bsjoin.storage import fields
 __all__ = ["SourceVersion"]
 
 _LONGEST = 4096
+_SHOWN = 1024
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 
 
 @dataclass(frozen=True)
 class SourceVersion:
     """A version of the source of a table.
+
+    Of a text with more than 4,096 characters the beginning is kept, and a digest of all of it. A
+    time before 1970 or after 9999 is None.
 
     Args:
         source: which table it is, in words; several are joined by ``"; "``. Without credentials.
@@ -37,6 +42,17 @@ class SourceVersion:
     committed_at_us: int | None = None
     identity: str = ""
     selection: str = ""
+
+    def __post_init__(self) -> None:
+        """Shorten long texts: a manifest with one would be refused by its readers."""
+        for name in ("source", "version", "identity", "selection"):
+            text = getattr(self, name)
+            if len(text) > _LONGEST:
+                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                object.__setattr__(self, name, f"{text[:_SHOWN]}... sha256:{digest}")
+        known = self.committed_at_us
+        if known is not None and not 0 <= known <= _LATEST_US:
+            object.__setattr__(self, "committed_at_us", None)
 
     def is_of(self, other: SourceVersion) -> bool:
         """Whether both are versions of one source, of which the same is read."""

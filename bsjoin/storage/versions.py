@@ -243,15 +243,18 @@ def since(
     Args:
         location: the table's location.
         time_us: the micro-batch's timestamp, microseconds since the epoch.
-        known: versions that were read before, by number; they are not read again.
+        known: versions that were read before, by number; they are not read again once they are old
+            enough to stay: another process may have withdrawn one, and given its number away.
 
     Raises:
         VersionNotFoundError: the version was vacuumed, or the table removed.
     """
     later: list[Manifest] = []
+    settled_us = now_us() - _SETTLED_US
+    settled = {n: one for n, one in (known or {}).items() if one.activates_at_us < settled_us}
     for number in reversed(numbers(location)):
         try:
-            manifest = (known or {}).get(number) or _read(location, number)
+            manifest = settled.get(number) or _read(location, number)
         except FileNotFoundError:
             continue  # removed at this moment
         later.insert(0, manifest)

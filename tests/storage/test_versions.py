@@ -150,6 +150,17 @@ def test_what_is_older_than_the_version_in_use_is_not_read(
     assert read == [3, 2]
 
 
+def test_a_number_that_was_withdrawn_may_be_another_versions(location: StorageLocation) -> None:
+    """Also in a process that has read the first one."""
+    three(location)
+    first = put(location, numbered(location, 4), 4, now_us() - 1)
+    known = {4: first}
+    assert versions.since(location, now_us(), known) == [first]
+    location.remove("versions/00000004.json")
+    second = put(location, numbered(location, 5), 4, now_us() - 1)
+    assert versions.since(location, now_us(), known) == [second] != [first]
+
+
 def test_what_is_not_there_is_an_error_that_says_so(location: StorageLocation) -> None:
     with pytest.raises(TableNotFoundError, match=r"BatchTable\.build"):
         versions.latest(location)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from stored_tables import numbered, put, store
 
+from bsjoin._clock import now_us
 from bsjoin.errors import VersionNotFoundError
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import read
@@ -220,3 +221,17 @@ def test_a_plan_travels_small_to_a_process_that_has_no_spark(location: StorageLo
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=shipped, stdout=subprocess.PIPE, cwd=ROOT, check=True)
     assert done.stdout.decode().strip() == str([[B, C, D], None])
+
+
+def test_a_version_that_was_withdrawn_is_not_kept_for_another_of_its_number(
+    location: StorageLocation,
+) -> None:
+    plan = plan_of(stored(location), "row", version=None)
+    there, opened = [], []
+    for rows in (4, 5):
+        now = now_us()
+        columns = {"text": ["a"] * rows, "number": pa.array([rows] * rows, pa.int64())}
+        there.append(put(location, store(location, range(rows), pa.table(columns)), 2, now))
+        opened.append(full_cache.open_table(plan, pa.array([now + 1], pa.timestamp("us", "UTC"))))
+        location.remove("versions/00000002.json")
+    assert [table.manifest for table in opened] == there

@@ -46,9 +46,11 @@ def delta(
     does not know is refused.
 
     A look-up reads only files whose statistics in the table's log admit one of the keys, and of
-    them the row groups that do. Keys of floating-point numbers, decimals of more than 15 digits,
-    booleans and binary values read all files: sort or partition the table by another column of the
-    key. A new version is seen within three seconds; the columns and types stay those of the call.
+    them the row groups that do, unless deletion vectors or row tracking are enabled. Keys of
+    floating-point numbers, decimals of more than 15 digits, booleans and binary values read all
+    files: sort or partition the table by another column of the key. A new version is seen within
+    three seconds, a folder that was deleted and written again within 60; the columns and types stay
+    those of the call.
 
     Args:
         path: the table's folder, or a URL that deltalake knows, such as ``s3://bucket/table``,

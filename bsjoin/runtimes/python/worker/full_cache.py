@@ -128,8 +128,13 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
         assert batch_time is not None
         version = _version(stored, table, batch_time[0].value)
     opened = table.open.get(version)
+    known = table.known.get(version)
+    if opened and known and opened.manifest.created_at_us != known.created_at_us:
+        # It was withdrawn, and its number given to another version.
+        opened = None
+        table.checked = {one for one in table.checked if one[1] != version}
     if opened is None:
-        manifest = table.known.get(version) or versions.load(location, version)
+        manifest = known or versions.load(location, version)
         # Most of its segments may be those of a version that is open: a table that changes.
         open_here = [one for known in _tables_at(location) for one in known.open.values()]
         opened = table.open[version] = OpenTable(location, manifest, open_here)
