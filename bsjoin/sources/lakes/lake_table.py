@@ -178,7 +178,7 @@ class LakeTable(Source):
             return fine
 
         def translated() -> list[pa.RecordBatch] | None:  # newer snapshots are no matter
-            return run_translated(following, self._translated, self.close, at_once=True)
+            return self._run(following, at_once=True)
 
         while (found := translated()) is not None:
             yield from found
@@ -213,9 +213,18 @@ class LakeTable(Source):
         return table
 
     def _execute(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
-        return run_translated(
-            lambda: work(self._current()), self._translated, self.close, at_once=at_once
-        )
+        return self._run(lambda: work(self._current()), at_once=at_once)
+
+    def _run(self, work: Callable[[], T], *, at_once: bool) -> T:
+        def without_panics() -> T:
+            try:
+                return work()
+            except BaseException as error:
+                if type(error).__name__ != "PanicException":  # of Rust, which is no Exception
+                    raise
+                raise RuntimeError(str(error)) from None
+
+        return run_translated(without_panics, self._translated, self.close, at_once=at_once)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError | TransientSourceError):
