@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -181,12 +180,13 @@ def broker(
         folder, port = Path(name), free_port()
         prepare(folder)
         log = folder / "log"
-        with log.open("wb") as written:
-            process = subprocess.Popen(
-                command(folder, jars, port), stdin=subprocess.DEVNULL, stdout=written,
-                stderr=written, cwd=folder, start_new_session=True,  # Ctrl-C is not for it
-            )  # fmt: skip
+        process: subprocess.Popen[bytes] | None = None
         try:
+            with log.open("wb") as written:
+                process = subprocess.Popen(
+                    command(folder, jars, port), stdin=subprocess.DEVNULL, stdout=written,
+                    stderr=written, cwd=folder, start_new_session=True,  # Ctrl-C is not for it
+                )  # fmt: skip
             watch(folder, process.pid)
             until = time.monotonic() + _START_S
             while not is_ready(log):
@@ -195,12 +195,17 @@ def broker(
                 time.sleep(0.05)
             yield f"127.0.0.1:{port}"
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if process is not None:
+                _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def client() -> Any:
@@ -223,7 +228,7 @@ def create(
 ) -> None:
     """Make topics, each with so many partitions."""
     kafka = client()
-    admin = kafka.admin.AdminClient({"bootstrap.servers": address})
+    admin = kafka.admin.AdminClient({"bootstrap.servers": address, "log_level": 4})
     made = [kafka.admin.NewTopic(t, n, 1, config=dict(config or {})) for t, n in topics.items()]
     for done in admin.create_topics(made).values():
         done.result(_CLIENT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -22,7 +23,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 from pyspark.sql.streaming import StreamingQuery
 
 _ROWS_PER_FILE = 10_000
-_INTERRUPTED = 130  # what shells report of a program that Ctrl-C has ended
+# What shells report of a program that Ctrl-C or SIGTERM has ended.
+_INTERRUPTED, _TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+_STOP_S = 30  # then Spark's process is left to end with this one
 _MARK = ".made-by-a-bsjoin-example"
 
 
@@ -48,21 +51,32 @@ def end_at_ctrl_c() -> None:
     signal.signal(signal.SIGINT, interrupted)
 
 
+def end_at_sigterm() -> None:
+    """Let SIGTERM end the program by all that tidies; a server would outlive it otherwise."""
+
+    def terminated(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, terminated)
+
+
 def stop(spark: SparkSession) -> None:
-    """Stop Spark; after Ctrl-C without a word about what it has stopped in the middle."""
+    """Stop Spark; after a signal without a word about what it has stopped in the middle."""
 
     def silently() -> None:
-        spark.sparkContext.setLogLevel("OFF")
-        for query in spark.streams.active:
-            query.stop()
-        spark.stop()
+        with contextlib.suppress(Exception):  # Spark's process may have got the signal, too
+            spark.sparkContext.setLogLevel("OFF")
+            for query in spark.streams.active:
+                query.stop()
+            spark.stop()
 
     ending = sys.exception()
-    if isinstance(ending, SystemExit) and ending.code == _INTERRUPTED:
+    if isinstance(ending, SystemExit) and ending.code in (_INTERRUPTED, _TERMINATED):
         # The connection of this thread to Spark may be waiting for an answer.
-        thread = threading.Thread(target=silently)
+        thread = threading.Thread(target=silently, daemon=True)
         thread.start()
-        thread.join()
+        thread.join(_STOP_S)
     else:
         spark.stop()
 

@@ -5,8 +5,10 @@ on to the topic `enriched`, with key and headers as they came. Meanwhile the tab
 latency of an order is from the producer's clock, just before it is sent, to the time at which the
 broker appended the order with the name to `enriched`.
 
-The program fetches Kafka and Spark's connector from Maven, once, starts a broker on this machine,
-and ends it.
+    python examples/kafka.py [--real-time] [--rate ORDERS] [--seconds SECONDS] [--out FOLDER]
+
+The program fetches Kafka and Spark's connector with Maven, once, starts a broker on this machine,
+and ends it: at Ctrl-C and SIGTERM, too. Real-time mode needs Spark 4.2 or newer.
 
 Needs the `examples` extra (`pip install "bsjoin[examples]"`), Java, and Maven.
 """
@@ -33,7 +35,8 @@ import bsjoin
 
 _CUSTOMERS = 10_000
 _PARTITIONS = 2
-_WARM_S, _LIMIT_S = 10.0, 120.0
+_WARM_S = 10.0
+_LIMIT_S = 120.0  # of each wait
 _JUNK = 100  # each so-many-th order has a key that is no number
 
 
@@ -42,8 +45,10 @@ def main() -> None:
     options = arguments()
     if options.real_time and tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 2):
         sys.exit(f"Spark {pyspark.__version__} has no real-time mode in Python: 4.2 or newer has")
+    _support.end_at_sigterm()
     try:
         _kafka.client()
+        print("Starting a broker of Kafka …", flush=True)
         connector = _kafka.connector_jars()
         with _kafka.broker() as address:
             right = run(options, address, connector)
@@ -61,19 +66,21 @@ def run(options: argparse.Namespace, address: str, connector: Path) -> bool:
     try:
         table = bsjoin.BatchTable.build(customers(spark, 1), on="customer_id", path=out / "table")
         query = start(spark, address, table, out, options.real_time)
-        print("Waiting for the first answer …")
+        print("Waiting for the first answer …", flush=True)
         sent = _kafka.send(address, "orders", order, 10, 1)
         wait_for(query, address, sent)
-        timer = threading.Timer(
-            (_WARM_S + options.seconds) / 2, table.refresh, [customers(spark, 2)]
-        )
-        timer.start()
         seconds = _WARM_S + options.seconds
+        print(f"Sending orders for {seconds:.0f} s …", flush=True)
+        timer = threading.Timer(seconds / 2, table.refresh, [customers(spark, 2)])
+        timer.daemon = True  # it does not keep a program that fails
+        timer.start()
         begun = time.time() + _WARM_S
         sent += _kafka.send(
             address, "orders", lambda number: order(number + sent), options.rate, seconds
         )
-        timer.join()
+        timer.join(_LIMIT_S)
+        if timer.is_alive():
+            raise RuntimeError(f"the refresh of the table has not ended within {_LIMIT_S:.0f} s")
         wait_for(query, address, sent)
         spark.sparkContext.setLogLevel("OFF")  # Spark logs the batch that stopping interrupts
         query.stop()
@@ -100,6 +107,7 @@ def start_spark(connector: Path) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.stopTimeout", "60s")
         .config("spark.bsjoin.runtime", "jvm-only")  # real-time mode takes nothing else
         .getOrCreate()
     )
@@ -150,9 +158,14 @@ def start(
 def wait_for(query: StreamingQuery, address: str, orders: int) -> None:
     """Wait until so many orders have been answered."""
     until = time.monotonic() + _LIMIT_S
-    while _kafka.count(address, "enriched") < orders:
-        if query.exception() is not None or time.monotonic() > until:
-            raise RuntimeError(f"orders are not answered: {query.exception()}")
+    while (answered := _kafka.count(address, "enriched")) < orders:
+        if not query.isActive:
+            raise RuntimeError(f"the query ended: {query.exception()}")
+        if time.monotonic() > until:
+            raise RuntimeError(
+                f"{answered:,} of {orders:,} orders are answered after {_LIMIT_S:.0f} s; "
+                f"the query: {query.status['message']}"
+            )
         time.sleep(0.2)
 
 

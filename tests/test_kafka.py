@@ -1,13 +1,19 @@
-"""Kafka: the documentation's example keeps every record, and progress tells what waits."""
+"""Kafka: the documentation's example keeps every record, and the program of examples/ ends."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import kafka_checks
 import pytest
-from checks_apart import each, passes
+from checks_apart import TESTS, each, environment, passes
 from servers import Kafka
+
+_LIMIT_S, _ENDS_S = 400, 60  # of the example, on a busy machine
 
 
 @each(kafka_checks.CHECKS)
@@ -17,3 +23,53 @@ def test_with_a_broker(
     monkeypatch.setenv("KAFKA", kafka.url)
     monkeypatch.setenv("KAFKA_CONNECTOR", str(kafka_connector))
     passes("kafka_checks.py", check)
+
+
+def example(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(TESTS.parent / "examples" / "kafka.py"), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(_LIMIT_S + 60)
+def test_the_example_ends_with_right_answers(kafka_connector: Path, tmp_path: Path) -> None:
+    program = example("--out", str(tmp_path / "out"), "--seconds", "2", "--rate", "100")
+    try:
+        printed = program.communicate(timeout=_LIMIT_S)[0]
+    finally:
+        program.terminate()
+        program.wait(_ENDS_S)
+    assert program.returncode == 0, printed
+    assert "200 orders, 100 a second, in micro-batches" in printed
+    assert printed.count("  right") == 6, printed
+    assert "WRONG" not in printed, printed
+
+
+@pytest.mark.timeout(_LIMIT_S)
+def test_the_example_ends_its_broker_at_sigterm(kafka_connector: Path, tmp_path: Path) -> None:
+    program = example("--out", str(tmp_path / "out"))
+    try:
+        until = time.monotonic() + _ENDS_S
+        while not (brokers := brokers_of(program.pid)):
+            assert program.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(0.5)  # it waits until the broker is ready
+    finally:
+        program.terminate()
+        printed = program.communicate(timeout=_ENDS_S)[0]
+    assert program.returncode == 128 + signal.SIGTERM, printed
+    assert "Traceback" not in printed
+    assert not any(Path("/proc", pid).exists() for pid in brokers)
+
+
+def brokers_of(parent: int) -> list[str]:
+    """The processes that a program has started and that have become a broker."""
+    started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [pid for pid in started if b"kafka.Kafka" in Path("/proc", pid, "cmdline").read_bytes()]
