@@ -186,10 +186,9 @@ def show(answers: pd.DataFrame, options: argparse.Namespace) -> None:
     ms = answers.appended_ms - answers.sent_us / 1000
     mode = "real-time mode" if options.real_time else "micro-batches"
     print(f"\n{len(answers):,} orders, {options.rate:,} a second, in {mode}")
+    print("From the producer to Kafka's log")
     for share in (0.5, 0.9, 0.99):
-        print(
-            f"  {share:<4.0%} from the producer to Kafka's log within {ms.quantile(share):>10.1f} ms"
-        )
+        print(f"  within, {share:.0%} {ms.quantile(share):>10.1f} ms")
 
 
 def check(answers: pd.DataFrame, sent: int, late: int) -> bool:
