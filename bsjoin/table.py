@@ -59,8 +59,8 @@ __all__ = ["BatchTable", "Version"]
 
 _FOR_EVER_US = 1 << 62
 _CHANGES_UNTIL_VACUUM = 64
-# How long versions of a table that follows its source stay, beside those that streams need.
-_TEMPORARY_STAYS, _STORED_STAYS = "10 minutes", "7 days"
+# How long versions of a table that is read again stay, beside those that streams need.
+_TEMPORARY_STAYS, _STORED_STAYS = "1 hour", "7 days"
 
 
 @dataclass(frozen=True)
@@ -727,7 +727,7 @@ class BatchTable:
             with recorded(self._location.url):
                 self.refresh(df)
             if self._options.store is None:
-                self.vacuum(older_than="1 hour")  # or every version would stay
+                self.vacuum(older_than=_TEMPORARY_STAYS)  # or every version would stay
 
         self._refreshing = start_refreshing(
             df.sparkSession, again, seconds(interval, "interval"), self.path

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,16 +16,37 @@ from spark_samples import Feed, cycles, rows, soon, write_parquet
 
 import bsjoin
 from bsjoin import BatchTable, Full, SourceVersion
+from bsjoin._clock import now_us
 from bsjoin.build import apply as applying
+from bsjoin.build.steps import most_rows
 from bsjoin.errors import ArgumentError, SourceError, StaleTableError
+from bsjoin.following import looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.following.protocol import Changes
 from bsjoin.metrics.refreshes import RefreshProgress, of_table
-from bsjoin.spark import source_versions
+from bsjoin.spark import settled, source_versions
 from bsjoin.storage import versions
 
 pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks do not wait: neither after a whole read, nor for files to be quiet."""
+    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
+    monkeypatch.setattr(settled, "_QUIET_S", 0.0)
+
+
+class Clock(SimpleNamespace):
+    """A clock that a test sets, for a module in which it takes the place of ``time``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: Any):
+        super().__init__(now_s=1000.0)
+        monkeypatch.setattr(module, "time", self)
+
+    def monotonic(self) -> float:
+        return float(self.now_s)
 
 
 def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
@@ -84,6 +106,63 @@ def test_files_are_read_whole_whenever_their_list_has_changed(
         assert version == figures(table).source == figures(table).newest
         assert version.version.startswith(f"{len(list(source.glob('*.parquet')))} files ")
     assert figures(table).read_whole_why == "the source does not tell what has changed"
+
+
+def test_files_that_are_just_being_written_are_no_version(
+    spark: SparkSession, tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled, "_QUIET_S", 2.0)
+    monkeypatch.setattr("bsjoin.spark.leaves._TICK_NS", 0)
+    clock, source = Clock(monkeypatch, settled), tmp_path / "source"
+    write(source / "0.parquet", [1, 2], "a")
+    (source / "_SUCCESS").touch()
+    df = spark.read.schema("k long, v string").parquet(str(source))
+    table = BatchTable.build(df, on="k", path=tmp_path / "table")
+    look = following(table, df)
+    look.look()
+    old, read = values(table), len(builds)
+
+    def stays_after(seconds: float) -> None:
+        clock.now_s += seconds
+        look.look()
+        assert (values(table), len(builds)) == (old, read)
+
+    # As Spark overwrites: the folder goes, a job runs, its files come one by one.
+    for file in source.iterdir():
+        file.unlink()
+    stays_after(5)
+    (source / "_temporary").mkdir()
+    stays_after(300)
+    clock.now_s += 600
+    with pytest.raises(SourceError, match="_temporary says that a job writes them"):
+        look.look()
+    write(source / "0.parquet", [1], "b")
+    with pytest.raises(SourceError, match="has not been complete for 10 minutes"):
+        look.look()
+    (source / "_temporary").rmdir()
+    with pytest.raises(SourceError, match="no _SUCCESS any more"):
+        look.look()
+    (source / "_SUCCESS").touch()
+    clock.now_s += 5
+    look.look()
+    old, read = values(table), len(builds)
+    assert old == [(1, "b")]
+    # Files that others copy, one after the other.
+    for number in (1, 2):
+        write(source / f"{number}.parquet", [number * 10], "c")
+        stays_after(1.5)
+    clock.now_s += 2
+    look.look()
+    old, read = values(table), len(builds)
+    assert len(old) == 3
+    # What is empty for long is meant to be.
+    for file in source.iterdir():
+        file.unlink()
+    stays_after(1)
+    stays_after(500)
+    clock.now_s += 100
+    look.look()
+    assert values(table) == []
 
 
 def test_a_table_of_a_catalogue_that_is_partitioned(
@@ -266,6 +345,7 @@ def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
     source, table, make = followed(spark, tmp_path / "table")
     one, other = make(), make()
     publish = versions.publish
+    monkeypatch.setattr(looks, "_LOOKS_FOR_CHANGES", 1)
     source.number = 1
 
     class Killed(BaseException):
@@ -320,6 +400,9 @@ def test_a_hole_in_the_changes(
     look, source.hole = make(), True
     with caplog.at_level(logging.WARNING, logger="bsjoin"):
         for source.number in (1, 2):
+            for _ in range(2):  # it may pass
+                with pytest.raises(SourceError, match="they are asked for again"):
+                    look.look()
             look.look()
             assert values(table) == sorted(STATES[source.number])
     (record,) = caplog.records  # once
@@ -337,6 +420,99 @@ def test_a_hole_in_the_changes(
     source.hole = False
     look.look()
     assert values(table) == STATES[1]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_too_many_changes_are_read_whole_and_are_no_loss(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    source, table, make = followed(spark, tmp_path / "table", fail_on_data_loss=True)
+    look = make()
+    for most, outcome in ((1, (0, 1)), (50, (1, 1))):
+        monkeypatch.setattr(looks, "most_rows", lambda _, most=most: most)
+        source.number = number if most == 1 else 4
+        look.look()
+        assert values(table) == sorted(STATES[source.number])
+        assert (figures(table).applied, figures(table).read_whole) == outcome
+    assert "more than 1 rows have changed" in str(figures(table).read_whole_why)
+
+
+def test_how_many_changes_are_applied() -> None:
+    found = {
+        (rows, size): most_rows(SimpleNamespace(stats=SimpleNamespace(rows=rows, bytes=size)))  # type: ignore[arg-type]
+        for rows, size in ((0, 0), (10_000_000, 1 << 30), (10_000_000, 1 << 40), (10, 1 << 40))
+    }
+    assert list(found.values()) == [100_000, 1_500_000, 4_882, 1]
+
+
+def test_whole_reads_have_a_share_of_the_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 4.0)
+    for limit, pause_s in ((None, 40), ("45 seconds", 25)):
+        source, table, make = followed(spark, tmp_path / str(limit), max_staleness=limit)
+        clock, look, at, changes = Clock(monkeypatch, looks), make(), source.at, source.changes
+
+        def slow(version: SourceVersion, at: Any = at, clock: Clock = clock) -> DataFrame:
+            clock.now_s += 10
+            found: DataFrame = at(version)
+            return found
+
+        monkeypatch.setattr(source, "at", slow)
+        monkeypatch.setattr(source, "changes", lambda *_: None)
+        source.number = 1
+        look.look()
+        assert values(table) == sorted(STATES[1])
+        for source.number in (2, 3):
+            clock.now_s += pause_s / 2 - 1
+            look.look()
+            assert (values(table), figures(table).newest) == (sorted(STATES[1]), source.version())
+        clock.now_s += 3
+        look.look()
+        assert values(table) == sorted(STATES[3])
+        monkeypatch.setattr(source, "changes", changes)
+        source.number = 4  # what is told waits for nothing
+        monkeypatch.setattr(source, "at", at)
+        look.look()
+        assert (values(table), figures(table).applied) == (sorted(STATES[4]), 1)
+    look._costs.extend([2.0] * 5)
+    assert look.pause_s() == 40  # a twentieth
+
+
+def test_versions_of_a_table_without_a_path_stay_for_an_hour(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Told(spark, STATES)
+    full, first = Full(refresh="on_commit"), source.at(source.version())
+    table = BatchTable._ensure(first, ["k"], ["k", "v"], full, private=True, followed=source)
+    look = table._following(source, full)
+    monkeypatch.setattr(source, "changes", lambda *_: None)
+    for number, (minutes, kept) in enumerate(((0, [1, 2]), (55, [1, 2, 3]), (70, [2, 3, 4])), 1):
+        monkeypatch.setattr("bsjoin.table.now_us", lambda m=minutes: now_us() + m * 60_000_000)
+        source.number = number
+        look.look()
+        assert [version.number for version in table.versions()][-len(kept) :] == kept, minutes
+
+
+def test_rows_that_spark_has_cached_since_then_are_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    write(source / "0.parquet", [1], "a")
+    df = spark.read.schema("k long, v string").parquet(str(source))
+    table = BatchTable.build(df, on="k", path=tmp_path / "table")
+    found = [following(table, df), following(table, df, version="SELECT 1")]
+    df.cache()
+    try:
+        write(source / "1.parquet", [2], "b")
+        for look in found:
+            with pytest.raises(SourceError, match="Spark has cached rows"):
+                look.look()
+        with pytest.raises(ArgumentError, match="has cached its rows"):
+            following(table, df, version="SELECT 1")
+    finally:
+        df.unpersist(blocking=True)
+    assert values(table) == [(1, "a")]
 
 
 def test_a_stream_has_the_version_of_each_micro_batch(

@@ -126,7 +126,8 @@ def apply_changes(
             if read is None or _content(form) != _content(read.form):
                 began_us = now_us()
                 added = form.columns[len(before.columns) :]
-                changes, column = change_set(df, location, form, op, sequence, added)
+                most = None if step is None else step.most
+                changes, column = change_set(df, location, form, op, sequence, added, most)
                 read = _Read(changes, column, form, began_us)
                 interruption.check()
             published = _next_version(location, before, call, identity, replace(read, form=form))

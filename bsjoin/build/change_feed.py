@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.build.steps import TooMany
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.char_columns import check_padded
 from bsjoin.planner.columns import Names, check_free, names_of, schema_of
@@ -211,6 +212,7 @@ def change_set(
     op: str | None,
     sequence: str | None,
     added: Collection[str] = (),
+    most: int | None = None,
 ) -> tuple[ChangeSet, str | None]:
     """Collect the changes.
 
@@ -221,6 +223,7 @@ def change_set(
         op: as for :meth:`Feed.of`.
         sequence: as for :meth:`Feed.of`.
         added: the columns of ``manifest`` that the table does not have yet; default none.
+        most: how many rows may be collected; default None: all.
 
     Returns:
         The changes; and the column of the table with their order, None if it is in none.
@@ -228,6 +231,7 @@ def change_set(
     Raises:
         ArgumentError: an operation is not known, or a row has null where the table has none.
         ColumnError: a column of the table is missing, or has another type.
+        TooMany: there are more than ``most``.
     """
     feed = Feed.of(df, manifest.columns, op, sequence)
     names, schema = names_of(feed.rows, "the changes"), schema_of(manifest)
@@ -264,7 +268,11 @@ def change_set(
         **({} if feed.order is None else {"o": feed.order}),
     }
     rows = feed.rows.selectExpr(*(f"{value} AS {name}" for name, value in selected.items()))
+    if most is not None:
+        rows = rows.limit(most + 1)  # counted while it is collected: the driver has no more
     arrived = rows.toArrow().combine_chunks()
+    if most is not None and len(arrived) > most:
+        raise TooMany(f"more than {most:,} rows have changed, or are those of the changed keys")
     columns = [_whole(column) for column in arrived.columns]
     hashes, *stored = columns[: 1 + len(manifest.schema)]
     kinds = feed.kinds_of(columns[1 + len(manifest.schema)])

@@ -19,11 +19,18 @@ from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 
-__all__ = ["NotTold", "Step", "can_step", "has_identity", "is_keyed"]
+__all__ = ["NotTold", "Step", "TooMany", "can_step", "has_identity", "is_keyed", "most_rows"]
+
+
+_FEW_ROWS, _SHARE, _MOST_BYTES = 100_000, 0.15, 512 << 20
 
 
 class NotTold(Exception):  # noqa: N818
     """The changes do not say what the table has to become."""
+
+
+class TooMany(NotTold):
+    """The changes are so many that the source is read whole instead."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,7 @@ class Step:
         began_us: when ``until`` was asked for, microseconds since the epoch.
         whole_keys: whether the changes have all rows of the keys that they touch.
         key: the columns that tell rows of the source apart; None (default) if nothing does.
+        most: how many rows of changes are brought to the driver; None (default): all.
     """
 
     since: SourceVersion
@@ -43,6 +51,7 @@ class Step:
     began_us: int
     whole_keys: bool = False
     key: tuple[str, ...] | None = None
+    most: int | None = None
 
     def checked(self, table: OpenTable, changes: ChangeSet) -> ChangeSet:
         """The changes that concern a table.
@@ -74,6 +83,16 @@ def has_identity(manifest: Manifest, key: Sequence[str]) -> bool:
     ranged = () if manifest.ranged is None else manifest.ranged.names
     needed = {*key, *(one.name for one in manifest.keys), *ranged, *(manifest.row or ())}
     return manifest.latest is None and needed <= {*manifest.columns}
+
+
+def most_rows(manifest: Manifest) -> int:
+    """How many rows of changes are applied to a version; with more the source is read whole.
+
+    They go through the driver, and beyond a share of the table a build is faster.
+    """
+    rows, size = manifest.stats.rows, manifest.stats.bytes
+    fit = _MOST_BYTES // max(1, size // max(1, rows))
+    return max(1, min(max(_FEW_ROWS, int(rows * _SHARE)), fit))
 
 
 def is_keyed(manifest: Manifest) -> bool:

@@ -11,8 +11,9 @@ from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
 from bsjoin.spark.fingerprint import selection_of
 from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, committed_at_us
-from bsjoin.spark.leaves import leaves_of
+from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.replanned import through_operators
+from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
 
 __all__ = ["DataFrameSource", "followed_of"]
@@ -50,13 +51,14 @@ class DataFrameSource:
             )
         leaves = leaves_of(df)
         self._df, self._leaves = df, followable(leaves)
+        self._settled = Settled(self._leaves)
         self._is_alone = len(leaves) == 1
         # Where nobody can tell what is done with the rows, nobody else makes the same of them.
         self._selection = selection_of(df) or f"of {uuid.uuid4().hex}"
 
     def version(self) -> SourceVersion | None:
         """As in :class:`Followed`."""
-        return version_of(self._leaves, self._selection)
+        return self._settled.settled(version_of(self._leaves, self._selection))
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in :class:`Followed`."""
@@ -67,8 +69,14 @@ class DataFrameSource:
 
         Raises:
             TableMismatchError: a column has another type.
+            SourceError: Spark has cached the rows since then.
         """
         pinned = at_version(self._df, version)
+        if pinned is None and is_cached(self._df):
+            raise SourceError(
+                f"Spark has cached rows of {version.source}, so they are not those of its version "
+                f"{version.version}: unpersist() them"
+            )
         return self._df if pinned is None else pinned
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:

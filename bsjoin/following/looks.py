@@ -6,13 +6,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.apply import apply_changes
-from bsjoin.build.steps import NotTold, Step, can_step, has_identity, is_keyed
+from bsjoin.build.steps import NotTold, Step, TooMany, can_step, has_identity, is_keyed, most_rows
 from bsjoin.build.storing import confirmed, refreshed
 from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
@@ -28,10 +29,14 @@ __all__ = ["Following", "note_source"]
 
 _log = logging.getLogger("bsjoin")
 
-_SHORTEST_S, _LONGEST_S = 0.2, 10.0
+_SHORTEST_S, _LONGEST_S = 0.2, 300.0
 _LONGEST_AFTER_ERRORS_S = 60.0
 _SHARE = 0.05  # of the time that looks may take
 _CONFIRMED_EVERY_S = 30.0
+# After the source was read whole it is not for so many times as long as that took.
+_PAUSES_OF_WHOLE_READS = 4.0
+# Errors of the source may pass: the changes are asked for again by the next looks.
+_LOOKS_FOR_CHANGES = 3
 _UPSERT, _DELETE = "upsert", "delete"
 
 
@@ -69,13 +74,17 @@ class Following:
         self._confirmed_s = -_CONFIRMED_EVERY_S
         self._said: str | None = None  # why the source is read whole
         self._warned: str | None = None
+        self._whole_s = 0.0  # not before that time, of the monotonic clock
+        self._put_off: SourceVersion | None = None  # nothing but a whole read leads on from it
+        self._errors = 0  # of changes, one after the other
 
     def pause_s(self) -> float:
         """How long to wait until the next look: such that looks take a small part of the time."""
         shortest = max(_SHORTEST_S, min(self._costs, default=0.0) / _SHARE)
         shortest = min(shortest, _LONGEST_S)
         if self._failures:
-            return float(min(shortest * 2**self._failures, _LONGEST_AFTER_ERRORS_S))
+            longer = min(shortest * 2**self._failures, _LONGEST_AFTER_ERRORS_S)
+            return float(max(shortest, longer))
         return shortest
 
     def look(self) -> None:
@@ -104,21 +113,39 @@ class Following:
         if before.source is not None and self._followed.has(before.source, until):
             self._confirm(began_us)
             return
+        is_early = time.monotonic() < self._whole_s
+        if is_early and before.source is not None and before.source == self._put_off:
+            return
         after, why = self._stepped(before, until, began_us), None
         if after is None:
+            if is_early:
+                self._put_off = before.source
+                return
             why = self._said or "the source does not tell what has changed"
-            df = self._followed.at(until)
-            after = refreshed(
+            after = self._read_whole(before, until)
+        self._put_off = None
+        if after.source == until and after.version != before.version:
+            published(self._location.url, after.version, until, whole=why, is_first=False)
+        self._tidy(after)
+
+    def _read_whole(self, before: Manifest, until: SourceVersion) -> Manifest:
+        """Read the source whole, and note when that may be done again."""
+        began_s = time.monotonic()
+        try:
+            return refreshed(
                 self._location,
-                df,
+                self._followed.at(until),
                 self._options,
                 adds=self._adds,
                 version=until,
                 since=before.source,
             )
-        if after.source == until and after.version != before.version:
-            published(self._location.url, after.version, until, whole=why, is_first=False)
-        self._tidy(after)
+        finally:
+            took_s = time.monotonic() - began_s
+            pause_s = _PAUSES_OF_WHOLE_READS * took_s
+            if limit_s := self._options.max_staleness_s:  # the next one has to end before that
+                pause_s = min(pause_s, max(0.0, limit_s - 2 * took_s))
+            self._whole_s = began_s + took_s + pause_s
 
     def _confirm(self, began_us: int) -> None:
         """Note that the rows are those of the source; a note is a file, so not at each look."""
@@ -143,6 +170,7 @@ class Following:
             return
         before = versions.latest(self._location)
         if before.source is None or not self._followed.has(before.source, until):
+            self._errors = _LOOKS_FOR_CHANGES - 1  # a start reads it whole at once
             self._stepped(before, until, began_us)
 
     def _stepped(self, before: Manifest, until: SourceVersion, began_us: int) -> Manifest | None:
@@ -152,34 +180,46 @@ class Following:
         if since is None or not since.is_of(until):
             return None
         try:
-            changes = self._followed.changes(since, until)
-            if changes is None:
-                return None
-            if changes.key is None and not can_step(before):
-                self._said = "the table does not store what changes need"
-                return None
-            if changes.key is not None and not has_identity(before, changes.key):
-                self._said = "the table does not store the key of its rows, or has the latest alone"
-                return None
-            return self._applied(before, changes, Step(since, until, began_us, key=changes.key))
+            after = self._changed(before, since, until, began_us)
         except NotTold as error:
-            self._said = str(error)
-            return None
+            self._said, after = str(error), None
         except (StoreError, DuplicateKeyError):
             raise
         except Exception as error:
-            self._lost(since, until, error)
+            self._failed(since, until, error)
             return None
+        self._errors = 0
+        return after
+
+    def _changed(
+        self, before: Manifest, since: SourceVersion, until: SourceVersion, began_us: int
+    ) -> Manifest | None:
+        """The version that the changes lead to; None if the source does not tell them.
+
+        Raises:
+            NotTold: they do not lead to one.
+        """
+        changes = self._followed.changes(since, until)
+        if changes is None:
+            return None
+        if changes.key is None and not can_step(before):
+            raise NotTold("the table does not store what changes need")
+        if changes.key is not None and not has_identity(before, changes.key):
+            raise NotTold("the table does not store the key of its rows, or has the latest alone")
+        step = Step(since, until, began_us, key=changes.key, most=most_rows(before))
+        return self._applied(before, changes, step)
 
     def _applied(self, before: Manifest, changes: Changes, step: Step) -> Manifest:
         if step.key is not None or is_keyed(before):
             try:
                 return self._apply(changes.rows, step, changes.op, changes.sequence)
+            except TooMany:
+                raise
             except NotTold:
                 if step.key is not None:
                     raise
         # All rows that the touched keys have at that version.
-        step = Step(step.since, step.until, step.began_us, whole_keys=True)
+        step = replace(step, whole_keys=True)
         at = None if changes.at is None else changes.at()
         if at is None:
             raise NotTold("the rows of a version cannot be read")
@@ -190,6 +230,8 @@ class Following:
         keys = changes.rows.selectExpr(
             *(f"{sql.column(name)} AS {sql.quoted(other)}" for name, other, _ in pairs)
         )
+        if step.most is not None:  # with more of them the rows below are too many as well
+            keys = keys.limit(step.most + 1)
         same = " AND ".join(
             f"{sql.column(name)} {'<=>' if is_safe else '='} {sql.quoted(other)}"
             for name, other, is_safe in pairs
@@ -205,11 +247,12 @@ class Following:
         )
         return after
 
-    def _lost(self, since: SourceVersion, until: SourceVersion, error: Exception) -> None:
+    def _failed(self, since: SourceVersion, until: SourceVersion, error: Exception) -> None:
         """Say that changes cannot be read.
 
         Raises:
-            SourceError: it is wanted that the table stays as it is then.
+            SourceError: it is wanted that the table stays as it is then; or the next looks are to
+                ask for them again.
         """
         why = error_text(error, self._location.url)
         what = f"the changes of {since.source} from {since.version} to {until.version}"
@@ -218,6 +261,10 @@ class Following:
                 f"{what} cannot be read, and fail_on_data_loss=True keeps the table as it is. "
                 f"Build it again, or leave that out: {why}"
             ) from error
+        self._errors += 1
+        if self._errors < _LOOKS_FOR_CHANGES and not isinstance(error, SourceError):
+            raise SourceError(f"{what} cannot be read; they are asked for again: {why}") from error
+        self._errors = 0
         level = logging.INFO if why == self._warned else logging.WARNING
         _log.log(level, "bsjoin: %s cannot be read, so it is read whole: %s", what, why)
         self._said = self._warned = why

@@ -13,6 +13,7 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, SourceVersion
 from bsjoin.spark import compat
 from bsjoin.spark.fingerprint import renew, selection_of
+from bsjoin.spark.leaves import is_cached
 from bsjoin.spark.session import is_connect
 
 __all__ = ["QuerySource"]
@@ -28,11 +29,17 @@ class QuerySource:
         query: in SQL; it returns one row with one value, which is another one after each change.
 
     Raises:
-        ArgumentError: the query cannot be analysed, or has several columns.
+        ArgumentError: the query cannot be analysed, or has several columns; or Spark has cached
+            the rows.
     """
 
     def __init__(self, df: DataFrame, query: str):
         self._df, self._query = df, query
+        if _is_cached(df):
+            raise ArgumentError(
+                'refresh="on_commit" cannot follow this table: Spark has cached its rows, or those '
+                "of a part. Give a DataFrame that is not cached"
+            )
         try:
             columns = df.sparkSession.sql(query).columns
         except PySparkException as error:
@@ -60,13 +67,29 @@ class QuerySource:
         return version == until
 
     def at(self, version: SourceVersion) -> DataFrame:
-        """As in :class:`Followed`: the newest rows."""
+        """As in :class:`Followed`: the newest rows.
+
+        Raises:
+            SourceError: Spark has cached them since then.
+        """
+        if _is_cached(self._df):
+            raise SourceError(
+                f"Spark has cached rows of the table, so they are not those of the version "
+                f"{version.version} that its query has returned: unpersist() them"
+            )
         renew(self._df)
         return self._df
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
         """As in :class:`Followed`: never told."""
         return None
+
+
+def _is_cached(df: DataFrame) -> bool:
+    try:
+        return not is_connect(df.sparkSession) and is_cached(df)
+    except compat.MissingMemberError:
+        return False
 
 
 def _selection(df: DataFrame) -> str | None:

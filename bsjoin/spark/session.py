@@ -200,7 +200,7 @@ def any_query_active(spark: SparkSession) -> bool:
 
 
 def needed_since_us() -> int | None:
-    """The earliest micro-batch that a query of this session may still run or replay.
+    """The earliest micro-batch that a query may still run or replay, of any session; Connect: this.
 
     Returns:
         Microseconds since the epoch; 0 where it cannot be known; None without a query.
@@ -210,11 +210,16 @@ def needed_since_us() -> int | None:
     except PySparkException:
         return None
     # The next micro-batch is later than the last one that was committed.
-    begun = [query.lastProgress for query in spark.streams.active]
-    if not begun and is_for_a_query():
-        return 0
-    times = [0 if one is None else _microseconds(one.timestamp) for one in begun]
-    return min(times, default=None)
+    if is_connect(spark):
+        begun = [query.lastProgress for query in spark.streams.active]
+        if not begun and is_for_a_query():
+            return 0
+        stamps = [one and one.timestamp for one in begun]
+    else:
+        queries = list(compat.active_queries_of_all(spark).values())
+        known = [query.lastProgress() for query in queries]
+        stamps = [one and one.timestamp() for one in known]
+    return min((_microseconds(one) if one else 0 for one in stamps), default=None)
 
 
 def _microseconds(timestamp: str) -> int:

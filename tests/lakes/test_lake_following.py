@@ -14,6 +14,7 @@ from spark_samples import Feed, cycles, rows, soon
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import DuplicateKeyError, SourceError
+from bsjoin.following import looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.metrics.refreshes import RefreshProgress, of_table
@@ -32,12 +33,19 @@ COMMITS = (
     "DELETE FROM {t} WHERE v IN ('twice', 'no key')",
     "INSERT OVERWRITE {t} SELECT id, concat('o', id), id % 3, 0 FROM range(5, 9)",
 )
+# Rows that come, change and go; a key that changes, one that repeats, one that is null; all rows.
+STEPS = tuple(COMMITS[number] for number in (0, 2, 3, 4, 6))
 # What is read of the table, its keys, and whether only a part of it.
 FRAMES = (
     (["k", "v", "part", "n"], ["k"], False),
-    (["k", "part", "v"], ["k"], True),
     (["part", "v", "k"], ["part", "v"], True),
 )
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks do not wait after a whole read."""
+    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
 
 
 def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
@@ -68,35 +76,39 @@ def test_after_each_commit_and_a_look_the_table_is_a_build_of_the_source(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake.create(ROWS, feed=True)
-    tables, looks = [], []
+    tables, following_them = [], []
     for place, (columns, on, some) in enumerate(FRAMES):
         df = selected(lake.read(), columns, some=some)
         tables.append(BatchTable.build(df, on=on, path=tmp_path / str(place)))
-        looks.append(following(tables[-1], df))
+        following_them.append(following(tables[-1], df))
     seen = []
-    for number, commit in enumerate(("", *COMMITS)):
+    first: list[int] = []
+    for number, commit in enumerate(("", *STEPS)):
         if commit:
             lake.commit(commit, elsewhere=number % 2 == 1)
         if lake.format == "iceberg":  # what is compared is of this application's cache
             spark.sql(f"REFRESH TABLE {lake.name}")
         now = lake.at(lake.version()).localCheckpoint()
-        for (columns, _, some), table, look in zip(FRAMES, tables, looks, strict=True):
+        for (columns, _, some), table, look in zip(FRAMES, tables, following_them, strict=True):
             look.look()
             version = table.versions()[-1]
             assert version.source is not None
             assert version.source.version == lake.version(), commit
             assert stored(table) == rows(selected(now, columns, some=some)), commit
+        # A build knows its version, unless operators are above of which nobody knows what they do.
+        first = first or [figures(table).read_whole for table in tables]
         joined = tables[0].join(spark.range(25).withColumnRenamed("id", "k"))
         seen.append((joined, rows(joined)))
     for joined, before in seen:  # what a version answers stays
         assert rows(joined) == before
-    for table in tables:
+    assert first[0] == 0
+    for table, before in zip(tables, first, strict=True):
         told = figures(table)
-        assert told.applied + told.read_whole == len(COMMITS)
+        assert told.applied + told.read_whole - before == len(STEPS)
         assert told.source == told.newest == table.versions()[-1].source
         # Of Iceberg the first commits alone are appends; rows with a null key are read whole.
         if lake.format == "delta":
-            assert told.applied >= 5, told
+            assert told.applied >= 4, told
         assert told.last_error is None
         assert told.lag_s is not None
 
