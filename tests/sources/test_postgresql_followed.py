@@ -50,6 +50,12 @@ def run(postgresql: PostgreSQL) -> Iterator[Callable[..., None]]:
     execute("DROP PUBLICATION IF EXISTS prices", "DROP TABLE IF EXISTS prices")
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks do not wait after a whole read."""
+    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
+
+
 def followed(
     spark: SparkSession, url: str, store: Path, way: str | None, **options: Any
 ) -> tuple[FollowedTable, BatchTable, Following]:
