@@ -13,7 +13,7 @@ from bsjoin._clock import now_us
 from bsjoin._show import Shown, in_bytes
 from bsjoin.build.apply import apply_changes, compact, forget, start_compacting
 from bsjoin.build.refresh import start_refreshing
-from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed
+from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed, source_of
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.dataframe import followed_of
@@ -312,12 +312,14 @@ class BatchTable:
         if not private or options.store is not None:
             check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
         may_change = not private or options.store is not None or options.refresh is not None
+        since = None
+        if options.store is not None:
+            location = StorageLocation.of(options.store)
+            location.check_shared()
+            since = None if followed is None else source_of(location)
         began_us, version = now_us(), None if followed is None else followed.version()
         if options.store is None:
             location = temporary_location()
-        else:
-            location = StorageLocation.of(options.store)
-            location.check_shared()
         table = cls(location, may_change=may_change, options=options, private=private)
         if followed is not None and version is not None:
             if options.store is not None:
@@ -330,7 +332,7 @@ class BatchTable:
                 location.remove("")
                 raise
         else:
-            ensure(location, df, layout, options, private=private, version=version)
+            ensure(location, df, layout, options, private=private, version=version, since=since)
         note_source(location)
         return table
 

@@ -18,9 +18,10 @@ import bsjoin
 from bsjoin import BatchTable, Full, SourceVersion
 from bsjoin._clock import now_us
 from bsjoin.build import apply as applying
+from bsjoin.build import storing
 from bsjoin.build.steps import most_rows
 from bsjoin.errors import ArgumentError, SourceError, StaleTableError
-from bsjoin.following import looks
+from bsjoin.following import dataframe, looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.following.protocol import Changes
@@ -224,6 +225,52 @@ def test_a_query_tells_the_version(
     assert values(table) == rows(df.select("*"))
 
 
+def test_rows_that_are_given_may_be_others_after_a_restart(
+    spark: SparkSession, tmp_path: Path, feed: Feed
+) -> None:
+    write(tmp_path / "source" / "0.parquet", [1, 2], "a")
+    for keys in ("(1L)", "(1L), (2L)", "(2L)"):
+        df = spark.read.schema("k long, v string").parquet(str(tmp_path / "source"))
+        df = df.join(spark.sql(f"SELECT * FROM VALUES {keys} AS t(k)"), "k")
+        cache = Full(refresh="on_commit", store=tmp_path / "table")
+        bsjoin.join(feed.stream, df, "k", how="left", cache=cache)
+        assert values(BatchTable.open(tmp_path / "table")) == rows(df)
+
+
+def test_two_that_read_different_things_do_not_replace_each_other_for_ever(
+    spark: SparkSession, tmp_path: Path, builds: list[str]
+) -> None:
+    write(tmp_path / "source" / "0.parquet", [1, 2], "a")
+    df = spark.read.schema("k long, v string").parquet(str(tmp_path / "source"))
+    first, second = df.where("k > 1"), df.where("rand() >= 0")
+    table = BatchTable.build(first, on="k", path=tmp_path / "table")
+    old, new = following(table, first), following(table, second)
+    old.look()
+    for _ in range(2):
+        new.look()  # at a start the table is taken over
+        with pytest.raises(SourceError, match="another application has put rows of files in"):
+            old.look()
+        assert (len(builds), values(table)) == (2, [(1, "a"), (2, "a")])
+    write(tmp_path / "source" / "1.parquet", [3], "b")
+    with pytest.raises(SourceError, match="Give each its own store"):
+        old.look()
+    new.look()
+    assert len(builds) == 3
+
+
+def test_a_version_that_is_not_known_for_long_is_an_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "source" / "0.parquet", [1], "a")
+    df = spark.read.schema("k long, v string").parquet(str(tmp_path / "source"))
+    source = followed_of(df, None)
+    monkeypatch.setattr(dataframe, "version_of", lambda *_: None)
+    assert source.version() is None
+    monkeypatch.setattr(dataframe, "_UNKNOWN_S", 0.0)
+    with pytest.raises(SourceError, match="no version of files could be told for"):
+        source.version()
+
+
 REFUSED: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
     "rows that are given": (lambda spark, _: spark.range(3), "nothing that it reads can change"),
     "the time": (
@@ -388,6 +435,46 @@ def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
         assert values(table) == sorted(STATES[1])
         source.hole = False
     assert len(builds) >= 1
+
+
+def test_a_start_does_not_put_an_older_version_over_a_newer_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, table, make = followed(spark, tmp_path / "table")
+    starting = Told(spark, STATES)
+    starting.hole = True
+
+    def asked() -> SourceVersion:
+        source.number = 3  # another application goes on just after the version was told
+        make().look()
+        return replace(source.version(), version="1")
+
+    monkeypatch.setattr(starting, "version", asked)
+    options, df = table._options, source.at(source.version())
+    BatchTable._ensure(df, ["k"], ["k", "v"], options, private=False, followed=starting)
+    assert values(table) == sorted(STATES[3])
+    assert table.versions()[-1].source == source.version()
+
+
+def test_a_refresh_does_not_put_older_rows_over_those_of_a_newer_version(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, table, make = followed(spark, tmp_path / "table")
+    folder, build, first = tmp_path / "source", storing.build, iter([True])
+    write(folder / "0.parquet", [1], "old")
+    df = spark.read.schema("k long, v string").parquet(str(folder)).where("rand() >= 0")
+
+    def meanwhile(*arguments: Any) -> Any:
+        draft = build(*arguments)
+        if next(first, False):
+            write(folder / "0.parquet", [1], "new")
+            source.number, source.hole = 2, True
+            make().look()
+        return draft
+
+    monkeypatch.setattr(storing, "build", meanwhile)
+    table.refresh(df)
+    assert values(table) == [(1, "new")]
 
 
 def test_a_hole_in_the_changes(

@@ -49,7 +49,7 @@ from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed"]
+__all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed", "source_of"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -162,6 +162,12 @@ def confirmed(location: StorageLocation, read_us: int) -> None:
         freshness.confirm(location, versions.latest(location), read_us)
 
 
+def source_of(location: StorageLocation) -> SourceVersion | None:
+    """The version of its source that a table has now; None without, and if there is no table."""
+    newest = _newest_or_none(location)
+    return None if newest is None else newest.source
+
+
 def ensure(
     location: StorageLocation,
     df: DataFrame,
@@ -170,6 +176,7 @@ def ensure(
     *,
     private: bool,
     version: SourceVersion | None = None,
+    since: SourceVersion | None = None,
 ) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
@@ -181,13 +188,15 @@ def ensure(
         private: whether it is wanted by a join, which does not change the condition that a table
             was built with, and changes its rule of latest rows only by another one.
         version: as for :func:`build_new`.
+        since: with ``version``, what :func:`source_of` returned before that was asked for: what
+            another application has made of the same source meanwhile stays. Default None: nothing.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _ensure(location, df, layout, options, private=private, version=version)
+        _ensure(location, df, layout, options, private=private, version=version, since=since)
 
 
 def _ensure(
@@ -198,6 +207,7 @@ def _ensure(
     *,
     private: bool,
     version: SourceVersion | None,
+    since: SourceVersion | None,
 ) -> None:
     began = now_us()
     before, source = _newest_or_none(location), _Source(df, options.fingerprint, version)
@@ -205,7 +215,7 @@ def _ensure(
         try:
             _build(location, df, layout, None, source)
         except Superseded:  # another has built it meanwhile, and more may have been applied to it
-            _ensure(location, df, layout, options, private=private, version=version)
+            _ensure(location, df, layout, options, private=private, version=version, since=since)
         return
     if names := _table_spelling(df, before):
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
@@ -236,15 +246,28 @@ def _ensure(
         serves = serves and before.row == layout.row
     serves = serves and (before.is_whole or not layout.whole)
     serves = serves and box_signature(before.boxes) == box_signature(layout.boxes)
-    if serves and source.is_of(location, before) and _is_intact(location, before):
+    is_newer = _has_gone_on(before.source, version, since)
+    is_known = is_newer or source.is_of(location, before)
+    if serves and is_known and _is_intact(location, before):
         limited, recent_us = options.max_staleness is not None, began - _RECENT_US
-        if limited or not freshness.is_confirmed_since(location, before, recent_us):
+        if is_newer:
+            pass  # nobody has compared it with the source: its first look does
+        elif limited or not freshness.is_confirmed_since(location, before, recent_us):
             freshness.confirm(location, before, began)
         condition = before.condition if layout.condition is None else layout.condition
         known = replace(before, condition=condition, boxes=layout.boxes)
         _remember(location, before, known, source)
         return
     _build(location, df, layout, before, source)
+
+
+def _has_gone_on(
+    now: SourceVersion | None, asked: SourceVersion | None, since: SourceVersion | None
+) -> bool:
+    """Whether a table has got another version of its source since that was asked for its own."""
+    if now is None or asked is None:
+        return False
+    return now not in (since, asked) and now.is_of(asked)
 
 
 def refreshed(
@@ -274,9 +297,7 @@ def refreshed(
         TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.
     """
     with recorded(location.url):
-        if version is not None and (newest := versions.latest(location)).source != since:
-            return newest  # another application has gone on
-        return _refreshed(location, df, options, adds=adds, version=version)
+        return _refreshed(location, df, options, adds=adds, version=version, since=since)
 
 
 def _refreshed(
@@ -286,8 +307,11 @@ def _refreshed(
     *,
     adds: bool,
     version: SourceVersion | None,
+    since: SourceVersion | None,
 ) -> Manifest:
     before, path, began = versions.latest(location), str(location), now_us()
+    if version is not None and before.source != since:
+        return before  # another application has gone on
     source = _Source(df, followed=version)
     if names := _table_spelling(df, before):
         df = df.withColumnsRenamed(names)
@@ -480,9 +504,9 @@ def _build(
             # What was applied is in the source as it is after that, and not in an old listing.
             read = source.again()
         raise StoreError(
-            f"changes were applied to the table in {str(location)!r} whenever its source was read, "
-            f"{_TRIES} times: a version without them would drop them. Refresh it when none are "
-            "applied, or leave the source to them"
+            f"changes were applied to the table in {str(location)!r}, or versions of its source "
+            f"published, whenever that was read, {_TRIES} times: a version without them would drop "
+            "them. Refresh it when there are none, or leave the source to them"
         )
 
     return interruptible(df.sparkSession, work)
@@ -546,7 +570,7 @@ def _published(
 ) -> Manifest | None:
     """Publish what was built; None if changes were applied since the version before it.
 
-    Of a source that is followed also if the table has got another version of it meanwhile.
+    Also if the table has got another version of its source meanwhile: that may be a later one.
 
     Raises:
         Superseded: there was no version before it, and now there is one.
@@ -558,7 +582,8 @@ def _published(
     def attempt(newest: Manifest) -> Manifest | None:
         if _count(newest) != applied:
             return None
-        if source.followed and newest.source != before.source:
+        is_older = source.followed or newest.source not in (None, draft.source)
+        if newest.source != before.source and is_older:
             return None
         carried = replace(draft, changes=_carried(newest, draft))
         return versions.publish(location, carried, parent=newest, fingerprint=fingerprint)

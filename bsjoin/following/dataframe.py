@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 from pyspark.sql import DataFrame
@@ -9,6 +10,7 @@ from pyspark.sql import DataFrame
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
+from bsjoin.following.taken import Taken
 from bsjoin.spark.fingerprint import selection_of
 from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, committed_at_us
 from bsjoin.spark.leaves import is_cached, leaves_of
@@ -17,6 +19,9 @@ from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
 
 __all__ = ["DataFrameSource", "followed_of"]
+
+_UNKNOWN_S = 60.0
+"""How long no version may be known before that is an error."""
 
 
 def followed_of(df: DataFrame, version: str | None) -> Followed:
@@ -53,15 +58,34 @@ class DataFrameSource:
         self._df, self._leaves = df, followable(leaves)
         self._settled = Settled(self._leaves)
         self._is_alone = len(leaves) == 1
+        self._taken, self._known_s = Taken(), time.monotonic()
         # Where nobody can tell what is done with the rows, nobody else makes the same of them.
         self._selection = selection_of(df) or f"of {uuid.uuid4().hex}"
 
     def version(self) -> SourceVersion | None:
-        """As in :class:`Followed`."""
-        return self._settled.settled(version_of(self._leaves, self._selection))
+        """As in :class:`Followed`.
+
+        Raises:
+            SourceError: a table is gone, or none was known for a minute.
+        """
+        found, now_s = version_of(self._leaves, self._selection), time.monotonic()
+        if found is not None:
+            self._known_s = now_s
+        elif now_s - self._known_s > _UNKNOWN_S:
+            names = " and ".join(dict.fromkeys(leaf.name for leaf in self._leaves))
+            raise SourceError(
+                f"no version of {names} could be told for {now_s - self._known_s:.0f} seconds. "
+                'If that stays so, follow it by a timer: refresh="10 minutes"'
+            )
+        return self._settled.settled(found)
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in :class:`Followed`."""
+        """As in :class:`Followed`.
+
+        Raises:
+            SourceError: another application has taken the table over.
+        """
+        self._taken.check(version, until)
         return version == until
 
     def at(self, version: SourceVersion) -> DataFrame:

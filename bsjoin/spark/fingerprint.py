@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
 from bsjoin.errors import SourceError
 from bsjoin.spark import compat, connect_plan
-from bsjoin.spark.leaves import is_cached, leaves_of
+from bsjoin.spark.leaves import Leaf, is_cached, leaves_of
 from bsjoin.spark.operators import asks_for_the_time, operators_of
 from bsjoin.spark.session import is_connect
 from bsjoin.spark.source_versions import version_in
@@ -90,8 +91,10 @@ def identity(df: DataFrame) -> Identity:
             parts = connect_plan.parts(df)
         else:
             parts = _parts(df)
-            if parts is not None:
-                version = version_in(leaves_of(df), parts[1], _digest(_selection(df, parts[0])))
+            leaves = leaves_of(df)
+            selected = None if parts is None else _selected(df, parts[0], leaves)
+            if parts is not None and selected is not None:
+                version = version_in(leaves, parts[1], selected)
     except compat.failures():  # a table that is gone, a private member of another version
         return Identity(None)
     except SourceError:
@@ -103,9 +106,20 @@ def identity(df: DataFrame) -> Identity:
 
 
 def selection_of(df: DataFrame) -> str | None:
-    """A digest of what a classic DataFrame does with what it reads; None if that is not known."""
+    """A digest of what a classic DataFrame reads, in any version, and of what it does with that.
+
+    The rows of what has no versions are a part of it.
+
+    Returns:
+        None where that is not known for certain: as of rows that were given.
+    """
     operators = operators_of(df)
-    return None if operators is None else _digest(_selection(df, operators))
+    return None if operators is None else _selected(df, operators, leaves_of(df))
+
+
+def _selected(df: DataFrame, operators: Any, leaves: Sequence[Leaf]) -> str | None:
+    read = [leaf.reads() for leaf in leaves]
+    return None if None in read else _digest(_selection(df, [operators, read]))
 
 
 def _selection(df: DataFrame, parts: Any) -> list[Any]:

@@ -7,6 +7,7 @@ has them; that of files is their names, sizes and times. Of everything else no s
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame
 
+from bsjoin._secrets import scrubbed
 from bsjoin.spark import compat
 
 __all__ = [
@@ -43,6 +45,9 @@ _RECOGNISED = {
 }
 _DELTA = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 _ICEBERG = "org.apache.iceberg.spark.source.SparkTable"
+# What Iceberg takes for a part of a table behind its name.
+_REFERENCE = re.compile(r"(branch|tag)_.*|(snapshot_id|at_timestamp)_\d+", re.IGNORECASE)
+_WAP_BRANCH = "spark.wap.branch"
 _GIVEN = {"LocalRelation", "OneRowRelation", "Range"}
 # A file system counts time in ticks; a file may change twice within one.
 _TICK_NS = 20_000_000
@@ -91,6 +96,13 @@ class Leaf:
         # What was given is in the description of the plan; but not the rows of a LocalRelation.
         return [] if self.plan in _GIVEN - {"LocalRelation"} else None
 
+    def reads(self) -> State | None:
+        """Return what tells it from leaves that read something else, whatever is there now.
+
+        Of what stays that is its state. None where nothing does for certain.
+        """
+        return self.state()
+
 
 class _HiveTable(Leaf):
     """A table in the format of Hive, whose files Spark's catalogue caches."""
@@ -120,6 +132,14 @@ class _Relation(Leaf):
     @property
     def is_read_anew(self) -> bool:
         return True
+
+    def reads(self) -> State | None:
+        relation = self.node.relation()
+        if relation.getClass().getSimpleName() != "JDBCRelation":
+            return None
+        pairs = listed(relation.jdbcOptions().parameters())
+        given = {str(pair._1()).lower(): scrubbed(str(pair._2()), ()) for pair in pairs}
+        return [str(relation), sorted(item for item in given.items() if item[0] != "password")]
 
 
 class _Files(Leaf):
@@ -156,6 +176,12 @@ class _Files(Leaf):
         found = state_of_files(relation.location().inputFiles())
         return found and [kind, str(relation.options()), found]
 
+    def reads(self) -> State | None:
+        relation = self.node.relation()
+        roots = str(relation.location().rootPaths().mkString("\n"))
+        kind = relation.fileFormat().getClass().getName()
+        return [self.name, roots, kind, str(relation.options())]
+
 
 class _DeltaTable(Leaf):
     """A Delta table: a commit is a version, though the files may stay as they are."""
@@ -173,18 +199,28 @@ class _DeltaTable(Leaf):
         return bool(self.index.isTimeTravelQuery())
 
     @property
+    def is_filtered(self) -> bool:
+        """Whether its path is that of a partition."""
+        return not self.index.partitionFilters().isEmpty()
+
+    @property
     def index(self) -> Any:
         """Its log, in the JVM."""
         return self.node.relation().location()
 
     def state(self) -> State | None:
-        if not self.index.partitionFilters().isEmpty():
+        if self.is_filtered:
             return None
         snapshot = self.index.getSnapshot()
         # A copy of a table has its identifier: so the path; and one that is restored from a backup
         # the numbers of its versions: so the time.
         place = str(self.index.deltaLog().dataPath())
         return [place, snapshot.metadata().id(), snapshot.version(), snapshot.timestamp()]
+
+    def reads(self) -> State | None:
+        if self.is_pinned or self.is_filtered:
+            return self.state()
+        return [str(self.index.deltaLog().dataPath())]
 
 
 class _CatalogTable(Leaf):
@@ -216,6 +252,23 @@ class _CatalogTable(Leaf):
             return None
         return catalog.get().loadTable(identifier.get())
 
+    def reference(self) -> str | None:
+        """The branch, tag or snapshot of a table of Iceberg that is read; None for its newest."""
+        if not is_iceberg(self.node.table()) or not self.node.identifier().isDefined():
+            return None
+        identifier = self.node.identifier().get()
+        if identifier.getClass().getSimpleName() == "PathIdentifier":
+            found = str(identifier.location()).partition("#")[2]
+        else:
+            name, table = str(identifier.name()), str(self.node.table().table().name())
+            is_table = table.rpartition(".")[2] == name
+            found = name if not is_table and _REFERENCE.fullmatch(name) else ""
+        return found or self._wap_branch()
+
+    def _wap_branch(self) -> str | None:
+        settings = self.spark.sessionState().conf()
+        return str(settings.getConfString(_WAP_BRANCH, "")) or None
+
     def snapshot(self) -> Any:
         """The newest snapshot of a table of Iceberg, in the JVM; None without, and of others."""
         table = self.newest()
@@ -235,8 +288,19 @@ class _CatalogTable(Leaf):
         table = self.node.table() if self.is_pinned else newest
         if table.id() is None or table.version() is None or is_metadata(table):
             return None
+        if is_iceberg(table) and self._wap_branch() is not None:
+            return None  # its version may be that of another branch
         catalog = self.node.catalog().get().name()
         return [catalog, table.name(), table.id(), table.version(), sorted(self.options.items())]
+
+    def reads(self) -> State | None:
+        if self.is_pinned:
+            return self.state()
+        catalog = self.node.catalog()
+        name = catalog.get().name() if catalog.isDefined() else ""
+        identifier = self.node.identifier()
+        place = str(identifier.get()) if identifier.isDefined() else ""
+        return [name, place, self.node.table().name(), sorted(self.options.items())]
 
 
 # The kinds that have versions.

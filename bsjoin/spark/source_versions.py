@@ -88,8 +88,10 @@ def _stays(leaf: Leaf) -> bool:
 
 
 def _why_not(leaf: Leaf) -> str | None:
-    if _stays(leaf) or isinstance(leaf, DeltaTable):
+    if _stays(leaf):
         return None
+    if isinstance(leaf, DeltaTable):
+        return f"{leaf.name} is read by the path of a partition" if leaf.is_filtered else None
     if isinstance(leaf, Files):
         return None if leaf.can_be_listed_anew else f"the files of {leaf.name} are listed once"
     if isinstance(leaf, CatalogTable):
@@ -97,6 +99,8 @@ def _why_not(leaf: Leaf) -> str | None:
         if table is None or is_metadata(table):
             return f"{leaf.name} tells no version"
         if is_iceberg(table):
+            if (reference := leaf.reference()) is not None:
+                return f"{leaf.name} is read at {reference}, and only its main branch is followed"
             others = sorted({*leaf.options} - {"path"})
             return f"{leaf.name} is read with the options {others}" if others else None
         return None if table.version() is not None else f"{leaf.name} tells no version"
@@ -129,6 +133,8 @@ def version_in(
 ) -> SourceVersion | None:
     """The version of all that is read, whose states are known; None if all of it stays.
 
+    None also where a version is not that of what is read, as of a branch: its state alone is known.
+
     Args:
         leaves: all leaves.
         states: of each what :meth:`Leaf.state` returns.
@@ -137,6 +143,8 @@ def version_in(
     Raises:
         SourceError: a table is not there any more.
     """
+    if any(_why_not(leaf) is not None for leaf in leaves):
+        return None
     pairs = zip(leaves, states, strict=True)
     found = [_found(leaf, state) for leaf, state in pairs if not _stays(leaf)]
     return _together(found, selection) if found else None
@@ -220,7 +228,7 @@ def _place_of(leaf: Leaf) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def at_version(df: DataFrame, version: SourceVersion) -> DataFrame | None:

@@ -13,7 +13,7 @@ from spark_samples import Feed, cycles, rows, soon
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin.errors import DuplicateKeyError, SourceError
+from bsjoin.errors import ArgumentError, DuplicateKeyError, SourceError
 from bsjoin.following import looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
@@ -252,3 +252,40 @@ def test_a_version_that_is_restored_is_one_more_step(lake: Lake, tmp_path: Path)
     version = table.versions()[-1].source
     assert version is not None
     assert version.version == lake.version()
+
+
+def test_versions_that_stay_are_a_part_of_what_is_read(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.create(ROWS, feed=True)
+    first = lake.version()
+    lake.commit(COMMITS[1])
+    spark.range(12).toDF("k").write.parquet(str(tmp_path / "keys"))
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    cache = Full(store=tmp_path / "followed", refresh="on_commit")
+    for version in (first, lake.version(), first):
+        df = spark.read.parquet(str(tmp_path / "keys")).join(lake.at(version), "k")
+        assert stored(BatchTable.build(df, on="k", path=tmp_path / "built")) == rows(df)
+        bsjoin.join(stream, df, "k", cache=cache)
+        assert stored(BatchTable.open(tmp_path / "followed")) == rows(df)
+
+
+def test_a_part_of_a_table_is_not_followed_as_the_whole(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.create(ROWS, "part")
+    if lake.format == "delta":
+        folder = Path(lake.read().inputFiles()[0].removeprefix("file:")).parent.parent
+        df, why = spark.read.format("delta").load(f"{folder}/part=1"), "by the path of a partition"
+    else:
+        spark.sql(f"ALTER TABLE {lake.name} CREATE BRANCH audit")
+        df, why = spark.table(f"{lake.name}.branch_audit"), "is read at branch_audit"
+    with pytest.raises(ArgumentError, match=why):
+        followed_of(df, None)
+    for _ in range(2):
+        table = BatchTable.build(df, on="k", path=tmp_path / "table")
+        assert stored(table) == rows(df)
+        if lake.format == "iceberg":
+            spark.sql(f"INSERT INTO {lake.name}.branch_audit VALUES (50, 'audit', 1, 1)")
+            df = spark.table(f"{lake.name}.branch_audit")
+            assert rows(df)[-1][0] == 50
