@@ -277,7 +277,8 @@ def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> 
     query = table.join(stream).writeStream.format("memory").queryName("connect_keeps").start()
     try:
         query.processAllAvailable()
-        with pytest.raises(TableMismatchError, match=r"running queries use the columns \['v'\]"):
+        users = r"running queries \(connect_keeps\) use the columns \['v'\]"
+        with pytest.raises(TableMismatchError, match=users):
             BatchTable.build(spark.range(4).withColumnRenamed("id", "k"), on="k", path=folder / "t")
         assert table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more")) == 2
         (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)

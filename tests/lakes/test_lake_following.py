@@ -108,7 +108,7 @@ def test_after_each_commit_and_a_look_the_table_is_a_build_of_the_source(
         assert told.source == told.newest == table.versions()[-1].source
         # Of Iceberg the first commits alone are appends; rows with a null key are read whole.
         if lake.format == "delta":
-            assert told.applied >= 4, told
+            assert told.applied >= 3, told
         assert told.last_error is None
         assert told.lag_s is not None
 
@@ -276,12 +276,13 @@ def test_a_part_of_a_table_is_not_followed_as_the_whole(
     lake.create(ROWS, "part")
     if lake.format == "delta":
         folder = Path(lake.read().inputFiles()[0].removeprefix("file:")).parent.parent
-        df, why = spark.read.format("delta").load(f"{folder}/part=1"), "by the path of a partition"
+        df = spark.read.format("delta").load(f"{folder}/part=1")
+        followed_of(df, None)  # Delta makes a filter of it
     else:
         spark.sql(f"ALTER TABLE {lake.name} CREATE BRANCH audit")
-        df, why = spark.table(f"{lake.name}.branch_audit"), "is read at branch_audit"
-    with pytest.raises(ArgumentError, match=why):
-        followed_of(df, None)
+        df = spark.table(f"{lake.name}.branch_audit")
+        with pytest.raises(ArgumentError, match="is read at branch_audit"):
+            followed_of(df, None)
     for _ in range(2):
         table = BatchTable.build(df, on="k", path=tmp_path / "table")
         assert stored(table) == rows(df)
