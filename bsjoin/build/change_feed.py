@@ -21,7 +21,7 @@ from bsjoin.spark import sql
 from bsjoin.spark.arrow import check_storable
 from bsjoin.storage import Manifest, StorageLocation
 from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
-from bsjoin.values.retype import retyped
+from bsjoin.values.retype import retyped, whole
 
 __all__ = ["Feed", "added_columns", "change_set"]
 
@@ -273,7 +273,7 @@ def change_set(
     arrived = rows.toArrow().combine_chunks()
     if most is not None and len(arrived) > most:
         raise TooMany(f"more than {most:,} rows have changed, or are those of the changed keys")
-    columns = [_whole(column) for column in arrived.columns]
+    columns = [whole(column) for column in arrived.columns]
     hashes, *stored = columns[: 1 + len(manifest.schema)]
     kinds = feed.kinds_of(columns[1 + len(manifest.schema)])
     typed = [
@@ -326,7 +326,3 @@ def _check_nulls(changes: ChangeSet, manifest: Manifest) -> None:
                 f"a change has null in {field.name!r}, which the table was built without nulls in: "
                 "build it again with a column that may be null (nullif(x, NULL))"
             )
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])

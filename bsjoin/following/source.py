@@ -17,7 +17,7 @@ from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
-from bsjoin.values.retype import retyped
+from bsjoin.values.retype import retyped, whole
 
 __all__ = ["FollowedTable"]
 
@@ -85,11 +85,7 @@ class FollowedTable:
         if rows is None:
             return None
         wanted = pa.schema([*arrow_fields(self._schema), pa.field(OP, pa.string())])
-        arrays = [retyped(_whole(rows.column(field.name)), field.type) for field in wanted]
+        arrays = [retyped(whole(rows.column(field.name)), field.type) for field in wanted]
         schema = T.StructType([*self._schema.fields, T.StructField(OP, T.StringType())])
         df = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
         return Changes(df, key=key, op=OP)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])

@@ -89,16 +89,9 @@ def recorded(url: str) -> Iterator[None]:
         yield
     except Exception as error:
         text = error_text(error, url)
-        with _lock:
-            before = _tables.get(url, RefreshProgress())
-            _tables[url] = replace(before, last_error=text, last_error_at=datetime.now(UTC))
-            _tables.move_to_end(url)
-            _forget(_tables)
+        _note(url, last_error=text, last_error_at=datetime.now(UTC))
         raise
-    with _lock:
-        _tables[url] = replace(_tables.get(url, RefreshProgress()), last_success=began)
-        _tables.move_to_end(url)
-        _forget(_tables)
+    _note(url, last_success=began)
 
 
 def looked(url: str, newest: SourceVersion, source: SourceVersion | None) -> None:

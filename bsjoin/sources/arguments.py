@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, StoreError
+from bsjoin.storage.addresses import address_of
 from bsjoin.values.durations import seconds
 
-__all__ = ["check_max_keys", "positive"]
+__all__ = ["check_max_keys", "check_unique", "located", "positive"]
+
+
+def located(path: str | os.PathLike[str], name: str) -> str:
+    """What a path or URL means.
+
+    Raises:
+        ArgumentError: it cannot be used; the error begins with the argument's name.
+    """
+    try:
+        return address_of(path)
+    except StoreError as error:
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def check_unique(unique: object) -> None:
+    """Refuse what is neither True, False nor None.
+
+    Raises:
+        ArgumentError: it is something else.
+    """
+    if unique is not None and not isinstance(unique, bool):
+        raise ArgumentError(f"unique={unique!r}: give True or False")
 
 
 def check_max_keys(max_keys: object) -> None:

@@ -90,8 +90,8 @@ def identity(df: DataFrame) -> Identity:
         if is_connect(df.sparkSession):
             parts = connect_plan.parts(df)
         else:
-            parts = _parts(df)
             leaves = leaves_of(df)
+            parts = _parts(df, leaves)
             selected = None if parts is None else _selected(df, parts[0], leaves)
             if parts is not None and selected is not None:
                 version = version_in(leaves, parts[1], selected)
@@ -134,12 +134,12 @@ def _digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _parts(df: DataFrame) -> list[Any] | None:
+def _parts(df: DataFrame, leaves: Sequence[Leaf]) -> list[Any] | None:
     """The operators of a classic DataFrame, and the states of what it reads."""
     operators = operators_of(df)
     if operators is None or is_cached(df):
         return None
-    states = [leaf.state() for leaf in leaves_of(df)]
+    states = [leaf.state() for leaf in leaves]
     return None if None in states else [operators, states]
 
 

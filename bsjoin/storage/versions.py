@@ -251,12 +251,13 @@ def since(
     """
     later: list[Manifest] = []
     settled_us = now_us() - _SETTLED_US
-    settled = {n: one for n, one in (known or {}).items() if one.activates_at_us < settled_us}
     for number in reversed(numbers(location)):
-        try:
-            manifest = settled.get(number) or _read(location, number)
-        except FileNotFoundError:
-            continue  # removed at this moment
+        manifest = (known or {}).get(number)
+        if manifest is None or manifest.activates_at_us >= settled_us:
+            try:
+                manifest = _read(location, number)
+            except FileNotFoundError:
+                continue  # removed at this moment
         later.insert(0, manifest)
         if manifest.activates_at_us <= time_us:
             return later

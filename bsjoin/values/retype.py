@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["retyped", "same_values"]
+__all__ = ["retyped", "same_values", "whole"]
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, which is not a slice.
+
+    >>> whole(pa.chunked_array([[1], [2]])).to_pylist()
+    [1, 2]
+    """
+    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])
 
 
 def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin._secrets import hidden, secrets_in, secrets_of
-from bsjoin.errors import ArgumentError, SourceError, StoreError
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.ranges import Ranges
@@ -20,7 +21,6 @@ from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
-from bsjoin.storage.addresses import address_of
 
 __all__ = ["delta"]
 
@@ -88,11 +88,7 @@ def delta(
         isinstance(part, str) for pair in options.items() for part in pair
     ):
         raise ArgumentError("storage_options: give a dict of names and values, all of them texts")
-    try:
-        address = address_of(path)
-    except StoreError as error:
-        raise ArgumentError(f"path: {error}") from None
-    return _Delta(address, version, dict(options), schema, unique, max_keys)
+    return _Delta(located(path, "path"), version, dict(options), schema, unique, max_keys)
 
 
 class _Delta(LakeTable):

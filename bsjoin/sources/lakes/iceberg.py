@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin._secrets import hidden, secrets_in, secrets_of
-from bsjoin.errors import ArgumentError, SourceError, StoreError
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
@@ -19,7 +20,6 @@ from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
-from bsjoin.storage.addresses import address_of
 
 __all__ = ["iceberg"]
 
@@ -90,10 +90,7 @@ def iceberg(
     check_common(unique, max_keys, snapshot, "snapshot")
     name = os.fspath(table)
     if catalog is None:
-        try:
-            name = address_of(table)
-        except StoreError as error:
-            raise ArgumentError(f"table: {error}") from None
+        name = located(table, "table")
     elif not isinstance(catalog, str) and not (
         isinstance(catalog, Mapping) and all(isinstance(key, str) for key in catalog)
     ):

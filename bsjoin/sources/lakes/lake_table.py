@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, BSJoinError, DataError, SourceError
-from bsjoin.sources.arguments import check_max_keys
+from bsjoin.sources.arguments import check_max_keys, check_unique
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
 from bsjoin.sources.plain import plain
@@ -34,8 +34,7 @@ def check_common(unique: object, max_keys: object, number: object, name: str) ->
     Raises:
         ArgumentError: one of them is invalid.
     """
-    if unique is not None and not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True or False")
+    check_unique(unique)
     check_max_keys(max_keys)
     if number is not None and (type(number) is not int or number < 0):
         raise ArgumentError(f"{name}={number!r}: give a whole number, or None for the newest")

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from bsjoin._secrets import hidden, scrubbed, secrets_of
-from bsjoin.errors import ArgumentError, BSJoinError, SourceError, StoreError
-from bsjoin.sources.arguments import check_max_keys
+from bsjoin.errors import ArgumentError, BSJoinError, SourceError
+from bsjoin.sources.arguments import check_max_keys, check_unique, located
 from bsjoin.sources.parquet_files.columns import Rules
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile, matching
 from bsjoin.sources.parquet_files.listing import Listing, listing_of, other_format_above
@@ -29,7 +29,7 @@ from bsjoin.sources.parquet_files.schema import declared_columns, rules_of
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, overridden, wanted_columns
-from bsjoin.storage.addresses import address_of, opened
+from bsjoin.storage.addresses import opened
 
 __all__ = ["parquet"]
 
@@ -86,13 +86,9 @@ def parquet(
     """
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ArgumentError(f"path={path!r}: give a file, a folder or a URL")
-    if unique is not None and not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True or False")
+    check_unique(unique)
     check_max_keys(max_keys)
-    try:
-        address = address_of(path)
-    except StoreError as error:
-        raise ArgumentError(f"path: {error}") from None
+    address = located(path, "path")
     return _Parquet(address, None if schema is None else as_schema(schema), bool(unique), max_keys)
 
 

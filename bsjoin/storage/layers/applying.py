@@ -28,6 +28,7 @@ from bsjoin.storage.segment import bools, find_keys
 from bsjoin.storage.segment_entries import UnindexedInfo
 from bsjoin.storage.ties import order_codes
 from bsjoin.storage.unindexed import unindexed_column, write_unindexed
+from bsjoin.values.retype import whole
 
 __all__ = ["with_changes"]
 
@@ -200,7 +201,7 @@ class _Writer:
 
     def _tokens_of(self, changes: ChangeSet) -> list[pa.Array]:
         """What tells the rows of changes apart."""
-        columns = [_whole(changes.rows.column(self.number(name))) for name in self._names]
+        columns = [whole(changes.rows.column(self.number(name))) for name in self._names]
         return columns or [_zeros(len(changes))]
 
     @property
@@ -212,7 +213,7 @@ class _Writer:
         valid = np.flatnonzero(bools(changes.hashes.is_valid()))
         indices = pa.array(valid)
         hashes = [changes.hashes.take(indices).to_numpy()]
-        keys = [[_whole(changes.rows.column(i)).take(indices)] for i in self._compared]
+        keys = [[whole(changes.rows.column(i)).take(indices)] for i in self._compared]
         if self._identity and not set(self._on) <= set(self._identity):
             for number, segment in enumerate(self._table.segments):
                 rows = np.flatnonzero(self._may_be_of(number, changes))
@@ -226,7 +227,7 @@ class _Writer:
         segment, found = self._table.segments[number], None
         for name in self._identity:
             stored = values_of(segment.column(self.number(name)))
-            wanted = pc.unique(values_of(_whole(changes.rows.column(self.number(name)))))
+            wanted = pc.unique(values_of(whole(changes.rows.column(self.number(name)))))
             there = bools(pc.is_in(stored, value_set=wanted))
             found = there if found is None else found & there
         assert found is not None
@@ -278,7 +279,7 @@ class _Writer:
         valid = bools(changes.hashes.is_valid())
         if self._manifest.ranged is not None:
             point = changes.rows.column(self.number(self._manifest.ranged.names[0]))
-            valid = valid & bools(_whole(point).is_valid())
+            valid = valid & bools(whole(point).is_valid())
         return valid
 
     # -- rows that match nothing -------------------------------------------------------------------
@@ -315,7 +316,7 @@ class _Writer:
                 for info in manifest.unindexed
             ]
             old = pa.concat_arrays([*parts, pa.array([], field.type)]).filter(pa.array(stays))
-            added = _whole(new.column(manifest.compared + number)).cast(field.type)
+            added = whole(new.column(manifest.compared + number)).cast(field.type)
             columns.append(pa.concat_arrays([old, added]))
         rows = pa.Table.from_arrays(columns, manifest.columns)
         if not len(rows):
@@ -366,8 +367,3 @@ def _expanded(first: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
 
 def _zeros(count: int) -> pa.Array:
     return pa.array(np.zeros(count, np.int64))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
-    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])
