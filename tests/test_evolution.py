@@ -133,7 +133,9 @@ def test_a_running_query_keeps_the_columns_that_it_uses(
         with pytest.raises(TableMismatchError) as caught:
             DOORS[door](spark, path, changed(spark, 9, **change))
         if door in ("build", "store"):
-            assert "running queries use the columns ['many', 'v', 'w']" in str(caught.value), name
+            assert f"running queries ({query.id}) use the columns ['many', 'v', 'w']" in str(
+                caught.value
+            ), name
         assert all(f"'{c}'" in str(caught.value) for c in change if c != "value"), name
     for change in ({"k": "int(id)"}, {"k": "", "key": "id"}):
         with pytest.raises(Exception, match=r"lacks the columns|for the keys|no column|family"):
@@ -358,7 +360,7 @@ def test_a_table_that_cannot_be_written_to_can_be_joined(
         query = running(feed, path)
     goes_on(feed, query, [(1, 1, 1, [1])])
     # This application knows its own queries all the same.
-    with pytest.raises(TableMismatchError, match="running queries use"):
+    with pytest.raises(TableMismatchError, match=rf"running queries \({query.id}\) use"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
 
 

@@ -117,8 +117,9 @@ def test_options_sources_and_plans_show_no_secret() -> None:
     assert str(StorageLocation.of(url)) == shown
     assert repr(StorageLocation.of(url)) == f"StorageLocation({shown!r})"
     assert repr(Full(store=url)) == (
-        f"Full(store={shown!r}, refresh=None, max_staleness=None, unique=False, latest_by=(), "
-        f"keep=1, fingerprint=None, segment_bytes={1 << 30})"
+        f"Full(store={shown!r}, refresh=None, version=None, fail_on_data_loss=False, "
+        f"max_staleness=None, unique=False, latest_by=(), keep=1, fingerprint=None, "
+        f"segment_bytes={1 << 30})"
     )
     assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
 
