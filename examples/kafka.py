@@ -71,12 +71,13 @@ def run(options: argparse.Namespace, address: str, connector: Path) -> bool:
         print("Waiting for the first answer …", flush=True)
         sent = _kafka.send(address, "orders", order, _FEW, 1)
         wait_for(query, address, sent)
-        seconds = _WARM_S + options.seconds
+        warm = min(_WARM_S, options.seconds)
+        seconds = warm + options.seconds
         print(f"Sending orders for {seconds:.0f} s …", flush=True)
         timer = threading.Timer(seconds / 2, table.refresh, [customers(spark, 2)])
         timer.daemon = True  # it does not keep a program that fails
         timer.start()
-        counted = sent + int(_WARM_S * options.rate)
+        counted = sent + int(warm * options.rate)
         sent += _kafka.send(
             address, "orders", lambda number: order(number + sent), options.rate, seconds
         )

@@ -5,6 +5,7 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sqlite3
@@ -117,19 +118,22 @@ def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Pat
         is_less("amount", "limit"),
     )
     table = BatchTable.build(customers, on="k")
+    runtimes = itertools.cycle(("jvm", "jvm", "python", "jvm", "python"))
+    for how in HOWS:
+        passes = F.expr("k = key AND amount < limit AND name_batch != name")
+        own = orders.join(renamed, passes, how).drop("key", "unread")
+        wanted, brought = rows(own), {"select": own.columns[3:]} if own.columns[3:] else {}
+        for where in conditions:
+            runtime = next(runtimes)
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
+                ours = table.join(orders, how=how, where=where, **brought)
+                assert ours.columns == own.columns
+                assert rows(ours) == wanted, (runtime, how, where)
+                in_python = runtime == "python" or (how != "inner" and where is conditions[2])
+                (step,) = joins_of(ours)
+                assert step.planned.plan.runtime == ("python" if in_python else "jvm")
     for runtime in ("jvm", "python"):
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
-            for how in HOWS:
-                passes = F.expr("k = key AND amount < limit AND name_batch != name")
-                own = orders.join(renamed, passes, how).drop("key", "unread")
-                for where in conditions:
-                    brought = {"select": ["limit", "name"]} if how in ("inner", "left") else {}
-                    ours = table.join(orders, how=how, where=where, **brought)
-                    assert ours.columns == own.columns
-                    assert rows(ours) == rows(own), (runtime, how, where)
-                    in_python = runtime == "python" or (how != "inner" and where is conditions[2])
-                    (step,) = joins_of(ours)
-                    assert step.planned.plan.runtime == ("python" if in_python else "jvm")
             left = bsjoin.join(
                 orders, customers, "k", "left", where="limit > 5", select=["limit"], indicator="is"
             )
@@ -304,7 +308,7 @@ def ctrl_c_ends_a_build_cleanly(spark: SparkSession, folder: Path) -> None:
         BatchTable.build(spark.range(0, 200, 1, 8).where(slow).toDF("k"), on="k", path=store)
     soon(lambda: list(folder.iterdir()), [])
     assert spark.range(3).count() == 3
-    time.sleep(3)
+    time.sleep(1)
     assert list(folder.iterdir()) == []
 
 
@@ -598,6 +602,35 @@ def changes_are_applied(spark: SparkSession, folder: Path) -> None:
         table.apply(spark.sql("SELECT 3L AS k"))
 
 
+def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> None:
+    """In a process of the server; a micro-batch that runs again is applied once."""
+    path = str(folder / "table")
+    first = spark.sql("SELECT id AS k, id * 10 AS v FROM range(5)")
+    table = BatchTable.build(first, on="k", unique=True, path=path)
+    (folder / "in").mkdir()
+    changes = ([1, 7], [11, 70], ["u", "i"]), ([2, 7], [None, 71], ["d", "u"])
+    for number, (k, v, op) in enumerate(changes):
+        columns = {"k": pa.array(k, pa.int64()), "v": pa.array(v, pa.int64()), "op": op}
+        write_stream_file(folder / "in", number, **columns)
+    reader = spark.readStream.schema("k long, v long, op string").option("maxFilesPerTrigger", 1)
+
+    def inside(batch: DataFrame, number: int) -> None:
+        BatchTable.open(path).apply(batch, batch=("changes", number))
+
+    writer = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    for _ in range(2):
+        query = writer.start()
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        assert [one.rows for one in table.versions()] == [5, 6, 5]
+        keys = spark.range(10).toDF("k")
+        assert rows(table.join(keys)) == [(0, 0), (1, 11), (3, 30), (4, 40), (7, 71)]
+        (folder / "checkpoint" / "commits" / "1").unlink()
+
+
 CHECKS = reporting_checks.CHECKS | named(
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
@@ -622,6 +655,7 @@ CHECKS = reporting_checks.CHECKS | named(
     the_python_of_the_workers_is_checked_and_copies_remote_tables,
     stored_tables_are_tables_of_the_catalog,
     changes_are_applied,
+    changes_are_applied_in_foreach_batch,
 )
 
 if __name__ == "__main__":

@@ -256,16 +256,6 @@ def test_the_commands_of_pages_name_what_is_there() -> None:
     for page in PAGES:
         for command in commands(page):
             check_command(command)
-    for command in (
-        "make demmo",
-        "python -m scheduling plna",
-        "python -m scheduling plan --polcy cetsa",
-        "python examples/flight.py",
-        'pip install "bsjoin[postgres]"',
-        "curl example.org",
-    ):
-        with pytest.raises((AssertionError, FileNotFoundError)):
-            check_command(command)
 
 
 def test_make_smoke_names_tests_that_are_there() -> None:
@@ -274,16 +264,6 @@ def test_make_smoke_names_tests_that_are_there() -> None:
     for line in lines:
         file, *names = line.split("::")
         assert not names or f"def {names[-1].partition('[')[0]}(" in text_of(file), line
-
-
-def test_the_extras_that_a_page_names_are_there() -> None:
-    named = {
-        name
-        for page in PAGES
-        for extra in re.findall(r"bsjoin\[([\w,]+)\]", text_of(page))
-        for name in extra.split(",")
-    }
-    assert {"postgresql", "examples"} <= named <= extras().keys()
 
 
 def test_the_cluster_file_of_the_page_is_planned_by_the_commands_of_the_page(
@@ -360,9 +340,3 @@ def test_the_site_needs_no_network() -> None:
         found = re.findall(r"(?:src|href|@import|!\[[^]]*\])\W*(https?://\S+)", text_of(page))
         assert found == [], page
     assert not re.search(r"https?://", configuration)
-
-
-def test_no_page_pairs_the_policy_with_the_rebalancer_that_works_against_it() -> None:
-    # LBA-CE and St-Stream never come to rest together on executors of equal price.
-    blocks = [b for page in PAGES for b in re.findall(r"```python\n(.*?)```", text_of(page), re.S)]
-    assert [block for block in blocks if "LBACE" in block and "StStream" in block] == []

@@ -110,20 +110,24 @@ def test_other_tables_in_every_micro_batch(
     assert [disk.folders for disk in seen] == [2] + [4] * (BATCHES - 1)
 
 
-def test_tables_whose_names_differ_are_not_taken_for_each_other(
-    spark: SparkSession, tmp_path: Path
+def test_a_source_is_read_in_every_micro_batch_and_names_that_differ_make_other_tables(
+    spark: SparkSession, tmp_path: Path, temporary: Path
 ) -> None:
-    """To Spark such plans mean the same."""
+    source = Readable(tmp_path / "source", planes([1]))
     base = spark.range(1, 2).selectExpr("id AS k", "id * 2 AS a", "id * 3 AS b")
+    # To Spark these plans mean the same.
     tables = [base.selectExpr("k", "a AS x", "b AS y"), base.selectExpr("k", "a AS y", "b AS x")]
     found = []
 
     def call(batch: DataFrame, number: int) -> None:
+        source.put(planes([1], number))
+        read = bsjoin.join(batch, source, "k", cache=Full())
         joins = [bsjoin.join(batch, table, "k", select=["x", "y"]) for table in tables]
-        found.append([rows(joined) for joined in joins])
+        found.append([rows(joined) for joined in (read, *joins)])
+        assert OnDisk.of(temporary).folders == 3
 
-    run(spark, tmp_path, call, 2)
-    assert found == [[[(1, 2, 3)], [(1, 3, 2)]]] * 2
+    run(spark, tmp_path, call, 3)
+    assert found == [[[(1, f"v{number}")], [(1, 2, 3)], [(1, 3, 2)]] for number in range(3)]
 
 
 def test_the_same_rows_are_not_read_again(
@@ -150,21 +154,6 @@ def test_the_same_rows_are_not_read_again(
     assert found == [[(1, 10, 2)]] * 2 + [[(1, 40, 2)]] * 2
     assert seen == [2, 2, 3, 3]
     assert OnDisk.of(temporary).folders == 2
-
-
-def test_a_source_is_read_in_every_micro_batch(
-    spark: SparkSession, tmp_path: Path, temporary: Path
-) -> None:
-    source = Readable(tmp_path / "source", planes([1]))
-    found = []
-
-    def call(batch: DataFrame, number: int) -> None:
-        source.put(planes([1], number))
-        found.append(rows(bsjoin.join(batch, source, "k", cache=Full())))
-        assert OnDisk.of(temporary).folders == 1
-
-    run(spark, tmp_path, call, 3)
-    assert found == [[(1, f"v{number}")] for number in range(3)]
 
 
 def test_tables_of_a_query_that_has_ended_go_with_the_next_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -74,23 +75,18 @@ def test_where_records_go(joined: DataFrame) -> None:
     }
 
 
-def test_values_and_keys_may_be_null(joined: DataFrame) -> None:
+def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
     nulls = joined.withColumn("key", F.lit(None).cast("binary")).withColumn("value", F.col("key"))
-    routed = bsjoin.kafka.route(nulls, value=F.col("name"), patience=timedelta(days=1), **TOPICS)
-    row = routed.where("topic = 'again'").first()
-    assert row is not None
-    assert (row.key, row.value) == (None, None)
+    named = nulls.withColumnRenamed("found", "is `there`").withColumn("since_", F.lit(1))
+    options = {"patience": timedelta(minutes=1), "found": "is `there`", **TOPICS}
+    rows = bsjoin.kafka.route(named, value=F.col("name"), **options).collect()
+    assert sum(row.topic == "out" for row in rows) == sum(found for _, found, _, _ in CASES)
+    assert {(row.key, row.value) for row in rows if row.topic == "again"} == {(None, None)}
 
 
-def test_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
-    named = joined.withColumnRenamed("found", "is `there`").withColumn("since_", F.lit(1))
-    marked = bsjoin.kafka.route(named, value="name", patience="1 min", found="is `there`", **TOPICS)
-    assert marked.where("topic = 'out'").count() == sum(found for _, found, _, _ in CASES)
-
-
-@pytest.mark.parametrize(
-    ("changed", "error", "said"),
-    [
+def test_errors(joined: DataFrame) -> None:
+    without = joined.drop
+    for changed, error, said in (
         ({"dead": "again"}, ArgumentError, "give three topics"),
         ({"topic": ""}, ArgumentError, "topic='' is not the name of a topic"),
         ({"retry": None}, ArgumentError, "retry=None"),
@@ -99,20 +95,12 @@ def test_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
         ({"value": "struct(name)"}, ArgumentError, "is of type struct<name:string>"),
         ({"found": "fuond"}, ColumnError, "indicator='fuond'. Did you mean 'found'"),
         ({"joined": 7}, ArgumentError, "joined=7 is no DataFrame"),
-    ],
-)
-def test_errors(joined: DataFrame, changed: dict[str, Any], error: type, said: str) -> None:
-    arguments = {"joined": joined, "value": "name", "patience": 1, **TOPICS, **changed}
-    with pytest.raises(error, match=said.replace("(", r"\(")):
-        bsjoin.kafka.route(arguments.pop("joined"), **arguments)
-
-
-def test_columns_of_the_source_are_needed(joined: DataFrame) -> None:
-    for name, said in {"headers": "includeHeaders", "timestamp": "keep what the source"}.items():
-        with pytest.raises(ColumnError, match=said):
-            bsjoin.kafka.route(joined.drop(name), value="name", patience=1, **TOPICS)
-
-
-def test_progress_of_something_else() -> None:
+        ({"joined": without("headers")}, ColumnError, "includeHeaders"),
+        ({"joined": without("timestamp")}, ColumnError, "keep what the source"),
+    ):
+        arguments: dict[str, Any] = {"joined": joined, "value": "name", "patience": 1, **TOPICS}
+        arguments |= changed
+        with pytest.raises(error, match=re.escape(said)):
+            bsjoin.kafka.route(arguments.pop("joined"), **arguments)
     with pytest.raises(ArgumentError, match="of a int: give a StreamingQuery"):
         bsjoin.kafka.progress(3)

@@ -199,21 +199,13 @@ def test_micro_batches_count_once_and_gaps_are_told() -> None:
     assert value(known.samples(), "bsjoin_unseen_micro_batches_total") == 3
     assert [one.number for one in known.take(ended(5))] == [5]  # of another run: it ran again
     assert value(known.samples(), "bsjoin_micro_batches_total") == 4
-
-
-def test_two_runs_of_a_query_are_counted_once_each() -> None:
-    known = Totals()
-    for _ in range(3):
+    for _ in range(3):  # two runs of a query
         for run, numbers in (("1", range(4)), ("2", range(3, 6))):
-            known.take(*(ended(n, run) for n in numbers))
-    assert value(known.samples(), "bsjoin_micro_batches_total") == 7
-
-
-def test_cycles_that_begin_again_from_zero_are_new() -> None:
-    known = Totals()
-    known.take(*(observed(n, cycle=n) for n in range(5)), name="cycles 1")
-    again = known.take(*(observed(n, cycle=5 + n) for n in range(3)), name="cycles 1")
-    assert [one.number for one in again] == [0, 1, 2]
+            known.take(*(ended(n, run, id="two", name="two") for n in numbers))
+    assert value(known.samples(), "bsjoin_micro_batches_total", query="two") == 7
+    for begun, count in ((0, 5), (5, 3)):  # cycles that begin again from zero are new
+        news = [observed(n, run="c", cycle=begun + n) for n in range(count)]
+        assert [one.number for one in known.take(*news, name="cycles 1")] == [*range(count)]
     assert value(known.samples(), "bsjoin_micro_batches_total", query="cycles 1") == 8
 
 
@@ -387,11 +379,8 @@ def test_the_names_in_spark_s_servlet_become_those_of_openmetrics() -> None:
                 for k in hashed.keys() - quantile.keys()
             ), one
             assert labels.items() <= (plain | quantile).items(), one
-
-
-def test_values_that_would_look_the_same_have_names_of_their_own() -> None:
-    labels = ("заказы", "клиенты", "orders.v1", "orders-v1", "orders_v1", "", "_", "none", "a__b")
-    assert len({gauge_name(Sample(BATCHES, (one,), 1)) for one in labels}) == len(labels) - 1
+    values = ("заказы", "клиенты", "orders.v1", "orders-v1", "orders_v1", "", "_", "none", "a__b")
+    assert len({gauge_name(Sample(BATCHES, (one,), 1)) for one in values}) == len(values) - 1
 
 
 def test_the_servlet_and_opentelemetry_show_what_progress_counts(

@@ -37,16 +37,3 @@ def test_the_cells_of_the_notebook_run(
                 code = compile("".join(cell["source"]), f"cell {number}", "exec")
                 exec(code, names)
     assert "|     103|          4|Dora|Turku|" in printed.getvalue()
-
-
-def test_a_page_that_changes_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(notebook, "NOTEBOOK", tmp_path / "n.ipynb")
-    monkeypatch.setattr(sys, "argv", ["notebook.py"])
-    assert notebook.main() == 0
-    monkeypatch.setattr(sys, "argv", ["notebook.py", "--check"])
-    assert notebook.main() == 0
-    notebook.NOTEBOOK.write_text("{}")
-    assert notebook.main() == 1
-    assert "run it" in capsys.readouterr().err

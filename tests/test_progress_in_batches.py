@@ -44,7 +44,7 @@ def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) ->
     feed = Feed(spark, tmp_path / "feed")
     for keys in ((1, 2, None), (1, 9)):
         feed.add(*keys)
-    writer = feed.stream.writeStream.foreachBatch(joins)
+    writer = feed.stream.writeStream.foreachBatch(bsjoin.reporting(joins))  # as they are here
     query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
     query.processAllAvailable()
     query.stop()

@@ -201,22 +201,6 @@ def test_public_names_and_contracts_are_documented() -> None:
     assert found == []
 
 
-def test_what_a_docstring_lacks_is_found() -> None:
-    def read(path: str, rows: int | None = None) -> int:
-        """Read rows of ``path``.
-
-        Args:
-            rows: how many.
-        """
-        raise bsjoin.errors.ArgumentError(path)
-
-    told = list(faults("read", read))
-    assert told == [
-        "lacks path in Args", "what is rows=None?", "does not say what comes back",
-        "raises ArgumentError",
-    ]  # fmt: skip
-
-
 def test_the_public_names_are_these_wherever_one_looks() -> None:
     assert bsjoin.__all__ == PUBLIC == sorted(PUBLIC)
     assert bsjoin.errors.__all__ == [*ERRORS, "cause_of"]

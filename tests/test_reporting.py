@@ -8,7 +8,6 @@ import functools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -17,39 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.serializers import CloudPickleSerializer
-from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed, table_of
 
 import bsjoin
-from bsjoin import BatchTable
 from bsjoin._reporting import _Reports, _reports
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics import reports
 from bsjoin.metrics.lines import to_line
 from bsjoin.spark import session
-
-
-@pytest.mark.usefixtures("runtime")
-def test_a_classic_query_has_the_same_figures(spark: SparkSession, tmp_path: Path) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k")
-    seen: list[int] = []
-
-    def call(batch: DataFrame, number: int) -> str:
-        seen.append(table.join(batch, how="left").count())
-        return "anything"
-
-    found = []
-    for i, function in enumerate((call, bsjoin.reporting(call))):
-        feed = Feed(spark, tmp_path / f"{i}")
-        for keys in ((1, 2, None), (1, 9)):
-            feed.add(*keys)
-        query = feed.stream.writeStream.foreachBatch(function).start()
-        query.processAllAvailable()
-        query.stop()
-        cycles = bsjoin.progress(query)
-        found.append([(c.batch_id, c.on, c.rows_in, c.rows_out, c.hits) for c in cycles])
-    assert found[0] == found[1] != []
-    assert seen[:2] == seen[2:] == [one[3] for one in found[0]]
 
 
 def double(batch: Any, number: int) -> Any:

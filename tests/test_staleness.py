@@ -8,7 +8,6 @@ import logging
 import shutil
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows, table_of
 
@@ -26,7 +26,7 @@ import bsjoin.table
 from bsjoin import BatchTable, Full
 from bsjoin.build import job
 from bsjoin.errors import StaleTableError
-from bsjoin.metrics.refreshes import error_text, follow, of_join, recorded
+from bsjoin.metrics.refreshes import error_text, follow, of_table, recorded, url_of
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -259,14 +259,13 @@ def test_texts_of_errors_are_short_and_have_no_credentials() -> None:
 def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function for ``foreachBatch`` may build a table in each micro-batch."""
     for known in ("_tables", "_joins"):
-        monkeypatch.setattr(bsjoin.metrics.refreshes, known, OrderedDict())
-    monkeypatch.setattr(bsjoin.metrics.refreshes, "_KEPT", 2)
+        monkeypatch.setattr(bsjoin.metrics.refreshes, known, LRUCache(2))
     for number in range(3):
         with contextlib.suppress(ValueError), recorded(f"/table/{number}"):
             if number == 1:
                 raise ValueError("it fails")
     for number in range(3):
         follow("join", f"/table/{number}")
-        found = of_join("join")
+        found = of_table(url_of("join"))
         assert (found is None) == (number == 0), number
     assert len(bsjoin.metrics.refreshes._tables) == 2
