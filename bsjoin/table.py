@@ -662,9 +662,7 @@ class BatchTable:
         start_compacting(self._location, manifest, self._options.segment_bytes)
         count = 0 if manifest.changes is None else manifest.changes.count
         if retain is not None and is_new and count % _CHANGES_UNTIL_VACUUM == 0:
-            keep_from_us = _needed_from_us(retain, "retain")
-            if versions.has_older(self._location, keep_from_us):
-                versions.vacuum(self._location, keep_from_us, 1)
+            self._remove_older(retain)
         return manifest.version
 
     def compact(self) -> int:
@@ -754,10 +752,13 @@ class BatchTable:
         if self._options.store is None and is_read_whole:
             self.vacuum(older_than=_TEMPORARY_STAYS)
         elif manifest.version % _CHANGES_UNTIL_VACUUM == 0:
-            older_than = _TEMPORARY_STAYS if self._options.store is None else _STORED_STAYS
-            keep_from_us = _needed_from_us(older_than, "older_than")
-            if versions.has_older(self._location, keep_from_us):
-                versions.vacuum(self._location, keep_from_us, 1)
+            self._remove_older(_TEMPORARY_STAYS if self._options.store is None else _STORED_STAYS)
+
+    def _remove_older(self, retain: timedelta | str | float) -> None:
+        """Remove the versions that were not in use for so long, if there are any."""
+        keep_from_us = _needed_from_us(retain, "retain")
+        if versions.has_older(self._location, keep_from_us):
+            versions.vacuum(self._location, keep_from_us, 1)
 
     def stop_refreshing(self) -> None:
         """End what :meth:`start_refreshing` began; without effect if nothing was begun."""

@@ -26,7 +26,7 @@ from bsjoin.metrics.records import (
     PartitionProgress,
     PlacementProgress,
 )
-from bsjoin.metrics.refreshes import of_join, of_table, source_of, url_of
+from bsjoin.metrics.refreshes import of_table, source_of, url_of
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
@@ -267,6 +267,7 @@ def _cycle(
     """
     number, _, columns = join.label.partition(":")
     is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
+    url = url_of(join.label) if plain is None else plain.path
     return CycleProgress(
         join=int(number),
         on=tuple(json.loads(columns)),
@@ -285,10 +286,10 @@ def _cycle(
         runtime=join.runtime,
         runtime_reason=join.reason,
         placement=getattr(one, "placement", None),
-        refresh=of_join(join.label) if plain is None else of_table(plain.path),
+        refresh=of_table(url),
         table=None if plain is None else plain.table,
         open_ms=metrics.open_ns / 1e6 if is_jvm else None,
-        source=source_of(url_of(join.label) if plain is None else plain.path, metrics.version),
+        source=source_of(url, metrics.version),
     )
 
 
@@ -371,35 +372,30 @@ def _partition(one: Any, join: JoinLabel) -> PartitionProgress:
     )
 
 
+_ADDED = (
+    "hits", "negative_hits", "misses", "keys_queried", "retries", "failed_keys", "stale_rows",
+    "evictions",
+)  # fmt: skip
+
+
 def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
     """The sum of all look-ups in an incremental cache."""
-
-    def total(name: str) -> int:
-        return sum(getattr(one, name) for one in lookups)
-
     times = [ms for one in lookups for ms in one.load_ms]
     p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist() if times else (0.0, 0.0, 0.0)
     seen: Counter[str] = Counter()
     for one in lookups:
         seen.update(dict(one.hottest))
-    sampled = total("sampled")
+    sampled = sum(one.sampled for one in lookups)
     hosts: dict[str, tuple[int, int]] = {}
     for one in lookups:
         rows, held = hosts.get(one.host, (0, 0))
         hosts[one.host] = max(rows, one.rows), max(held, one.bytes)
     return CacheProgress(
-        hits=total("hits"),
-        negative_hits=total("negative_hits"),
-        misses=total("misses"),
+        **{name: sum(getattr(one, name) for one in lookups) for name in _ADDED},
         lookups=len(times),
-        keys_queried=total("keys_queried"),
         load_ms_p50=p50,
         load_ms_p95=p95,
         load_ms_p99=p99,
-        retries=total("retries"),
-        failed_keys=total("failed_keys"),
-        stale_rows=total("stale_rows"),
-        evictions=total("evictions"),
         rows=max((one.rows for one in lookups), default=0),
         bytes=max((one.bytes for one in lookups), default=0),
         hottest=tuple(

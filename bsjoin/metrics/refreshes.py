@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from cachetools import LRUCache
 
 from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin.storage.source_version import SourceVersion
@@ -18,7 +19,6 @@ __all__ = [
     "error_text",
     "follow",
     "looked",
-    "of_join",
     "of_table",
     "published",
     "recorded",
@@ -75,9 +75,11 @@ class RefreshProgress:
         return self.last_success is None or self.last_error_at > self.last_success
 
 
-_tables: OrderedDict[str, RefreshProgress] = OrderedDict()
-_joins: OrderedDict[str, str] = OrderedDict()
-_sources: OrderedDict[str, OrderedDict[int, SourceVersion]] = OrderedDict()
+# By location, and the locations by the labels of joins. A micro-batch may build a table of its own:
+# those that were used longest ago are forgotten.
+_tables: LRUCache[str, RefreshProgress] = LRUCache(_KEPT)
+_joins: LRUCache[str, str] = LRUCache(_KEPT)
+_sources: LRUCache[str, LRUCache[int, SourceVersion]] = LRUCache(_KEPT)
 _lock = threading.Lock()
 
 
@@ -118,12 +120,7 @@ def published(
         is_first: whether it is the first version that this application knows of.
     """
     with _lock:
-        known = _sources.setdefault(url, OrderedDict())
-        _sources.move_to_end(url)
-        _forget(_sources)
-        known[version] = source
-        while len(known) > _VERSIONS_KEPT:
-            known.popitem(last=False)
+        _sources.setdefault(url, LRUCache(_VERSIONS_KEPT))[version] = source
         before = _tables.get(url, RefreshProgress())
     if is_first:
         _note(url, source=source, newest=source)
@@ -134,20 +131,13 @@ def published(
     if whole is None:
         _note(url, source=source, lag_s=lag_s, applied=before.applied + 1)
     else:
-        _note(
-            url,
-            source=source,
-            lag_s=lag_s,
-            read_whole=before.read_whole + 1,
-            read_whole_why=whole,
-        )
+        times = before.read_whole + 1
+        _note(url, source=source, lag_s=lag_s, read_whole=times, read_whole_why=whole)
 
 
 def _note(url: str, **values: Any) -> None:
     with _lock:
         _tables[url] = replace(_tables.get(url, RefreshProgress()), **values)
-        _tables.move_to_end(url)
-        _forget(_tables)
 
 
 def source_of(url: str | None, version: int | None) -> SourceVersion | None:
@@ -172,26 +162,12 @@ def follow(join: str, url: str) -> None:
     """
     with _lock:
         _joins[join] = url
-        _joins.move_to_end(join)
-        _forget(_joins)
 
 
-def _forget(known: OrderedDict[str, Any]) -> None:
-    """Those that were used longest ago: a micro-batch may build a table of its own."""
-    while len(known) > _KEPT:
-        known.popitem(last=False)
-
-
-def of_join(join: str) -> RefreshProgress | None:
-    """The refreshes of a join's table; None if it has no table, or none was built here."""
-    with _lock:
-        return _tables.get(_joins.get(join, ""))
-
-
-def of_table(url: str) -> RefreshProgress | None:
+def of_table(url: str | None) -> RefreshProgress | None:
     """The refreshes of the table at a location; None if it was not built here."""
     with _lock:
-        return _tables.get(url)
+        return _tables.get(url or "")
 
 
 def error_text(error: Exception, url: str = "") -> str:

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cachetools import LRUCache
+
 __all__ = ["Adding", "MicroBatches", "TaskMetrics", "received"]
 
 _QUERIES = 64
@@ -116,9 +118,8 @@ class MicroBatches:
     """
 
     def __init__(self, queries: int = _QUERIES):
-        self._queries = queries
         self._batches = 0
-        self._found: OrderedDict[str, OrderedDict[int, dict[str, _Run]]] = OrderedDict()
+        self._found: LRUCache[str, OrderedDict[int, dict[str, _Run]]] = LRUCache(queries)
         self._lock = threading.Lock()
 
     def remember(self, batches: int) -> None:
@@ -139,13 +140,10 @@ class MicroBatches:
 
     def _run(self, query: str, run: str, batch: int) -> _Run:
         batches = self._found.setdefault(query, OrderedDict())
-        self._found.move_to_end(query)
         found = batches.setdefault(batch, {}).setdefault(run, _Run())
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:
             batches.popitem(last=False)
-        while len(self._found) > self._queries:
-            self._found.popitem(last=False)
         return found
 
     def of(self, query: str, run: str, batch: int) -> dict[str, Any]:

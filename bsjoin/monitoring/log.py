@@ -7,11 +7,10 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.monitoring.totals import QueryTotals, Totals, id_of, name_of, quantiles
+from bsjoin.monitoring.listening import Listener
+from bsjoin.monitoring.totals import QueryTotals, id_of, name_of, quantiles
 from bsjoin.values.durations import seconds
 
 __all__ = ["ProgressLog"]
@@ -19,7 +18,7 @@ __all__ = ["ProgressLog"]
 _log = logging.getLogger("bsjoin")
 
 
-class ProgressLog(StreamingQueryListener):
+class ProgressLog(Listener):
     """A listener that logs, for each query of the session with joins of bsjoin, a line a minute.
 
     The line has the micro-batches and rows since the line before, rows per second, the share of
@@ -44,25 +43,22 @@ class ProgressLog(StreamingQueryListener):
     def __init__(
         self, every: timedelta | str | float = "1 minute", logger: logging.Logger = _log
     ) -> None:
+        super().__init__()
         self._every_s = seconds(every, "every")
         if self._every_s <= 0:
             raise ArgumentError(f"every={every!r}: give a duration above zero, as '1 minute'")
         self._logger = logger
-        self._totals = Totals()
         self._since: dict[str, float] = {}
         self._told: dict[str, QueryTotals] = {}
         """By query what no line has yet: sums, and the last micro-batches."""
         self._ended: dict[str, float] = {}
         """When the last micro-batch of the line before ended."""
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
         try:
             query = id_of(event.progress)
-            for one in self._totals.take(event.progress, session=self.spark):
+            for one in self.totals.take(event.progress, session=self.spark):
                 if one.joins:
                     self._told.setdefault(query, QueryTotals(name_of(event.progress))).add(one)
             since = self._since.setdefault(query, time.monotonic())
@@ -81,7 +77,7 @@ class ProgressLog(StreamingQueryListener):
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
         query = str(event.id)
         self._tell(query)
-        self._totals.end(query)
+        self.totals.end(query)
         self._since.pop(query, None)
         self._ended.pop(query, None)
 

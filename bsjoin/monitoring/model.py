@@ -86,10 +86,6 @@ class JoinMetric:
 _JOIN = ("query", "join", "on")
 
 
-def _metric(name: str, kind: Kind, unit: str, told: str, *more: str) -> Metric:
-    return Metric(f"bsjoin_{name}", kind, unit, told, (*_JOIN, *more))
-
-
 def _join(
     name: str,
     kind: Kind,
@@ -98,7 +94,7 @@ def _join(
     of: Callable[[CycleProgress], Value],
     *more: str,
 ) -> JoinMetric:
-    return JoinMetric(_metric(name, kind, unit, told, *more), of)
+    return JoinMetric(Metric(f"bsjoin_{name}", kind, unit, told, (*_JOIN, *more)), of)
 
 
 def _cache(
@@ -109,15 +105,19 @@ def _cache(
     of: Callable[[CacheProgress], Value],
     *more: str,
 ) -> JoinMetric:
-    metric = _metric(f"cache_{name}", kind, unit, told, *more)
-    return JoinMetric(metric, lambda cycle: None if cycle.cache is None else of(cycle.cache))
+    def in_cache(cycle: CycleProgress) -> Value:
+        return None if cycle.cache is None else of(cycle.cache)
+
+    return _join(f"cache_{name}", kind, unit, told, in_cache, *more)
 
 
 def _placement(
     name: str, unit: str, told: str, of: Callable[[PlacementProgress], Value], *more: str
 ) -> JoinMetric:
-    metric = _metric(f"placement_{name}", "gauge", unit, told, *more)
-    return JoinMetric(metric, lambda cycle: None if (p := cycle.placement) is None else of(p))
+    def placed(cycle: CycleProgress) -> Value:
+        return None if cycle.placement is None else of(cycle.placement)
+
+    return _join(f"placement_{name}", "gauge", unit, told, placed, *more)
 
 
 def _milliseconds(value: float | None) -> float | None:
