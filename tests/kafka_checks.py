@@ -92,7 +92,7 @@ def json_in_real_time(spark: SparkSession, folder: Path) -> None:
 
 def avro_in_micro_batches(spark: SparkSession, folder: Path) -> None:
     begun = time.time()
-    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"} | sessions.CODE["python"]):
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
         times = example_keeps_all(spark, folder, "availableNow=True", "kafka.md", AVRO_RECORDS)
     assert all(begun - 5 < ms / 1000 < time.time() + 5 for ms in times), times
 
@@ -390,5 +390,5 @@ CHECKS = checks_apart.named(
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))
     checks_apart.run(
-        CHECKS, sessions.session("local[3]", {**sessions.SETTINGS, "spark.jars": jars})
+        CHECKS, sessions.session("local[3]", {**sessions.INTERPRETED, "spark.jars": jars})
     )

@@ -102,7 +102,9 @@ class AnyResult(doctest.OutputChecker):
 
 
 @pytest.fixture
-def stage(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
+def stage(
+    interpreted: None, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Stage]:
     before = spark.conf.getAll
     spark.conf.set("spark.bsjoin.python.chains", "true")  # as the pages have it
     with warnings.catch_warnings():

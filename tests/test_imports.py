@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 import subprocess
@@ -87,6 +88,7 @@ def file_of(module: str) -> str | None:
     return next((p for p in (f"{path}.py", f"{path}/__init__.py") if p in SOURCES), None)
 
 
+@functools.cache
 def crossings() -> dict[tuple[str, str], list[str]]:
     """Which part imports which other one, and where."""
     found: dict[tuple[str, str], list[str]] = {}

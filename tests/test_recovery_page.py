@@ -20,32 +20,36 @@ def holders() -> list[str]:
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
 
 
-def warnings() -> Iterator[str]:
-    """The text of every warning in the log of the engine, as its source has it."""
-    for path in sorted((ROOT / "bsjoin").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def calls(package: str, *names: str) -> Iterator[ast.expr]:
+    """What methods of these names are called with first, in the sources of a package."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        text = path.read_text("utf-8")
+        if not any(f".{one}(" in text for one in names):
+            continue
+        for node in ast.walk(ast.parse(text)):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "warning"
-                and isinstance(node.args[0], ast.Constant)
+                and node.func.attr in names
+                and node.args
             ):
-                yield str(node.args[0].value)
+                yield node.args[0]
+
+
+def warnings() -> Iterator[str]:
+    """The text of every warning in the log of the engine, as its source has it."""
+    for text in calls("bsjoin", "warning"):
+        if isinstance(text, ast.Constant):
+            yield str(text.value)
 
 
 def placement_warnings() -> Iterator[str]:
     """What ``scheduling`` warns of once, with its values left out."""
-    for path in sorted((ROOT / "scheduling").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-                continue
-            if node.func.attr not in ("warn", "warning") or not node.args:
-                continue
-            text = node.args[0]
-            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
-            shown = [str(one.value) if isinstance(one, ast.Constant) else "%s" for one in parts]
-            if shown != ["%s"]:
-                yield "".join(shown)
+    for text in calls("scheduling", "warn", "warning"):
+        parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+        shown = [str(one.value) if isinstance(one, ast.Constant) else "%s" for one in parts]
+        if shown != ["%s"]:
+            yield "".join(shown)
 
 
 def test_every_statement_names_a_test_or_a_fault_that_exists() -> None:
