@@ -1,4 +1,4 @@
-"""Sources of :mod:`bsjoin.sources` that can be followed: tables of PostgreSQL."""
+"""Sources of :mod:`bsjoin.sources` that can be followed: tables of PostgreSQL, Delta, Iceberg."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["FollowedTable"]
 
 
 class FollowedTable:
-    """A table of PostgreSQL, as a :class:`bsjoin.following.protocol.Followed`.
+    """A source's table, as a :class:`bsjoin.following.protocol.Followed`.
 
     Args:
         spark: the session.
@@ -39,8 +39,9 @@ class FollowedTable:
         changes = source.table_changes()
         if changes is None:
             raise ArgumentError(
-                f'refresh="on_commit" cannot follow {source!r}: only tables of PostgreSQL tell '
-                'what has changed. Give refresh="10 minutes"'
+                f'refresh="on_commit" cannot follow {source!r}: only tables of PostgreSQL, and of '
+                "Delta and Iceberg without a number of their version, tell that they have changed. "
+                'Give refresh="10 minutes"'
             )
         self._spark, self._source, self._changes = spark, source, changes
         self._taken = Taken()
@@ -51,12 +52,12 @@ class FollowedTable:
         self._selection = hashlib.sha256(read.encode()).hexdigest()[:16]
 
     def version(self) -> SourceVersion | None:
-        """As in ``Followed``: a statement of a millisecond, if nothing was committed since."""
+        """As in ``Followed``: of PostgreSQL by a millisecond, if nothing was committed since."""
         found = self._changes.version()
         if found is None:
             return None
         return SourceVersion(
-            f"the PostgreSQL table {found.name}",
+            found.name,
             found.text,
             found.committed_at_us,
             found.identity,
@@ -64,7 +65,7 @@ class FollowedTable:
         )
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in ``Followed``: positions in the log grow, whichever application has read them.
+        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them.
 
         Raises:
             SourceError: another application has taken the table over.
@@ -77,7 +78,7 @@ class FollowedTable:
         return scanned(self._spark, self._source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in ``Followed``: of a table with a primary key."""
+        """As in ``Followed``: of a table of PostgreSQL with a primary key."""
         key = self._changes.key
         if not (since.is_of(until) and key and {*key} <= {*self.columns}):
             return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.storage.addresses import address_of
 from bsjoin.values.durations import seconds
 
-__all__ = ["check_max_keys", "check_unique", "located", "positive"]
+__all__ = ["check_max_keys", "check_texts", "check_unique", "located", "positive"]
 
 
 def located(path: str | os.PathLike[str], name: str) -> str:
@@ -42,6 +44,20 @@ def check_max_keys(max_keys: object) -> None:
     """
     if type(max_keys) is not int or max_keys < 1:
         raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+
+
+def check_texts(options: Any, name: str) -> dict[str, str]:
+    """The options of a library; None: none.
+
+    Raises:
+        ArgumentError: they are no names and values; the error shows none of them.
+    """
+    given = {} if options is None else options
+    if not isinstance(given, Mapping) or not all(
+        isinstance(part, str) for pair in given.items() for part in pair
+    ):
+        raise ArgumentError(f"{name}: give a dict of names and values, all of them texts")
+    return dict(given)
 
 
 def positive(duration: timedelta | str | float, name: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError, DataError, SourceError
-from bsjoin.sources.arguments import check_max_keys
+from bsjoin.sources.arguments import check_max_keys, check_unique
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
@@ -66,13 +66,12 @@ def function(
     """
     if not callable(fn):
         raise ArgumentError(f"fn={fn!r}: give a function of a pyarrow.Table of keys")
-    if not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True or False")
+    check_unique(unique)
     check_max_keys(max_keys)
     timeout_s = None if timeout is None else seconds(timeout, "timeout")
     if timeout_s is not None and timeout_s <= 0:
         raise ArgumentError(f"timeout={timeout!r}: it must be above zero, or None for no limit")
-    return _Function(fn, _schema(schema), unique, max_keys, timeout_s)
+    return _Function(fn, _schema(schema), bool(unique), max_keys, timeout_s)
 
 
 def _schema(schema: Any) -> pa.Schema:

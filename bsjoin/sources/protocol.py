@@ -168,7 +168,7 @@ class Source(ABC):
         """What has changed in the table, for ``Full(refresh="on_commit")``.
 
         Returns:
-            None (as here) if that cannot be asked; only tables of PostgreSQL have it.
+            None (as here) if that cannot be asked; tables of PostgreSQL and of lakes have it.
         """
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -10,14 +9,13 @@ from typing import Any, TypeVar
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, SourceError
 from bsjoin.sources.drivers import driver
+from bsjoin.sources.session import Session
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.urls import Address
 
 __all__ = ["RedisClient"]
 
 T = TypeVar("T")
-
-_of_the_parent: list[Any] = []
 
 _LOST = {
     "ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
@@ -43,7 +41,7 @@ class RedisClient:
 
     def __init__(self, address: Address, url: str, timeout_s: float, what: str) -> None:
         self._address, self._url, self._timeout_s, self._what = address, url, timeout_s, what
-        self._held: tuple[int, Any] | None = None
+        self._session = Session(_shut)
         self.is_cluster = False
 
     def run(self, work: Callable[[Any], T]) -> T:
@@ -78,16 +76,15 @@ class RedisClient:
         return found
 
     def _client(self) -> Any:
-        if self._held is not None and self._held[0] != os.getpid():
-            self.close()
-        if self._held is None:
+        client = self._session.current()
+        if client is None:
             timeouts = {
                 "socket_timeout": self._timeout_s,
                 "socket_connect_timeout": self._timeout_s,
             }
             client = self._cluster(timeouts) if self.is_cluster else self._server(timeouts)
-            self._held = (os.getpid(), client)
-        return self._held[1]
+            self._session.held = (os.getpid(), client)
+        return client
 
     def _server(self, timeouts: dict[str, float]) -> Any:
         module = driver("redis", "redis")
@@ -126,17 +123,17 @@ class RedisClient:
 
     def close(self) -> None:
         """Close the connections of this process; the next command opens new ones."""
-        held, self._held = self._held, None
-        if held is None:
-            return
-        if held[0] != os.getpid():
-            _of_the_parent.append(held[1])
-            return
-        with contextlib.suppress(Exception):
-            held[1].close()
+        self._session.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_session"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _session=Session(_shut))
+
+
+def _shut(client: Any) -> None:
+    client.close()
 
 
 def _is_of_cluster(error: Exception) -> bool:

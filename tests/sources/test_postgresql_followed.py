@@ -165,7 +165,7 @@ def test_two_applications_follow_into_one_store(
     other, _, others = followed(spark, postgresql.url, tmp_path / "table", way)
     begun = len(builds)
     draw = random.Random(way)
-    for number in range(6):
+    for number in range(4):
         for _ in range(draw.randrange(3)):
             draw.choice([looks, others]).look()
         run(f"UPDATE prices SET v = 'x{number}' WHERE id = {1 + number % 3}")

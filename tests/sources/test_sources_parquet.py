@@ -148,26 +148,6 @@ def test_pruning_changes_nothing(
     assert len(found) == sum(value in wanted for value in values if value is not None)
 
 
-def test_folders_name_columns(tmp_path: Path) -> None:
-    for year in (2023, 2024):
-        for month in ("jan", "feb"):
-            written(
-                tmp_path / f"year={year}" / f"month={month}" / "a.parquet",
-                pa.table({"k": range(20), "v": [f"{year}{month}"] * 20}),
-            )
-    (tmp_path / "_SUCCESS").write_text("")
-    (tmp_path / ".hidden.parquet").write_text("no parquet")
-    source = parquet(tmp_path)
-    assert source.schema.names == ["k", "v", "year", "month"]
-    assert source.size() == 80
-    assert read_by(source, year=[2024], k=[3])[1] == 2
-    found, read = read_by(source, month=["feb"], k=[3], year=[2023])
-    assert read == 1
-    assert "2023feb" in found[0]
-    assert read_by(source, month=["mar"]) == ([], 0)
-    assert pa.Table.from_batches(source.scan(["month", "k"])).num_rows == 80
-
-
 def test_changes_are_noticed_and_footers_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

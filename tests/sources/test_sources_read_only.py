@@ -68,14 +68,14 @@ def test_a_query_cannot_write_to_postgresql(postgresql: Server) -> None:
         assert cursor.fetchone() == (False,)
 
 
-@pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
-def test_a_query_cannot_write_to_mariadb(mariadb: Server, engine: str) -> None:
+def test_a_query_cannot_write_to_mariadb(mariadb: Server) -> None:
+    """Also not into a table without transactions."""
     database = MariaDB(mariadb.url)
     database.run(
         "DROP TABLE IF EXISTS t, written",
         "DROP SEQUENCE IF EXISTS numbers",
         "CREATE TABLE t (a BIGINT PRIMARY KEY)",
-        f"CREATE TABLE written (a BIGINT) ENGINE={engine}",
+        "CREATE TABLE written (a BIGINT) ENGINE=MyISAM",
         "CREATE SEQUENCE numbers",
         "INSERT INTO t VALUES (1), (2)",
         "CREATE OR REPLACE FUNCTION writing(x BIGINT) RETURNS BIGINT MODIFIES SQL DATA "

@@ -18,10 +18,11 @@ from test_sources_credentials import raised
 
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
 from bsjoin.sources import sql
+from bsjoin.sources.databases import postgresql as postgresql_source
 from bsjoin.sources.transient import TransientSourceError
 
 HOSTILE = [
-    'we"ird', "sel ect", "a.b", "é", "`tick`", "50%", "%s", "select", "a'b", "{}", ";--", "A",
+    'we"`i.r%s', "sel ect", "a.b", "é", "`tick`", "50%", "%s", "select", "a'b", "{}", ";--", "A",
 ]  # fmt: skip
 
 
@@ -35,11 +36,7 @@ def test_names_are_only_names(database: Database) -> None:
     quoted = [database.quoted(name) for name in HOSTILE]
     columns = ", ".join(f"{name} INTEGER UNIQUE" for name in quoted)
     many = len(HOSTILE)
-    for name, text in zip(HOSTILE, quoted, strict=True):
-        database.run(
-            f"DROP TABLE IF EXISTS {text}",
-            f"CREATE TABLE {text} ({columns if name == HOSTILE[0] else 'a INTEGER'})",
-        )
+    database.run(f"DROP TABLE IF EXISTS {quoted[0]}", f"CREATE TABLE {quoted[0]} ({columns})")
     rows_of_all = ", ".join(f"({', '.join([str(row)] * many)})" for row in (1, 2))
     database.run(f"INSERT INTO {quoted[0]} VALUES {rows_of_all}")
     sources = (
@@ -55,11 +52,9 @@ def test_names_are_only_names(database: Database) -> None:
         assert source.lookup(whole).num_rows == 1
         assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
     assert all(sources[0].is_unique([name]) for name in HOSTILE)
-    for name in HOSTILE[1:]:
-        source = database.source(table=[name])
-        assert source.lookup(by_type(source, a=[1])).num_rows == source.size() == 0
-        source.close()  # or DuckDB would not let the tables go
-    database.run(*(f"DROP TABLE {text}" for text in quoted))
+    for source in sources:
+        source.close()  # or DuckDB would not let the table go
+    database.run(f"DROP TABLE {quoted[0]}")
 
 
 def test_values_are_only_values(database: Database) -> None:
@@ -281,7 +276,7 @@ SLOW = {
 def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
     database.run("CREATE TABLE t (a BIGINT)", "INSERT INTO t VALUES (1), (NULL)")
     query = SLOW[type(database)]  # type: ignore[type-abstract]
-    source = database.source(query=query, timeout=0.5, schema={"a": pa.int64()})
+    source = database.source(query=query, timeout=0.2, schema={"a": pa.int64()})
     assert source.schema.names == ["a"]
     for key in (1, None):
         start = time.monotonic()
@@ -320,11 +315,14 @@ def test_a_null_key_is_queried_through_the_same_connection_and_may_be_again(
     assert source.lookup(asked)["b"].to_pylist() == [5, 6]
 
 
-def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None:
+def test_a_server_that_answers_nothing_is_left_alone(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import signal
 
     database = PostgreSQL(postgresql.url)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
+    monkeypatch.setattr(postgresql_source, "_GRACE_S", 0.5)
     source = database.source(table="t", timeout=0.2, connect_timeout=2)
     asked = by_type(source, a=[1])
     assert source.lookup(asked).num_rows == 0

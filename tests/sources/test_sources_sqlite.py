@@ -24,12 +24,11 @@ from test_sources_sql_types import Case, check_own_keys, filled, quoted, us, utc
 
 from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, sql
-from bsjoin.sources.databases.sqlite import _searches
 from bsjoin.sources.databases.sqlite_keys import canonical
 from bsjoin.sources.transient import TransientSourceError
 
 DRAWN = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -154,40 +153,22 @@ def test_texts_of_one_time_are_not_unique(place: SQLite) -> None:
 
 
 def test_a_look_up_uses_the_index(place: SQLite) -> None:
-    place.run("CREATE TABLE t (a INTEGER, b TEXT, PRIMARY KEY (b, a))")
+    place.run("CREATE TABLE t (a INTEGER, b TEXT, k DECIMAL, PRIMARY KEY (b, a))")
+    place.run("CREATE INDEX t_k ON t (k)")
     source: Any = place.source(table="t")
+    source.lookup(pa.table({"b": ["x"]}))
     for asked, used in (
-        (pa.table({"a": [1, 2], "b": ["x", "y"]}), "(b=? AND a=?)"),
-        (pa.table({"b": ["x"]}), "(b=?)"),
+        (pa.table({"a": [1, 2], "b": ["x", "y"]}), "INDEX sqlite_autoindex_t_1 (b=? AND a=?)"),
+        (pa.table({"b": ["x"]}), "INDEX sqlite_autoindex_t_1 (b=?)"),
+        (pa.table({"k": pa.array([1], pa.decimal128(38, 18))}), "INDEX t_k (k>? AND k<?)"),
     ):
-        source.lookup(asked)
         connection = source._session.held[1]
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
-        source.lookup(asked)
+        source.lookup(asked, [])
         connection.set_trace_callback(None)
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
-        wanted = f"SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 {used}"
-        assert wanted in " ".join(row[3] for row in plan)
-
-
-def test_keys_are_searched_one_by_one_only_in_an_index(place: SQLite) -> None:
-    for name in "ai":
-        place.run(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, k DECIMAL, b INT)")
-    place.run("CREATE TABLE b (id INTEGER PRIMARY KEY, x INT)", "CREATE INDEX ik ON i (k)")
-    for rows, searched in (
-        ("a AS t", False),
-        ("i AS t", True),
-        ("(SELECT a.*, b.x FROM a JOIN b ON a.b = b.id) AS t", False),
-        ("(SELECT i.*, b.x FROM i JOIN b ON i.b = b.id) AS t", True),
-        ("(SELECT k, count(*) FROM i GROUP BY k) AS t", False),
-    ):
-        statement = (
-            "WITH bsjoin_keys(k0, k1) AS (VALUES (?, ?)) SELECT * FROM bsjoin_keys AS q "
-            f"CROSS JOIN {rows} ON t.k BETWEEN q.k0 AND q.k1"
-        )
-        with place.cursor() as cursor:
-            assert _searches(cursor.connection, statement, (1, 2)) == searched, rows
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[-1]}").fetchall()
+        assert used in " ".join(row[3] for row in plan)
 
 
 def test_variables_of_a_statement_are_bounded(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ import pyarrow as pa
 
 from bsjoin._secrets import secrets_in, secrets_of
 from bsjoin.errors import ArgumentError
-from bsjoin.sources.arguments import check_max_keys, positive
+from bsjoin.sources.arguments import check_max_keys, check_texts, check_unique, positive
 from bsjoin.sources.databases.declared import Column, Target, rows_of
 from bsjoin.sources.databases.dialect import Database
+from bsjoin.sources.databases.statements import batches_of, fetched
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
@@ -130,15 +130,11 @@ def adbc(
         )
     if uri is not None and not isinstance(uri, str):
         raise ArgumentError("uri: give a text, or None")
-    given = {} if options is None else options
-    if not isinstance(given, Mapping) or not all(
-        isinstance(part, str) for pair in given.items() for part in pair
-    ):
-        raise ArgumentError("options: give a dict of names and values, all of them texts")
-    if not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True or False")
+    named = check_texts(options, "options")
+    check_unique(unique)
     check_max_keys(max_keys)
-    named = dict(given) if uri is None else {**given, "uri": uri}
+    if uri is not None:
+        named["uri"] = uri
     address = Address(
         scheme="adbc", driver=driver, user=None, password=None, host=None, port=None, path="",
         options=named, secrets=_secrets(named), shown=driver,
@@ -151,7 +147,7 @@ def adbc(
             table=parts,
             query=text,
             schema=None if schema is None else as_schema(schema),
-            unique=unique,
+            unique=bool(unique),
             timeout_s=seconds,
             connect_timeout_s=seconds,
             max_keys=max_keys,
@@ -186,10 +182,6 @@ class _Adbc(Database):
             autocommit=True,
         )
 
-    @staticmethod
-    def _shut(connection: Any) -> None:
-        connection.close()
-
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         try:
             return super()._with_connection(work)
@@ -208,43 +200,37 @@ class _Adbc(Database):
         return super()._read_as(column, dtype)
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(f"SELECT * FROM {source} WHERE 1 = 0")
-            schema = cursor.fetch_arrow_table().schema
+        schema = fetched(connection, f"SELECT * FROM {source} WHERE 1 = 0").schema
         return [_column(field, self.as_text) for field in schema]
+
+    def _is_absent(self, error: Exception) -> bool:
+        return False  # the driver's message says so
+
+    def _fetched(self, connection: Any, statement: str) -> pa.Table:
+        return fetched(connection, statement)
 
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
         at_once = max(1, _PLACEHOLDERS // keys.num_columns)
         return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
-        names = keys.column_names
-        if not names:
-            return self._fetched(connection, statement, None)
-        known = self._columns or {}
+        names, known = keys.column_names, self._columns or {}
         tested = [known[name].read.format(self._at(name)) for name in names]
         width = len(names)
         given = []
         for begin in range(0, len(keys) * width, width):
             row = [self._placeholder(begin + place) for place in range(width)]
             given.append(_row(row))
-        statement += f" WHERE {_row(tested)} IN ({', '.join(given)})"
+        statement = f"{self._select(columns)} WHERE {_row(tested)} IN ({', '.join(given)})"
         columns_of_keys = [column.combine_chunks() for column in keys.columns]
         values = [
             column.slice(number, 1) for number in range(len(keys)) for column in columns_of_keys
         ]
         bound = pa.record_batch(values, names=[f"p{place}" for place in range(len(values))])
-        return self._fetched(connection, statement, bound)
+        return fetched(connection, statement, bound)
 
     def _placeholder(self, place: int) -> str:
         return f"${place + 1}" if self._sql.numbered else "?"
-
-    @staticmethod
-    def _fetched(connection: Any, statement: str, bound: pa.RecordBatch | None) -> pa.Table:
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(statement, bound)
-            return cursor.fetch_arrow_table()
 
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         return pa.table(rows.columns, names=[column.name for column in columns])
@@ -252,14 +238,11 @@ class _Adbc(Database):
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Generator[pa.Table, None, None]:
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
-            with cursor.fetch_record_batch() as reader:
-                for batch in reader:
-                    yield pa.Table.from_batches([batch])
+        for batch in batches_of(connection, self._select(columns, source)):
+            yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:
-        rows = self._fetched(connection, f"SELECT count(*) FROM {self._from}", None)
+        rows = fetched(connection, f"SELECT count(*) FROM {self._from}")
         return int(rows.column(0)[0].as_py())
 
     def _unique(self, connection: Any) -> list[list[str]]:

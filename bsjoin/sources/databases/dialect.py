@@ -20,8 +20,8 @@ from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, sugg
 from bsjoin.sources.databases.conversion import rows_of_keys
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.parts import by_nulls, of_keys
-from bsjoin.sources.databases.session import Session
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.session import Session
 from bsjoin.sources.texts import is_utf8, with_utf8
 from bsjoin.sources.transient import (
     LookupTimeoutError,
@@ -56,7 +56,7 @@ class Database(Source):
         self.max_keys = target.max_keys
         self._columns: dict[str, Column] | None = None
         self._schema: pa.Schema | None = None
-        self._session = Session(self._shut)
+        self._session = Session(_shut)
         self._null: tuple[str, ...] = ()  # the columns that are null in all rows
 
     # Implemented by each subclass.
@@ -65,21 +65,21 @@ class Database(Source):
     def _open(self) -> Any:
         """A new read-only connection in autocommit mode."""
 
-    @staticmethod
-    @abstractmethod
-    def _shut(connection: Any) -> None:
-        """Close a connection."""
-
     @abstractmethod
     def _describe(self, connection: Any, source: str) -> list[Column]:
         """The columns of a table or query, given in the form that follows FROM."""
 
     @abstractmethod
-    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> Any:
-        """The rows of the keys, as the driver returns them: a table, or a sequence of tuples.
+    def _is_absent(self, error: Exception) -> bool:
+        """Whether the driver's error means that there is no such table."""
 
-        Keys without columns have all rows: see :meth:`_where_null`.
-        """
+    @abstractmethod
+    def _fetched(self, connection: Any, statement: str) -> Any:
+        """The rows of a query, as the driver returns them: a table, or a sequence of tuples."""
+
+    @abstractmethod
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> Any:
+        """The rows of the keys, as :meth:`_fetched` returns them."""
 
     @abstractmethod
     def _table(self, rows: Any, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
@@ -142,7 +142,7 @@ class Database(Source):
     def schema(self) -> pa.Schema:
         """The table's columns; read once from the database, and pickled with the source."""
         if self._schema is None:
-            columns = self._execute(lambda c: self._describe(c, self._from), at_once=True)
+            columns = self._execute(self._described, at_once=True)
             declared = [(column.name, column.type, column.declared) for column in columns]
             schema = overridden(declared, self.target.schema, repr(self))
             self._columns = {
@@ -151,6 +151,14 @@ class Database(Source):
             }
             self._schema = schema
         return self._schema
+
+    def _described(self, connection: Any) -> list[Column]:
+        try:
+            return self._describe(connection, self._from)
+        except Exception as error:
+            if self.target.table is None or not self._is_absent(error):
+                raise
+        raise self._absent(connection)
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of some keys, by one query unless they are long; see :meth:`Source.lookup`.
@@ -181,7 +189,7 @@ class Database(Source):
     def _rows_of(self, keys: pa.Table, chosen: list[Column], schema: pa.Schema) -> pa.Table:
         """The rows of keys without nulls; all rows if the keys have no column."""
         if not keys.num_columns:
-            rows = self._execute(partial(self._rows, keys=keys, columns=chosen))
+            rows = self._execute(lambda c: self._fetched(c, self._select(chosen)))
             return self._converted(rows, chosen, schema)
         keys = with_utf8(keys)
         if not len(keys):
@@ -281,7 +289,7 @@ class Database(Source):
         return {name: value for name, value in self.__dict__.items() if name != "_session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=Session(self._shut))
+        self.__dict__.update(state, _session=Session(_shut))
 
     def __repr__(self) -> str:
         target = self.target
@@ -314,6 +322,10 @@ class Database(Source):
             f"{column.read.format(self._at(column.name))} AS {self._quoted(column.name)}"
             for column in columns
         )
+
+    def _select(self, columns: Sequence[Column], source: str | None = None) -> str:
+        """The query for all rows: of this table or query, or of another one."""
+        return f"SELECT {self._selected(columns)} FROM {source or self._from}"
 
     def _at(self, name: str) -> str:
         return f"t.{self._quoted(name)}"
@@ -376,11 +388,11 @@ class Database(Source):
                 yield from self._converted(piece, columns, schema).to_batches()
         finally:
             try:
-                self._shut(connection)
+                connection.close()
             except Exception:  # a driver that first wants the end of the statement
                 with contextlib.suppress(Exception):
                     pieces.close()
-                    self._shut(connection)
+                    connection.close()
 
     def _apart(self, work: Callable[[], T]) -> T:
         """Work with a separate connection; every failure is a permanent error."""
@@ -399,9 +411,8 @@ class Database(Source):
         )
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
-        if self._session.held is not None and self._session.held[0] != os.getpid():
-            self.close()
-        opened = [] if self._session.held is None else [self._session.held[1]]
+        held = self._session.current()
+        opened = [] if held is None else [held]
 
         def run() -> T:
             if not opened:
@@ -445,6 +456,10 @@ class Database(Source):
         except Exception:
             hint = ""
         return SourceError(f"{self!r}: there is no table {name!r}. {hint}")
+
+
+def _shut(connection: Any) -> None:
+    connection.close()
 
 
 def _has_text(dtype: pa.DataType) -> bool:

@@ -81,10 +81,6 @@ class DuckDB(Database):
             connection.execute("BEGIN TRANSACTION READ ONLY")
         return connection
 
-    @staticmethod
-    def _shut(connection: Any) -> None:
-        connection.close()
-
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         connection = self._open()
         timer = threading.Timer(self.target.timeout_s, connection.interrupt)
@@ -94,25 +90,22 @@ class DuckDB(Database):
             return work(connection)
         finally:
             timer.cancel()
-            self._shut(connection)
+            connection.close()
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
-        try:
-            relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
-        except Exception as error:
-            absent = type(error).__name__ == "CatalogException" and "Table with name" in str(error)
-            if not (absent and self.target.table is not None and source == self._from):
-                raise
-        else:
-            schema = relation.to_arrow_table().schema
-            # By position: Arrow allows duplicate names, which are refused later.
-            return [
-                _column(name, str(kind), schema.field(index).type)
-                for index, (name, kind) in enumerate(
-                    zip(relation.columns, relation.types, strict=True)
-                )
-            ]
-        raise self._absent(connection)
+        relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
+        schema = relation.to_arrow_table().schema
+        # By position: Arrow allows duplicate names, which are refused later.
+        return [
+            _column(name, str(kind), schema.field(index).type)
+            for index, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True))
+        ]
+
+    def _is_absent(self, error: Exception) -> bool:
+        return type(error).__name__ == "CatalogException" and "Table with name" in str(error)
+
+    def _fetched(self, connection: Any, statement: str) -> pa.Table:
+        return connection.sql(statement).to_arrow_table()
 
     def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
         column = super()._read_as(column, dtype)
@@ -122,9 +115,6 @@ class DuckDB(Database):
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
-        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
-        if not names:
-            return connection.sql(statement).to_arrow_table()
         inner = [f"k{index}" for index in range(len(names))]
         connection.register("bsjoin_keys", keys.rename_columns(inner))
         equal = []
@@ -138,8 +128,8 @@ class DuckDB(Database):
                 value = f"CAST('{word}' AS {kind})"
                 sides[0] = f"if({sides[0]} = {value}, {_ENDS[kind, word]}, {sides[0]})"
             equal.append(" = ".join(sides))
-        statement += f" SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
-        return connection.sql(statement).to_arrow_table()
+        statement = f"{self._select(columns)} SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
+        return self._fetched(connection, statement)
 
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         found = {}
@@ -155,7 +145,7 @@ class DuckDB(Database):
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Generator[pa.Table, None, None]:
-        relation = connection.sql(f"SELECT {self._selected(columns)} FROM {source}")
+        relation = connection.sql(self._select(columns, source))
         # The method's name before DuckDB 1.4.
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
         with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:

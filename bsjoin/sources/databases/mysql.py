@@ -116,31 +116,24 @@ class MySQL(Database):
                 cursor.execute(f"SET SESSION {setting}")
                 return
 
-    @staticmethod
-    def _shut(connection: Any) -> None:
-        connection.close()
-
     def _describe(self, connection: Any, source: str) -> list[Column]:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(f"SELECT * FROM {source} LIMIT 0")
-                # The public description lacks signedness and character sets.
-                fields = cursor._result.fields
-                names = list(dict.fromkeys(field.name for field in fields))
-                if len(names) == len(fields):
-                    charsets = ", ".join(f"charset({self._at(name)})" for name in names)
-                    cursor.execute(
-                        f"SELECT {charsets} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
-                    )
-                    if source == self._from:
-                        self._charsets = dict(zip(names, cursor.fetchone(), strict=True))
-                        self._lengths = {field.name: field.length for field in fields}
-                return [_column(field) for field in fields]
-        except Exception as error:
-            absent = error.args and error.args[0] == _NO_TABLE and self.target.table is not None
-            if not (absent and source == self._from):
-                raise
-        raise self._absent(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {source} LIMIT 0")
+            # The public description lacks signedness and character sets.
+            fields = cursor._result.fields
+            names = list(dict.fromkeys(field.name for field in fields))
+            if len(names) == len(fields):
+                charsets = ", ".join(f"charset({self._at(name)})" for name in names)
+                cursor.execute(
+                    f"SELECT {charsets} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
+                )
+                if source == self._from:
+                    self._charsets = dict(zip(names, cursor.fetchone(), strict=True))
+                    self._lengths = {field.name: field.length for field in fields}
+            return [_column(field) for field in fields]
+
+    def _is_absent(self, error: Exception) -> bool:
+        return error.args[:1] == (_NO_TABLE,)
 
     def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
         if column.type == pa.bool_() and pa.types.is_integer(dtype):
@@ -167,9 +160,7 @@ class MySQL(Database):
                 fine = _encodable(keys.column(name).to_pylist(), connection.encoding)
                 keys = keys.filter(pa.array(fine, pa.bool_()))
         if self._packet is None:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT @@max_allowed_packet")
-                self._packet = int(cursor.fetchone()[0])
+            self._packet = int(self._fetched(connection, "SELECT @@max_allowed_packet")[0][0])
         most = max(self._packet - _HEAD_BYTES, self._packet // 2) // _ESCAPED
         long = sizes_of(keys, _PER_VALUE) > most
         if long.any():
@@ -186,9 +177,7 @@ class MySQL(Database):
         return in_parts(keys, most, _PER_VALUE)
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        statement, names = f"SELECT {self._selected(columns)} FROM {self._from}", keys.column_names
-        if not names:
-            return _fetched(connection, statement)
+        names = keys.column_names
         values = python_values(keys, finite=True)
         if not values:
             return ()
@@ -197,9 +186,16 @@ class MySQL(Database):
         if len(names) > 1:
             row = f"({row})"
         # PyMySQL interprets a percent sign as a placeholder, where there are arguments.
-        statement = f"{statement} WHERE ({tested})".replace("%", "%%")
+        statement = f"{self._select(columns)} WHERE ({tested})".replace("%", "%%")
         statement += f" IN ({', '.join([row] * len(values))})"
-        return _fetched(connection, statement, list(itertools.chain(*values)))
+        return self._fetched(connection, statement, list(itertools.chain(*values)))
+
+    def _fetched(
+        self, connection: Any, statement: str, arguments: Sequence[Any] | None = None
+    ) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, arguments)
+            return cursor.fetchall()
 
     def _is_retyped(self, name: str) -> bool:
         """Whether the user's type of a column is not the declared one."""
@@ -245,23 +241,21 @@ class MySQL(Database):
         self._limit(connection, 0)  # no timeout for a scan
         # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
-            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
+            cursor.execute(self._select(columns, source))
             while rows := cursor.fetchmany(BATCH_ROWS):
                 yield rows
 
     def _count(self, connection: Any) -> int:
-        with connection.cursor() as cursor:
-            if self.target.table is not None:
-                cursor.execute(
-                    "SELECT table_rows FROM information_schema.tables "
-                    "WHERE table_name = %s AND table_schema = coalesce(%s, database())",
-                    self._named(),
-                )
-                found = cursor.fetchone()
-                if found and found[0]:
-                    return int(found[0])
-            cursor.execute(f"SELECT count(*) FROM {self._from}")
-            return int(cursor.fetchone()[0])
+        if self.target.table is not None:
+            found = self._fetched(
+                connection,
+                "SELECT table_rows FROM information_schema.tables "
+                "WHERE table_name = %s AND table_schema = coalesce(%s, database())",
+                self._named(),
+            )
+            if found and found[0][0]:
+                return int(found[0][0])
+        return int(self._fetched(connection, f"SELECT count(*) FROM {self._from}")[0][0])
 
     def _named(self) -> tuple[str, str | None]:
         parts = self.target.table or ()
@@ -269,15 +263,15 @@ class MySQL(Database):
 
     def _unique(self, connection: Any) -> list[list[str]]:
         found: dict[str, list[str | None]] = {}
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT index_name, column_name FROM information_schema.statistics "
-                "WHERE non_unique = 0 AND table_name = %s "
-                "AND table_schema = coalesce(%s, database())",
-                self._named(),
-            )
-            for index, column in cursor.fetchall():
-                found.setdefault(index, []).append(column)
+        rows = self._fetched(
+            connection,
+            "SELECT index_name, column_name FROM information_schema.statistics "
+            "WHERE non_unique = 0 AND table_name = %s "
+            "AND table_schema = coalesce(%s, database())",
+            self._named(),
+        )
+        for index, column in rows:
+            found.setdefault(index, []).append(column)
         # A null name means an expression.
         return [
             [name for name in names if name is not None]
@@ -286,11 +280,9 @@ class MySQL(Database):
         ]
 
     def _tables(self, connection: Any) -> list[str]:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
-            )
-            return [name for (name,) in cursor.fetchall()]
+        statement = "SELECT table_name FROM information_schema.tables "
+        statement += "WHERE table_schema = database()"
+        return [name for (name,) in self._fetched(connection, statement)]
 
     def _may_pass(self, error: Exception) -> bool:
         return mysql_errors.may_pass(error)
@@ -303,12 +295,6 @@ class MySQL(Database):
 
     def _error_message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
-
-
-def _fetched(connection: Any, statement: str, arguments: Sequence[Any] | None = None) -> Any:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, arguments)
-        return cursor.fetchall()
 
 
 def _encodable(texts: Sequence[str], encoding: str) -> list[bool]:

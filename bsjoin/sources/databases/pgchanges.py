@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +22,11 @@ from bsjoin.sources.databases.declared import How
 from bsjoin.sources.databases.pgdecoding import LogicalDecoding
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
-from bsjoin.sources.databases.pgsession import rows_of, run
 from bsjoin.sources.databases.pgxmin import RowVersions
+from bsjoin.sources.databases.statements import fetched, rows_of, run
+from bsjoin.sources.table_version import TableVersion
 
-__all__ = ["OP", "TableChanges", "TableVersion"]
+__all__ = ["OP", "TableChanges"]
 
 OP = "bsjoin_op"
 _MOST = 100_000  # rows that change at once; of more the table is read whole
@@ -33,23 +34,6 @@ _PART = 10_000
 _LONGEST_LOOK_S = 300.0
 
 _log = logging.getLogger("bsjoin")
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """A version of a table.
-
-    Args:
-        name: of the table.
-        text: the version; of others of this table it says something only with the same identity.
-        committed_at_us: when it was committed; None if that is not known.
-        identity: of the table, its columns and files.
-    """
-
-    name: str
-    text: str
-    committed_at_us: int | None
-    identity: str
 
 
 class TableChanges:
@@ -139,7 +123,8 @@ class TableChanges:
             return None
         kind = type(self._method).__name__
         identity = f"{kind} {self._relation.identity}"
-        self._seen, self._last = now, TableVersion(relation.name, *found, identity)
+        name = f"the PostgreSQL table {relation.name}"
+        self._seen, self._last = now, TableVersion(name, *found, identity)
         return self._last
 
     def _is_other(self, relation: Relation) -> bool:
@@ -252,7 +237,7 @@ class TableChanges:
         lists = [pa.ListArray.from_arrays(ends, array) for array in arrays]
         bound = pa.record_batch(lists, names=[f"p{i}" for i in range(len(lists))])
         rows = self._table._execute(
-            partial(_fetched, statement=statement, bound=bound), at_once=True
+            partial(fetched, statement=statement, bound=bound), at_once=True
         )
         there = rows.column(rows.num_columns - 1)
         converted = self._table._converted(rows, chosen, schema)
@@ -263,15 +248,6 @@ class TableChanges:
         """End the connection; the server drops the slot."""
         self._method = None
         self._table.close()
-
-
-def _fetched(connection: Any, statement: str, bound: pa.RecordBatch) -> pa.Table:
-    cursor = connection.cursor()
-    try:
-        cursor.execute(statement, bound)
-        return cursor.fetch_arrow_table()
-    finally:
-        cursor.close()
 
 
 def _statement(table: Any, key: Sequence[tuple[str, str]], chosen: Sequence[Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from bsjoin.sources.databases.pgoutput import Decoder, Key, Transaction
 from bsjoin.sources.databases.pgrelation import Relation, read_snapshot
-from bsjoin.sources.databases.pgsession import rows_of, run
+from bsjoin.sources.databases.statements import batches_of, rows_of, run
 
 __all__ = ["LogicalDecoding"]
 
@@ -71,12 +71,9 @@ class LogicalDecoding:
             "SELECT data FROM pg_logical_slot_get_binary_changes("
             f"'{self._slot}', NULL, NULL, 'proto_version', '1', {options})"
         )
-        with contextlib.closing(self._connection.cursor()) as cursor:
-            cursor.execute(statement)
-            with cursor.fetch_record_batch() as reader:
-                for batch in reader:
-                    for message in batch.column(0):
-                        self._take(self._decoder.read(message.as_py()))
+        for batch in batches_of(self._connection, statement):
+            for message in batch.column(0):
+                self._take(self._decoder.read(message.as_py()))
         if not self._wait():
             return None
         return text_of(self._last), self._at_us

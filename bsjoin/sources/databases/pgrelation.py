@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from bsjoin.sources.databases.pgsession import rows_of
+from bsjoin.sources.databases.statements import rows_of
 
 __all__ = ["Relation", "Snapshot", "read_relation", "read_snapshot"]
 

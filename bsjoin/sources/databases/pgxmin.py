@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation
-from bsjoin.sources.databases.pgsession import rows_of, run
+from bsjoin.sources.databases.statements import fetched, rows_of, run
 
 __all__ = ["RowVersions"]
 
@@ -67,12 +67,8 @@ class RowVersions:
             return None
         columns = [f't."{name.replace(chr(34), chr(34) * 2)}"::text' for name in self._key]
         named = ", ".join(f"{column} AS k{i}" for i, column in enumerate(columns))
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(f"SELECT {named}, t.xmin::text::int8 AS x FROM {self._source}")
-            return cursor.fetch_arrow_table()
-        finally:
-            cursor.close()
+        statement = f"SELECT {named}, t.xmin::text::int8 AS x FROM {self._source}"
+        return fetched(self._connection, statement)
 
     def keys(self, since: str, until: str) -> set[Key] | None:
         """The keys of all rows that differ between two versions; None if they are not known."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,7 +17,6 @@ from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
 from bsjoin.sources.databases.parts import in_parts, sizes_of
 from bsjoin.sources.databases.pgarrays import LENGTHS, depth_of, nested
 from bsjoin.sources.databases.pgchanges import TableChanges
-from bsjoin.sources.databases.pgsession import rows_of, run
 from bsjoin.sources.databases.pgtypes import (
     SLICE,
     TIMES,
@@ -27,6 +25,7 @@ from bsjoin.sources.databases.pgtypes import (
     reported_modifiers,
     types_of,
 )
+from bsjoin.sources.databases.statements import batches_of, fetched, rows_of, run
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.timeouts import run_with_timeout
 
@@ -118,32 +117,24 @@ class PostgreSQL(Database):
             f"{quote(address.path, safe='')}?{urlencode(options, quote_via=quote)}"
         )
 
-    @staticmethod
-    def _shut(connection: Any) -> None:
-        connection.close()
-
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
         # The server cancels slow statements; this is for a server that does not respond at all.
         limit = self.target.timeout_s + _GRACE_S
         return run_with_timeout(limit + self.target.connect_timeout_s * fresh, work, repr(self))
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
-        try:
-            with contextlib.closing(connection.cursor()) as cursor:
-                cursor.execute(f"SELECT * FROM {source} LIMIT 0")
-                with cursor.fetch_record_batch() as reader:
-                    schema = reader.schema
-        except Exception as error:
-            absent = getattr(error, "sqlstate", None) == "42P01" and self.target.table is not None
-            if not (absent and source == self._from):
-                raise
-        else:
-            kinds = self._types(connection, source, schema)
-            if source == self._from:
-                names = (kind.name for kind in kinds)
-                self._kinds = dict(zip(schema.names, names, strict=True))
-            return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
-        raise self._absent(connection)
+        schema = fetched(connection, f"SELECT * FROM {source} LIMIT 0").schema
+        kinds = self._types(connection, source, schema)
+        if source == self._from:
+            names = (kind.name for kind in kinds)
+            self._kinds = dict(zip(schema.names, names, strict=True))
+        return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
+
+    def _is_absent(self, error: Exception) -> bool:
+        return getattr(error, "sqlstate", None) == "42P01"
+
+    def _fetched(self, connection: Any, statement: str) -> pa.Table:
+        return fetched(connection, statement)
 
     def _types(self, connection: Any, source: str, schema: pa.Schema) -> list[Kind]:
         """The types of the columns."""
@@ -244,14 +235,14 @@ class PostgreSQL(Database):
                 exactly.append(f"{read} = q.k{index}")
             values.append(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column))
             ends += [(index, end, word) for end, word in ends_in(pa.chunked_array([column]))]
-        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
+        statement = self._select(columns)
         if len(tested) == 1:
             given = f"{arrays[0]}::{kinds[0]}[]"
             words = ",".join(word for _, _, word in ends)
             if words:
                 given = f"({given} || '{{{words}}}'::{kinds[0]}[])"
             statement += f" WHERE {tested[0]} = ANY({given})"
-        elif tested:
+        else:
             names = [f"k{index}" for index in range(1, len(tested) + 1)]
             equals = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
             given = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
@@ -264,10 +255,7 @@ class PostgreSQL(Database):
                 equal = [f"{test} = {key}" for test, key in zip(tested, equals, strict=True)]
                 statement += f" JOIN {given} ON {' AND '.join(equal + exactly)}"
         named = [f"p{i}" for i in range(len(values))]
-        bound = pa.record_batch(values, names=named) if values else None
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(statement, bound)
-            return cursor.fetch_arrow_table()
+        return fetched(connection, statement, pa.record_batch(values, names=named))
 
     def _selected(self, columns: Sequence[Column]) -> str:
         lengths = [LENGTHS.format(self._at(name)) for name in map(_array_name, columns) if name]
@@ -307,11 +295,8 @@ class PostgreSQL(Database):
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Generator[pa.Table, None, None]:
         run(connection, "SET statement_timeout = 0")  # no timeout for a scan
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
-            with cursor.fetch_record_batch() as reader:
-                for batch in reader:
-                    yield pa.Table.from_batches([batch])
+        for batch in batches_of(connection, self._select(columns, source)):
+            yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:
         if self.target.table is not None:

@@ -109,10 +109,6 @@ class SQLite(Database):
     def _overdue(self) -> bool:
         return 0 < self._deadline < time.monotonic()
 
-    @staticmethod
-    def _shut(connection: sqlite3.Connection) -> None:
-        connection.close()
-
     def _describe(self, connection: sqlite3.Connection, source: str) -> list[Column]:
         if source == self._from and self.target.table is not None:
             found = self._declared(connection)
@@ -137,6 +133,9 @@ class SQLite(Database):
             for name, declared, hidden in found
             if hidden != 1
         ]
+
+    def _is_absent(self, error: Exception) -> bool:
+        return False  # it has no columns then
 
     def _declared(self, connection: sqlite3.Connection) -> list[tuple[str, str, int]]:
         return connection.execute(
@@ -176,8 +175,6 @@ class SQLite(Database):
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
         selected, source = self._selected(columns), self._from
-        if not keys.num_columns:
-            return self._fetched(connection, f"SELECT {selected} FROM {source}")
         types = [field.type for _, field in _fields(keys)]
         forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
         # Without duplicates: 0.0 and -0.0 are equal here. NaN is bound as null, which equals
@@ -259,7 +256,7 @@ class SQLite(Database):
         columns: Sequence[Column],
         schema: pa.Schema,
     ) -> Generator[Any, None, None]:
-        cursor = connection.execute(f"SELECT {self._selected(columns)} FROM {source}")
+        cursor = connection.execute(self._select(columns, source))
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield rows
 

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from bsjoin._secrets import hidden, secrets_in, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
-from bsjoin.sources.arguments import located
+from bsjoin.sources.arguments import check_texts, located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table_version import TableVersion
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 
@@ -83,12 +84,8 @@ def delta(
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ArgumentError(f"path={path!r}: give the folder of a table, or a URL")
     check_common(unique, max_keys, version, "version")
-    options = storage_options or {}
-    if not isinstance(options, Mapping) or not all(
-        isinstance(part, str) for pair in options.items() for part in pair
-    ):
-        raise ArgumentError("storage_options: give a dict of names and values, all of them texts")
-    return _Delta(located(path, "path"), version, dict(options), schema, unique, max_keys)
+    options = check_texts(storage_options, "storage_options")
+    return _Delta(located(path, "path"), version, options, schema, unique, max_keys)
 
 
 class _Delta(LakeTable):
@@ -156,6 +153,16 @@ class _Delta(LakeTable):
             return None
         total = pc.sum(actions.column("num_records"), min_count=0).as_py()
         return int(total)
+
+    def _version_of(self, table: Any) -> TableVersion:
+        (commit,) = table.history(1)
+        at_ms = commit.get("timestamp")
+        return TableVersion(
+            f"the Delta table {hidden(self._path)}",
+            str(table.version()),
+            None if at_ms is None else int(at_ms) * 1000,
+            str(table.metadata().id),
+        )
 
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY

@@ -18,6 +18,7 @@ from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table_version import TableVersion
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 
@@ -205,6 +206,15 @@ class _Iceberg(LakeTable):
         if summary is None or summary["total-records"] is None:
             return None
         return int(summary["total-records"]) - int(summary["total-position-deletes"] or 0)
+
+    def _version_of(self, table: Any) -> TableVersion:
+        snapshot = table.current_snapshot()
+        return TableVersion(
+            f"the Iceberg table {hidden(self._table)}",
+            "none" if snapshot is None else str(snapshot.snapshot_id),
+            None if snapshot is None else snapshot.timestamp_ms * 1000,
+            str(table.metadata.table_uuid),
+        )
 
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY

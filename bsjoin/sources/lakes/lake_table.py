@@ -13,10 +13,12 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, BSJoinError, DataError, SourceError
 from bsjoin.sources.arguments import check_max_keys, check_unique
+from bsjoin.sources.lakes.lake_versions import LakeVersions
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table_version import TableVersion
 from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, wanted_columns
@@ -109,6 +111,10 @@ class LakeTable(Source):
         """Whether the library refuses a value, such as a text that is not UTF-8."""
         return False
 
+    @abstractmethod
+    def _version_of(self, table: Any) -> TableVersion:
+        """The version of the snapshot."""
+
     # Implemented here for both.
 
     @property
@@ -168,19 +174,12 @@ class LakeTable(Source):
     def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         batches = self._execute(lambda table: self._batches(table, wanted.names, {}), at_once=True)
 
-        def following() -> list[pa.RecordBatch] | None:
-            batch = next(batches, None)
-            if batch is None:
-                return None
+        def following() -> pa.RecordBatch | None:
+            return next(batches, None)
+
+        while (batch := self._run(following, at_once=True)) is not None:
             rows = pa.Table.from_batches([batch]).select(wanted.names)
-            fine: list[pa.RecordBatch] = fitted(rows, wanted, repr(self)).to_batches()
-            return fine
-
-        def translated() -> list[pa.RecordBatch] | None:  # newer snapshots are no matter
-            return self._run(following, at_once=True)
-
-        while (found := translated()) is not None:
-            yield from found
+            yield from fitted(rows, wanted, repr(self)).to_batches()
 
     def size(self) -> int | None:
         """The number of rows by the snapshot's statistics; None if it has none."""
@@ -189,6 +188,12 @@ class LakeTable(Source):
     def is_unique(self, columns: Sequence[str]) -> bool:
         """What ``unique=`` says."""
         return self._unique
+
+    def table_changes(self) -> LakeVersions | None:
+        """As in :class:`Source`; None if always the same snapshot is read."""
+        if self._pinned:
+            return None
+        return LakeVersions(lambda: self._execute(self._version_of, at_once=True))
 
     def close(self) -> None:
         """Forget the snapshot; the next call opens the table again."""

@@ -1,4 +1,4 @@
-"""A process's connection to a database, which the tables of one database may share."""
+"""A process's connection to a server, which several tables may share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _of_the_parent: list[Any] = []
 
 
 class Session:
-    """The connection of a process, which the tables of one database may share.
+    """The connection of a process, which several tables may share.
 
     Args:
         shut: closes a connection.
@@ -23,6 +23,12 @@ class Session:
     def __init__(self, shut: Callable[[Any], None]) -> None:
         self.held: tuple[int, Any] | None = None
         self._shut = shut
+
+    def current(self) -> Any:
+        """The connection; None if there is none of this process."""
+        if self.held is not None and self.held[0] != os.getpid():
+            self.close()
+        return None if self.held is None else self.held[1]
 
     def close(self) -> None:
         """Close the connection; one of the parent process is only kept from being closed."""

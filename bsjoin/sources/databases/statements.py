@@ -1,0 +1,41 @@
+"""Statements on a connection of an ADBC driver."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["batches_of", "fetched", "rows_of", "run"]
+
+
+def run(connection: Any, statement: str) -> None:
+    """Run a statement without a result."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+
+
+def fetched(connection: Any, statement: str, bound: pa.RecordBatch | None = None) -> pa.Table:
+    """The rows of a query, for each row of parameters."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(statement, bound)
+        return cursor.fetch_arrow_table()
+
+
+def rows_of(connection: Any, statement: str, parameter: str | None = None) -> list[Any]:
+    """The rows, as tuples, of a query of at most one parameter, a text."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(
+            statement, None if parameter is None else pa.record_batch({"p": [parameter]})
+        )
+        return list(cursor.fetchall())
+
+
+def batches_of(connection: Any, statement: str) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a query, in pieces as the driver has them."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+        with cursor.fetch_record_batch() as reader:
+            yield from reader
