@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,24 +78,6 @@ def test_a_failing_row_beside_the_join_leaves_no_claim_behind(
         assert len(rows(df)) == (5 if df is joined else 4)
 
 
-def test_an_aggregate_of_a_stream_is_joined(feed: Feed, model: Model) -> None:
-    counted = feed.stream.groupBy("k").count()
-    joined = bsjoin.join(counted, model, "k", cache=ROOMY)
-    query = (
-        joined.writeStream.foreachBatch(lambda df, n: feed.results.__setitem__(n, rows(df)))
-        .outputMode("update")
-        .option("checkpointLocation", str(feed.checkpoint))
-        .start()
-    )
-    for keys in ((1, 1, 3, 9), (1, 2, None)):
-        feed.add(*keys)
-    query.processAllAvailable()
-    assert feed.results == {
-        0: [(1, 2, "v1"), (3, 1, "v1")],
-        1: [(1, 3, "v1"), (2, 1, "v1"), (2, 1, "v1")],
-    }
-
-
 def test_a_query_that_is_stopped_in_a_look_up_ends_and_goes_on_later(
     feed: Feed, model: Model
 ) -> None:
@@ -109,3 +93,21 @@ def test_a_query_that_is_stopped_in_a_look_up_ends_and_goes_on_later(
     query = feed.start(joined)
     query.processAllAvailable()
     assert feed.results[1] == [(2, "v1"), (2, "v1"), (9, None)]
+
+
+def test_the_cache_of_an_application_goes_when_it_ends(
+    spark: SparkSession, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a killed one goes as any folder of a host does: tests/host."""
+    tokens: list[str] = []
+    place, told = tmp_path / "cache", "bsjoin.planner.incremental_cache.remove_at_exit"
+    monkeypatch.setattr(told, lambda token, base: tokens.append(token))
+    cache = Incremental(max_rows=10, folder=place)
+    assert bsjoin.join(spark.range(3).toDF("k"), model, "k", cache=cache).count() == 3
+    there = list(place.glob("bsjoin-*/cache-*"))
+    assert {path.name for path in there} == {f"cache-{token}" for token in tokens}
+    assert all(path.stat().st_mode & 0o77 == 0 for path in there)
+    code = "import sys; from bsjoin.cache import remove_at_exit; remove_at_exit(*sys.argv[1:])"
+    for token in tokens:
+        subprocess.run([sys.executable, "-c", code, token, str(place)], check=True)
+    assert not any(path.exists() for path in there)

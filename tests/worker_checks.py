@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from cache_invariants import check_cache
 from cache_runs import planes
 from cache_samples import Model, until
 from checks_apart import named, run
@@ -122,7 +123,7 @@ def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder:
     # Rows are small here: what died and what was asked for is there until it is tidied up,
     # and 4,096 entries in any case.
     assert taken(folder / "cache") <= 3 * most + 4_096 * 128, taken(folder / "cache")
-    opened(folder / "cache", pa.int64(), CacheLimits(max_bytes=most))._check()
+    check_cache(opened(folder / "cache", pa.int64(), CacheLimits(max_bytes=most)))
 
 
 def taken(folder: Path) -> int:
@@ -245,9 +246,9 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
         assert not (source.folder / "armed").exists(), f"nobody was killed at {place}"
         there = opened(own / "cache", pa.string(), limits)
         there.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # what a writer tidies
-        there._check()
+        check_cache(there)
         assert tuple(checked.first() or ()) == wanted, f"{place}, once more"
-        there._check()
+        check_cache(there)
 
 
 def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path) -> None:
@@ -264,7 +265,7 @@ def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path
     assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
     assert len(source.asked) == 1
     assert asking not in {look_up.pid for look_up in source.asked}
-    opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000))._check()
+    check_cache(opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000)))
 
 
 def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder: Path) -> None:

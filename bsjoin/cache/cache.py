@@ -275,11 +275,6 @@ class HostCache:
     def _complain(self, error: OSError) -> None:
         _log.warning("bsjoin: the cache in %s has no room (%s)", self._folder, error)
 
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
-        with self._lock.exclusive():
-            self._content.check()
-
 
 def _take(arrays: Sequence[pa.Array], where: Int64s) -> list[pa.Array]:
     indices = pa.array(where)

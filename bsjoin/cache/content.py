@@ -294,25 +294,6 @@ class Content:
         self._generation, self._seen = new, (number, len(kept))
         self.policy.forget()
 
-    def check(self) -> None:
-        """Assert the invariants; for the tests."""
-        header = self.header
-        view, count = self.view()
-        assert not header.dirty
-        assert header.slots == int((view.slots != 0).sum())
-        assert max(self.over()) <= 0
-        entries = view.entries(count) if count else np.zeros(0, ENTRY)
-        linked = view.linked(count)
-        assert len(np.unique(linked)) == len(linked)
-        held = live_entries(entries)
-        assert set(held.tolist()) <= set(_with_previous(entries, linked).tolist())
-        assert header.live == len(held)
-        assert header.small == int((entries["queue"][held] == 0).sum())
-        assert header.live_rows == int(np.maximum(entries["count"][held], 1).sum())
-        assert header.live_bytes == int(entries["bytes"][held].sum())
-        ends = entries["first"][held] + entries["count"][held]
-        assert int(ends.max(initial=0)) <= header.rows
-
 
 def _with_previous(entries: NDArray[np.void], ids: Int64s) -> Int64s:
     """Entries with content: the given ones; for pending ones the entries that they replace."""

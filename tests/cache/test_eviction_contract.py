@@ -9,9 +9,9 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pyarrow as pa
 import pytest
+from cache_invariants import check_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_shared_processes import finished, start
 
 from bsjoin import Incremental
 from bsjoin.cache import CacheLimits, HostCache, State
@@ -93,7 +93,7 @@ def test_what_was_put_is_found_while_there_is_room_and_a_full_cache_stays_full(
         used(cache, list(range(begin, begin + size)))
         assert cache.held()[0] == 100
         assert hits(cache, list(range(begin, begin + size))) > 0
-        cache._check()
+        check_cache(cache)
 
 
 @EVERY
@@ -124,7 +124,7 @@ def test_the_bounds_hold_and_the_answers_are_right(
                 assert cache.invalidate(*cells(batch)) == len(there)
                 assert hits(cache, batch) == 0
             used(cache, batch, number, rows=None)
-            cache._check()  # the bounds are part of it
+            check_cache(cache)  # the bounds are part of it
             rows, held = cache.held()
             assert held <= max_bytes
             assert max_rows is None or rows <= max_rows
@@ -168,20 +168,7 @@ def test_what_was_learnt_outlives_a_process_and_a_compaction(tmp_path: Path, evi
     used(cache, list(range(2_000, 2_400)))
     assert cache.header.evictions == 200
     assert used(cache, hot) == [State.HIT] * 300
-    cache._check()
-
-
-@EVERY
-def test_several_processes_share_it_under_constant_eviction(tmp_path: Path, eviction: str) -> None:
-    running = [start(tmp_path, seed, 30, 500, 3_000, eviction=eviction) for seed in range(3)]
-    for process in running:
-        finished(process)
-    limits = CacheLimits(max_rows=500, max_bytes=1 << 30, eviction=eviction)
-    cache = HostCache(tmp_path, [pa.int64()], [pa.int64(), pa.string()], limits, exact=True)
-    cache._check()
-    assert cache.header.evictions > 1_000
-    if eviction == "lru":  # the other one numbers more than uses
-        assert cache.header.ticks == 3 * 30 * 300  # none is lost
+    check_cache(cache)
 
 
 @EVERY

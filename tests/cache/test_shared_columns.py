@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from nested_values import NESTED
 
 from bsjoin.cache.columns import Columns, row_bytes
 from bsjoin.cache.memory import Arena
@@ -33,20 +34,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.string(): ["", "é" * 50, "x\0y"],
     pa.binary(): [b"", b"\0\xff" * 70, b"x"],
     pa.null(): [None, None, None],
-    pa.list_(pa.int64()): [[1, None, 3], [], [4]],
-    pa.list_(pa.string()): [["a", None], ["bcd"], []],
-    pa.list_(pa.list_(pa.bool_())): [[[True], []], [None], []],
-    pa.map_(pa.string(), pa.float64()): [[("a", 1.0), ("b", None)], [], [("", 0.5)]],
-    pa.struct([("a", pa.int64()), ("b", pa.string())]): [
-        {"a": 1, "b": "x"},
-        {"a": None, "b": None},
-        {"a": 2, "b": ""},
-    ],
-    pa.struct([("a", pa.list_(pa.struct([("z", pa.date32())])))]): [
-        {"a": [{"z": DAY.date()}, None]},
-        {"a": None},
-        {"a": []},
-    ],
+    **NESTED,
     pa.struct([]): [{}, {}, {}],
 }
 
@@ -98,16 +86,6 @@ def test_a_second_process_sees_what_the_first_one_adds(tmp_path: Path) -> None:
         found = read.gather(np.array([size - 1, size - count]))
         assert found[0].to_pylist() == [count - 1, 0]
         assert found[1].to_pylist() == [f"text {count - 1}", "text 0"]
-
-
-def test_what_was_mapped_stays_readable_when_the_files_are_gone(tmp_path: Path) -> None:
-    arena = Arena(tmp_path)
-    columns = Columns(arena, "c", [pa.string()])
-    columns.append(0, [pa.array(["a", "b"])])
-    arena.refresh()
-    for file in tmp_path.iterdir():
-        file.unlink()
-    assert columns.gather(np.array([1, 0]))[0].to_pylist() == ["b", "a"]
 
 
 @pytest.mark.parametrize("dtype", [pa.int64(), pa.list_(pa.int64())], ids=str)

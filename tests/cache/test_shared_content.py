@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from cache_invariants import check_cache
 
 from bsjoin.cache import CacheLimits, HostCache, State, compaction, memory
 from bsjoin.cache.generation import Generation
@@ -21,10 +22,17 @@ def cells(keys: list[int]) -> tuple[np.ndarray, list[pa.Array]]:
     return np.array(keys, np.int64), [pa.array(keys, pa.int64())]
 
 
-def load(cache: HostCache, keys: list[int], values: list[str], now_us: int = 0) -> None:
+def load(
+    cache: HostCache,
+    keys: list[int],
+    values: list[str],
+    now_us: int = 0,
+    ticks: np.ndarray | None = None,
+) -> None:
     """One row of each key."""
     hashes, columns = cells(keys)
-    _, ticks = cache.find(hashes, columns, now_us)
+    if ticks is None:
+        _, ticks = cache.find(hashes, columns, now_us)
     cache.claim(hashes, columns, ticks, now_us)
     ones, rows = np.ones(len(keys), np.int64), [pa.array(values, pa.string())]
     cache.put(hashes, columns, ones, rows, ticks, now_us, cache.header.invalidations)
@@ -37,16 +45,6 @@ def states(cache: HostCache, keys: list[int], now_us: int = 0) -> list[State]:
 
 def size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def test_a_key_that_is_invalidated_twice_at_once_leaves_once(tmp_path: Path) -> None:
-    cache = opened(tmp_path, max_rows=100)
-    load(cache, list(range(100)), ["old"] * 100)
-    assert cache.invalidate(*cells([7] * 90)) == 1
-    assert cache.held()[0] == 99
-    load(cache, list(range(1000, 1090)), ["new"] * 90)
-    cache._check()
-    assert states(cache, [*range(100), *range(1000, 1090)]).count(State.HIT) == 100
 
 
 @pytest.mark.parametrize("ttl_us", [None, 10])
@@ -73,7 +71,7 @@ def test_large_texts_are_copied_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
     load(cache, list(range(6)), texts)
     with cache._writing():
         cache._content.compact()
-    cache._check()
+    check_cache(cache)
     found, _ = cache.find(*cells(list(range(6))), 0)
     assert found.view.rows.gather(found.first)[0].to_pylist() == texts
 
@@ -93,16 +91,54 @@ def test_what_cannot_be_copied_empties_the_cache(
             cache._content.compact()
     assert states(cache, [1, 2]) == [State.MISS] * 2
     load(cache, [1], ["a"])
-    cache._check()
+    check_cache(cache)
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_costs_the_cache_and_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = opened(tmp_path, max_rows=1 << 20)
+    keys = list(range(50_000))
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "_allocate", full)
+        load(cache, keys, ["a"] * len(keys))
+    assert "no room" in caplog.text
+    assert cache.header.live == 0
+    load(cache, keys, ["a"] * len(keys))
+    check_cache(cache)
+    assert cache.header.live == 50_000
+
+
+def test_an_entry_that_was_long_in_loading_is_evicted_in_its_turn(tmp_path: Path) -> None:
+    cache = opened(tmp_path, max_rows=10)
+    _, late = cache.find(*cells([100]), 0)
+    load(cache, list(range(10)), ["a"] * 10)
+    load(cache, [10], ["a"])  # evicts 0: there is a queue now
+    load(cache, [100], ["a"], ticks=late)  # used before all others, loaded after them
+    assert states(cache, [100, 1]) == [State.MISS, State.HIT]
+
+
+def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -> None:
+    cache, keys = opened(tmp_path, max_rows=1_000), list(range(10))
+    load(cache, keys, ["a"] * 10)
+    # Rows are written, but not yet linked and counted, when it dies.
+    cache._content.view()[0].rows.append(cache.header.rows, [pa.array(["torn"])])
+    cache.header.rows, cache.header.dirty = cache.header.rows + 1, 1
+    cache.header.live_rows += 5
+    again = opened(tmp_path, max_rows=1_000)
+    assert states(again, keys) == [State.HIT] * 10
+    again.release(*cells([]))
+    check_cache(again)
+    assert again.header.live_rows == 10
 
 
 def test_an_invalidation_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = opened(tmp_path, max_rows=100_000)
     load(cache, [1, 2], ["a", "b"])
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patched:
         patched.setattr(memory, "_allocate", full)
         hashes, keys = cells(list(range(100, 5000)))
@@ -112,7 +148,7 @@ def test_an_invalidation_needs_no_memory(tmp_path: Path, monkeypatch: pytest.Mon
         assert cache.invalidate(*cells([1, 1])) == 1
         assert states(cache, [1, 2]) == [State.MISS, State.HIT]
     load(cache, [3], ["c"])
-    cache._check()
+    check_cache(cache)
     assert states(cache, [1, 2, 3]) == [State.MISS, State.HIT, State.HIT]
 
 

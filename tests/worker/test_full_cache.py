@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +11,8 @@ from stored_tables import numbered, put, store
 
 from bsjoin._clock import now_us
 from bsjoin.errors import VersionNotFoundError
-from bsjoin.metrics.join_metrics import JoinMetrics
-from bsjoin.metrics.lines import read
 from bsjoin.plan import JoinPlan, Shape, StoredTable
-from bsjoin.runtimes.python.worker import full_cache, notes, row_refs
+from bsjoin.runtimes.python.worker import full_cache, row_refs
 from bsjoin.storage import StorageLocation, versions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,38 +184,6 @@ def test_a_table_built_anew_at_the_same_path_is_another_table(location: StorageL
         location.remove(folder)
     put(location, numbered(location, 7), 1, 900)
     assert value_at(follow(location, epoch=900), 950) == 7
-
-
-def test_a_note_reports_once_what_was_looked_up_since_the_last(location: StorageLocation) -> None:
-    stored(location, once=True)
-    plan = plan_of(location, "row", version=None)
-    answered(plan, [1, 99], time_us=500)
-    answered(plan, [1], time_us=500)
-    (first, *others) = notes.fetch(plan.label, 3).to_pylist()
-    ((reported,),) = read(JoinMetrics, first)
-    assert (reported.rows_in, reported.hits, reported.version) == (3, 2, 1)
-    assert reported.lookup_ns > 0
-    assert others == [None, None]
-    again = notes.fetch(plan.label, 2)
-    assert (again.to_pylist(), again.type) == ([None, None], pa.string())
-
-
-def test_a_plan_travels_small_to_a_process_that_has_no_spark(location: StorageLocation) -> None:
-    plan = plan_of(stored(location), "rows")
-    answered(plan, [1])  # what is opened stays with the process, not with the plan
-    shipped = pickle.dumps(plan)
-    assert len(shipped) < 2_000
-    assert pickle.loads(shipped) == plan
-    code = (
-        "import pickle, sys; import pyarrow as pa\n"
-        "from bsjoin.runtimes.python.worker import full_cache\n"
-        "plan = pickle.loads(sys.stdin.buffer.read())\n"
-        "print(full_cache.answer(plan, pa.array([2, 3]), None, []).to_pylist())\n"
-        "assert not [name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')]\n"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, input=shipped, stdout=subprocess.PIPE, cwd=ROOT, check=True)
-    assert done.stdout.decode().strip() == str([[B, C, D], None])
 
 
 def test_a_version_that_was_withdrawn_is_not_kept_for_another_of_its_number(

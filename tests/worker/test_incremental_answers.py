@@ -108,17 +108,6 @@ def test_one_note_reports_all_batches(tmp_path: Path, model: Model) -> None:
     assert len(model.asked) == 1
 
 
-def test_batches_without_keys_query_nothing(tmp_path: Path, model: Model) -> None:
-    joined = plan(tmp_path, model, "row", reports=True)
-    nothing = (pa.array([], pa.int64()), pa.array([], pa.int64()))
-    assert [len(array) for array in answers(joined, [nothing, nothing])] == [0, 0]
-    nulls = (pa.nulls(3, pa.int64()), pa.nulls(3, pa.int64()))
-    (found,) = answers(joined, [nulls])
-    assert [pair["answer"] for pair in found.to_pylist()] == [None] * 3
-    assert list(answers(joined, [])) == []
-    assert not model.asked
-
-
 def test_the_next_keys_arrive_while_the_source_answers(
     tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,10 +117,10 @@ def table_of(on_error: str) -> Any:
 
 
 def test_a_fault_of_the_whole_table_is_not_queried_key_by_key(tmp_path: Path) -> None:
-    """Of every key, of neighbours, of the last ones, and of some here and there."""
-    limits, numbers = CacheLimits(max_rows=9999), np.arange(5000)
+    """Of every key, of neighbours, and of some here and there."""
+    limits, numbers = CacheLimits(max_rows=9999), np.arange(2500)
     keys = Batch(numbers, [pa.array(numbers)], None)
-    for wrong in (range(5000), range(300), range(4900, 5000), range(0, 5000, 50)):
+    for wrong in (range(2500), range(2400, 2500), range(0, 2500, 50)):
         folder = tmp_path / f"{wrong}"
         folder.mkdir()
         cache = HostCache(folder, [pa.int64()], [pa.string()], limits, exact=True)
@@ -130,10 +130,10 @@ def test_a_fault_of_the_whole_table_is_not_queried_key_by_key(tmp_path: Path) ->
         failed = tally.failed
         assert np.flatnonzero(loaded.counts == 0).tolist() == list(wrong)
         assert failed == len(wrong)
-        assert source.times <= 1001 + 5000 // source.max_keys + 2 * (5000 - failed)
+        assert source.times <= 1001 + 2500 // source.max_keys + 2 * (2500 - failed)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     count=st.integers(1, 50),
     wrong=st.sets(st.integers(0, 49), max_size=50),

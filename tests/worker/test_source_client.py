@@ -16,7 +16,6 @@ import pytest
 
 import bsjoin
 from bsjoin.cache import ConnectionSemaphore
-from bsjoin.errors import LookupFailedError, SourceError
 from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.connections import SharedConnection
 from bsjoin.runtimes.python.worker.source_client import Figures, SourceClient
@@ -87,23 +86,6 @@ def test_a_transient_error_is_retried(tmp_path: Path, pauses: list[float]) -> No
     assert pauses == [0.1, 0.2]
 
 
-def test_a_fault_that_stays_is_an_error_with_its_cause(tmp_path: Path, pauses: list[float]) -> None:
-    source = Troubled([OSError("no route to host")] * 9)
-    figures = Figures()
-    with pytest.raises(LookupFailedError, match=r"3 keys.*2 retries: OSError: no route"):
-        client(source, tmp_path, retries=2).look_up(KEYS, ["k"], figures)
-    assert source.asked == 3
-    assert len(figures.ms) == 1
-
-
-def test_a_permanent_error_is_not_retried(tmp_path: Path, pauses: list[float]) -> None:
-    source = Troubled([SourceError("no such column")])
-    with pytest.raises(SourceError, match="no such column"):
-        client(source, tmp_path).look_up(KEYS, ["k"], Figures())
-    assert source.asked == 1
-    assert pauses == []
-
-
 def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
     source = Troubled()
     source.seconds = 0.02
@@ -121,16 +103,6 @@ def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
         thread.join(30)
     assert source.asked == 15
     assert source.most_inside <= 2
-
-
-def test_an_idle_connection_is_given_back_when_another_process_waits(tmp_path: Path) -> None:
-    first, second = Troubled(), Troubled()
-    one, other = (client(source, tmp_path, connections=1) for source in (first, second))
-    one.look_up(KEYS, ["k"], Figures())
-    assert first.closed == 0  # it is kept
-    other.look_up(KEYS, ["k"], Figures())
-    assert first.closed == 1
-    assert second.closed == 0
 
 
 def test_tables_of_one_database_share_a_connection(tmp_path: Path) -> None:

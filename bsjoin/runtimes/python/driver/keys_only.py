@@ -10,9 +10,8 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,8 +32,7 @@ __all__ = ["joined"]
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
 
-@dataclass(frozen=True)
-class _Scratch:
+class _Scratch(NamedTuple):
     """The names of the columns that a look-up adds and drops again.
 
     Args:
@@ -42,7 +40,7 @@ class _Scratch:
         note: its note.
         both: the two in one column.
         piece: where a piece of a run begins.
-        row: before the names of a row's fields.
+        row: behind the names of a row's fields.
     """
 
     answer: str
@@ -50,15 +48,6 @@ class _Scratch:
     both: str
     piece: str
     row: str
-
-    @classmethod
-    def beside(cls, columns: Iterable[str]) -> _Scratch:
-        """Names that no other column has."""
-        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
-
-    def field(self, name: str) -> str:
-        """The column of one field of a row."""
-        return f"{name}_{self.row}"
 
 
 def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
@@ -69,7 +58,8 @@ def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
         rows: the stream's, in their partitions.
     """
     plan, how = planned.plan, planned.plan.how
-    ours = _Scratch.beside([*rows.columns, *planned.join.names])
+    taken = [*rows.columns, *planned.join.names]
+    ours = _Scratch(*unused(taken, *(f"bsjoin_{name}" for name in _Scratch._fields)))
     answers = _answered(planned, rows, ours)
     if plan.reports:
         answers = observed(answers, planned.join.cycle, name_of(plan), F.col(ours.note))
@@ -114,7 +104,7 @@ def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> Data
 def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
     """One output row per row in the list; a left join keeps the stream's row without one."""
     unroll = F.inline_outer if planned.plan.how == "left" else F.inline
-    inner = [ours.field(field.name) for field in planned.row.fields]
+    inner = [f"{field.name}_{ours.row}" for field in planned.row.fields]
     columns = [
         F.col(hidden).alias(field.name, metadata=field.metadata)
         for hidden, field in zip(inner, planned.fields, strict=False)

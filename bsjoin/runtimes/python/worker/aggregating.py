@@ -94,8 +94,8 @@ def _aggregated(plan: JoinPlan, group: Groups, firsts: Int64s, stops: Int64s) ->
             continue
         if one.column not in known:
             parts = _parts_of(plan, one.column)
-            known[one.column] = _parts(plan, group, one.column, parts, firsts, stops)
-        found.append(_result(plan, one, known[one.column]))
+            known[one.column] = _parts(group, one.column, parts, firsts, stops)
+        found.append(_result(one, known[one.column]))
     return found
 
 
@@ -122,20 +122,14 @@ def _parts_of(plan: JoinPlan, column: int) -> list[Part]:
 
 
 def _parts(
-    plan: JoinPlan,
-    group: Groups,
-    column: int,
-    parts: Sequence[Part],
-    firsts: Int64s,
-    stops: Int64s,
+    group: Groups, column: int, parts: Sequence[Part], firsts: Int64s, stops: Int64s
 ) -> Parts:
     source = group.source
-    if isinstance(source, TableRows):
-        tree = source.tree(column, int(group.numbers(np.zeros(1, np.int64))[0]))
-        if tree is None:  # the column was added later
-            return {"count": np.zeros(len(firsts), np.int64)}
-    else:
+    if not isinstance(source, TableRows):
         return _cached_parts(group, column, parts, firsts, stops)
+    tree = source.tree(column, int(group.numbers(np.zeros(1, np.int64))[0]))
+    if tree is None:  # the column was added later
+        return {"count": np.zeros(len(firsts), np.int64)}
     return tree.of(parts, firsts, stops)
 
 
@@ -164,7 +158,7 @@ def _cached_parts(
     return {part: np.concatenate([piece[part] for piece in pieces])[back] for part in parts}
 
 
-def _result(plan: JoinPlan, one: Aggregate, parts: Parts) -> pa.Array:
+def _result(one: Aggregate, parts: Parts) -> pa.Array:
     counts = parts["count"]
     if one.function == "count":
         return pa.array(counts)

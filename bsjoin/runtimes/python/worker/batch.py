@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bsjoin.runtimes.python.worker.matching import distinct
 from bsjoin.runtimes.python.worker.source_client import Figures
 
-__all__ = ["Batch", "Loaded", "Tally", "whole"]
+__all__ = ["Batch", "Loaded", "Tally"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -95,9 +95,3 @@ class Tally:
     evicted: int = 0
     failed: int = 0
     outdated: int = 0
-
-
-def whole(table: pa.Table, name: str) -> pa.Array:
-    """A column in one piece."""
-    column = table.column(name)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

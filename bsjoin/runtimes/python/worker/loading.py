@@ -18,14 +18,14 @@ from bsjoin._clock import now_us
 from bsjoin.cache import Found, HostCache, State
 from bsjoin.errors import DataError, DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.plan import SourceTable
-from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally, whole
+from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally
 from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of, range_columns
 from bsjoin.runtimes.python.worker.matching import canonical, owners
 from bsjoin.runtimes.python.worker.null_keys import with_nulls, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.storage import NULL_KEYS
 from bsjoin.values.python_values import reprs
-from bsjoin.values.retype import retyped
+from bsjoin.values.retype import retyped, whole
 
 __all__ = ["Loader"]
 
@@ -192,20 +192,20 @@ class Loader:
             raise SourceError(
                 f"{table.source!r} returned no column {lacking[0]!r}, which is in its schema"
             )
-        theirs = [canonical(whole(answered, name)) for name in table.keys.names]
+        theirs = [canonical(whole(answered[name])) for name in table.keys.names]
         whose = owners(keys.keys, without_nulls(theirs, table.nulls_equal))
         payload = [
             pa.array(np.zeros(len(answered), np.int64))
             if name == NULL_KEYS
-            else retyped(whole(answered, name), dtype)
+            else retyped(whole(answered[name]), dtype)
             for name, dtype in zip(table.payload.names, table.payload.types, strict=True)
         ]
         if table.order is None:
             order = np.argsort(whose, kind="stable")
         else:
-            points = range_columns(table.order, [whole(answered, n) for n in table.order.names])
+            points = range_columns(table.order, [whole(answered[n]) for n in table.order.names])
             row = [
-                retyped(whole(answered, name), dtype)
+                retyped(whole(answered[name]), dtype)
                 for name, dtype in zip(table.order.row.names, table.order.row.types, strict=True)
             ]
             whose, order = grouped(whose, points, row, table.order.ties)
@@ -256,7 +256,7 @@ def _without_fault(
     count = len(keys.hashes)
     concerned = np.zeros(count, np.bool_)
     if fault.keys is not None:
-        theirs = [canonical(whole(fault.keys, n)) for n in fault.keys.column_names]
+        theirs = [canonical(whole(fault.keys[n])) for n in fault.keys.column_names]
         whose = owners(keys.keys, without_nulls(theirs, nulls_equal))
         concerned[whose[whose >= 0]] = True
     if concerned.any():

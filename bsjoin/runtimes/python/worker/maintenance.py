@@ -15,11 +15,12 @@ from bsjoin._clock import now_us
 from bsjoin.cache import HostCache, State, only_one
 from bsjoin.errors import DataError, LookupFailedError
 from bsjoin.plan import SourceTable
-from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally, whole
+from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally
 from bsjoin.runtimes.python.worker.loading import Loader
 from bsjoin.runtimes.python.worker.matching import canonical, distinct
 from bsjoin.runtimes.python.worker.null_keys import hashed, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
+from bsjoin.values.retype import whole
 
 __all__ = ["Upkeep"]
 
@@ -115,7 +116,7 @@ class Upkeep:
         return warm_up
 
     def _load_keys(self, table: pa.Table) -> None:
-        columns = [canonical(whole(table, name)) for name in self._table.keys.names]
+        columns = [canonical(whole(table[name])) for name in self._table.keys.names]
         if not len(columns[0]):
             return
         which, _ = distinct(without_nulls(columns, self._table.nulls_equal))

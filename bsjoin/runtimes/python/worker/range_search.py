@@ -77,14 +77,7 @@ def matches(
 def any_match(
     predicate: Predicate, index: RangeIndex, probes: Sequence[pa.Array], low: Int64s, high: Int64s
 ) -> Bools:
-    """Whether each probe has a match: for semi and anti joins.
-
-    Args:
-        predicate: as for :func:`matches`.
-        index: as for :func:`matches`.
-        probes: as for :func:`matches`.
-        low: as for :func:`matches`.
-        high: as for :func:`matches`.
+    """Whether each probe has a match: for semi and anti joins. It takes what :func:`matches` takes.
 
     Returns:
         bool[m].
@@ -180,12 +173,7 @@ def run_of_each(
 ) -> tuple[Int64s, Int64s]:
     """The rows that match each probe, where they follow each other: those of a band.
 
-    Args:
-        predicate: as for :func:`matches`.
-        index: as for :func:`matches`, of points.
-        probes: as for :func:`matches`.
-        low: as for :func:`matches`.
-        high: as for :func:`matches`.
+    It takes what :func:`matches` takes, and an index of points.
 
     Returns:
         int64[m] and int64[m]: the first row, and one past the last.
