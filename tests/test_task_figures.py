@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Literal
 
 import pytest
 from cache_samples import until
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, table_of
 
 import bsjoin
@@ -19,7 +17,7 @@ from bsjoin import BatchTable
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.metrics.observed import LINES
-from bsjoin.metrics.tasks import Adding, MicroBatches, TaskMetrics
+from bsjoin.metrics.tasks import MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 
 ONE = TaskMetrics(
@@ -67,44 +65,12 @@ def test_a_result_that_two_actions_use_counts_once(kept: MicroBatches) -> None:
     assert tasks(kept) == {"join": "3\n3"}
 
 
-def test_a_coalesced_result_takes_the_place_of_all_partitions(kept: MicroBatches) -> None:
-    def four(stage: int) -> None:
-        for p in range(4):
-            kept.take([replace(ONE, stage=stage, partition=p, attempt=10 * stage + p, line=f"{p}")])
-
-    four(1)
-    two = [replace(ONE, stage=2, partition=0, attempt=20, line=f"c{i}") for i in range(4)]
-    kept.take(two)
-    assert tasks(kept) == {"join": "c0\nc1\nc2\nc3"}
-    four(3)
-    assert sorted(tasks(kept)["join"].splitlines()) == ["0", "1", "2", "3"]
-
-
-def test_partitions_without_rows_tell_two_actions_apart(kept: MicroBatches) -> None:
-    """The same row: in the third of four partitions, and coalesced to one."""
-    for p in range(4):
-        kept.take([replace(ONE, partition=p, attempt=10 + p, line="1" if p == 2 else "")])
-    assert tasks(kept) == {"join": "1"}
-    kept.take([replace(ONE, stage=8, attempt=20, line=line) for line in ("", "", "2", "")])
-    assert tasks(kept) == {"join": "2"}
-    kept.take([replace(ONE, batch=4, name="none", line="")])
-    assert tasks(kept, batch=4) == {}
-
-
 def test_partitions_whose_rows_were_lost_are_counted_with_the_others(kept: MicroBatches) -> None:
     """An executor was lost after a stage: Spark computes what it had in a stage of its own."""
     for p in range(4):
         kept.take([replace(ONE, partition=p, attempt=11 + p, line=f"{p}")])
     kept.take([replace(ONE, stage=9, partition=2, attempt=20, line="again")])
     assert tasks(kept) == {"join": "0\n1\nagain\n3"}
-
-
-def test_each_run_of_a_query_has_its_own(kept: MicroBatches) -> None:
-    kept.take([ONE, replace(ONE, run="s", stage=9, name="again", line="2")])
-    assert tasks(kept) == {"join": "1"}
-    assert tasks(kept, run="s") == {"again": "2"}
-    # Of a run whose jobs have another name: what was sent last.
-    assert tasks(kept, run="t") == {"again": "2"}
 
 
 def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> None:
@@ -124,17 +90,6 @@ def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBa
     kept.take([replace(ONE, query="second"), last, replace(ONE, query="third")])
     assert tasks(kept, query="second") == {}
     assert tasks(kept) == tasks(kept, query="third") == {"join": "1"}
-
-
-def test_an_accumulator_adds_lists_in_a_task_and_keeps_them_in_the_driver(
-    kept: MicroBatches,
-) -> None:
-    adding = Adding()
-    sent = adding.addInPlace(adding.zero(kept), [ONE])
-    sent = adding.addInPlace(sent, [replace(ONE, line="2")])
-    assert isinstance(sent, list)
-    assert adding.addInPlace(kept, sent) is kept
-    assert tasks(kept) == {"join": "1\n2"}
 
 
 @pytest.fixture
@@ -157,23 +112,6 @@ def test_rows_of_coalesced_and_of_united_streams_are_counted(
 
 
 @pytest.mark.usefixtures("python")
-def test_two_actions_of_foreach_batch_count_once(
-    feed: Feed, table: BatchTable, tmp_path: Path
-) -> None:
-    seen = []
-
-    def twice(batch: object, number: int) -> None:
-        seen.append((batch.count(), batch.count()))
-
-    joined = table.join(feed.stream)
-    query = joined.writeStream.foreachBatch(twice).start()
-    feed.add(*range(10))
-    query.processAllAvailable()
-    assert len(set(seen[0])) == 1
-    assert [cycle.rows_in for cycle in cycles(query)] == [10]
-
-
-@pytest.mark.usefixtures("python")
 def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTable) -> None:
     """All but one partition of each micro-batch have no rows."""
 
@@ -188,16 +126,6 @@ def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTa
         query.processAllAvailable()
     query.stop()
     assert [cycle.rows_in for cycle in cycles(query)] == [1, 1, 1, 1]
-
-
-@pytest.mark.usefixtures("python")
-def test_nothing_is_observed_for_each_row(feed: Feed, table: BatchTable) -> None:
-    query = feed.start(table.join(feed.stream).where(F.col("k") >= 0))
-    feed.add(0, 1)
-    query.processAllAvailable()
-    (last,) = [one for one in query.recentProgress if one.numInputRows]
-    assert last.observedMetrics == {}
-    assert [cycle.rows_in for cycle in bsjoin.progress(last)] == [2]
 
 
 @pytest.mark.usefixtures("python")

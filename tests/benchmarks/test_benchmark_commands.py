@@ -220,13 +220,3 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     assert "same command resumes" in capfd.readouterr().err
     assert record(out, "quiet")["error"] is None
     assert not (out / "results" / "quick" / "slow.json").exists()
-
-
-def test_a_run_that_is_killed_leaves_nothing_running(out: Path) -> None:
-    process, number = begun(out)
-    process.kill()
-    process.wait()
-    until = time.monotonic() + 60
-    while is_running(number) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not is_running(number)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -17,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Figure, Outcome, Table
 from benchmarks.harness.records import (
     Record,
@@ -28,7 +26,7 @@ from benchmarks.harness.records import (
     write,
     written,
 )
-from benchmarks.harness.text import figure_lines, number
+from benchmarks.harness.text import number
 from benchmarks.harness.timing import alternate, ratio
 
 ENTRY = Benchmark("one", "engine", "A title", "somewhere", 1, "What is compared.")
@@ -92,53 +90,6 @@ def test_a_file_that_is_no_record_is_refused_and_written_again(tmp_path: Path) -
         with pytest.raises(RecordError, match=r"one\.json holds no record .* run the benchmark"):
             read(file)
         assert written(tmp_path, True, "one") is None
-
-
-def test_the_state_of_the_code_has_its_changes_in_it(tmp_path: Path) -> None:
-    assert commit(tmp_path) is None, "there is no git"
-
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
-
-    git("init")
-    (tmp_path / "bsjoin").mkdir()
-    code, other = tmp_path / "bsjoin" / "a.py", tmp_path / "README.md"
-    code.write_text("1\n")
-    other.write_text("1\n")
-    git("add", "-A")
-    git("commit", "-m", "first", "--no-verify")
-    clean = commit(tmp_path)
-    assert clean is not None
-    assert len(clean) == 40
-    other.write_text("2\n")
-    assert commit(tmp_path) == clean, "the README is no code"
-    states = [clean]
-    for change in (
-        lambda: code.write_text("2\n"),
-        lambda: (tmp_path / "bsjoin" / "b.py").write_text("1\n"),
-        lambda: (tmp_path / "bsjoin" / "b.py").write_text("2\n"),
-    ):
-        change()
-        states.append(str(commit(tmp_path)))
-    assert len(set(states)) == 4
-    assert all(state.startswith(clean) for state in states)
-
-
-def test_figures_are_aligned_with_bounds_spreads_and_misses() -> None:
-    figures = [
-        Figure("a long name / b", 1.5, 1.0, spread=(1.4, 1.6)),
-        Figure("a / c", 2.5, 2.0, at_most=True),
-        Figure("a / d", 3.0, simulated=True),
-        Figure("e", 90.0, 100.0, at_most=True, unit="ms"),
-    ]
-    assert figure_lines(figures) == [
-        "  figure           value  bound",
-        "  a long name / b  1.50   ≥ 1    (1.40 to 1.60)",
-        "  a / c            2.50   ≤ 2    MISSED",
-        "  a / d            3.00          simulated",
-        "  e                90.0   ≤ 100  ms",
-    ]
 
 
 def test_ratios_are_of_medians_or_of_rounds() -> None:

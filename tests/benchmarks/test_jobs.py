@@ -14,9 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from servers import PostgreSQL
 
-from benchmarks.data import tables, tpch
 from benchmarks.data.kept import kept, write_stream
-from benchmarks.data.ranges import Case, stored
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison
@@ -71,21 +69,6 @@ def test_tables_of_a_job_have_each_key_once_and_events_find_their_rows(
     assert job.tables(tmp_path, SIZES[name]) == folder
 
 
-def test_a_generator_that_fails_is_reported_and_streams_have_hot_customers(tmp_path: Path) -> None:
-    program = tmp_path / "tpchgen-cli"
-    program.write_text("#!/bin/sh\necho no such command >&2\nexit 3\n")
-    program.chmod(0o755)
-    with pytest.raises(SystemExit, match="ended with 3: no such command"):
-        tpch.tables(tmp_path, 0.01, program=program)
-
-    hottest = [
-        Counter(tpch.customer_ids(1_000, 20_000, cycle).tolist()).most_common(1)[0]
-        for cycle in (0, 3)
-    ]
-    assert hottest[0][0] == hottest[1][0]
-    assert min(count for _, count in hottest) > 1_500
-
-
 def test_a_folder_is_made_once_a_half_made_one_anew_and_a_stream_is_in_order(
     tmp_path: Path,
 ) -> None:
@@ -105,23 +88,6 @@ def test_a_folder_is_made_once_a_half_made_one_anew_and_a_stream_is_in_order(
     listed = sorted(folder.glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     assert [file.stem for file in listed] == ["0000-0", "0000-1", "0001-0", "0001-1"]
     assert pq.read_table(folder)["k"].to_pylist() == list(range(10))
-
-
-def test_the_same_seed_draws_the_same_and_another_seed_draws_others(tmp_path: Path) -> None:
-    def drawn(folder: str, seed: int) -> list[list[pa.Table]]:
-        place = tmp_path / folder
-        case = Case(name="small", kind="within", rows=50, probes=20, keys=3, width_s=60, seed=seed)
-        folders = (
-            tables.stream_files(place, 1.04, 1_000, 100, 2, seed),
-            JOBS["traffic"].stream_files(place, 4, [60, 40], seed),
-            stored(case, place)[0].parent,
-        )
-        return [[pq.read_table(file) for file in sorted(one.glob("*.parquet"))] for one in folders]
-
-    first, again, other = drawn("one", 1), drawn("two", 1), drawn("one", 2)
-    assert again == first
-    for mine, theirs in zip(first, other, strict=True):
-        assert mine != theirs
 
 
 def test_all_ways_on_spark_give_the_same_rows_and_streams_run_through_them(

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks.papers.scheduling import placement_live_figures as figures
-from benchmarks.papers.scheduling import placement_live_jobs as jobs
 from benchmarks.papers.scheduling import placement_live_runs as runs
 from benchmarks.papers.scheduling import placement_live_scaling as scaling
 from benchmarks.papers.scheduling.live_claims import CLAIMS
-from benchmarks.papers.scheduling.placement_live_cluster import NODES
 from benchmarks.papers.scheduling.placement_live_runs import Cycle
 from benchmarks.papers.scheduling.placement_live_source import Reader, arrivals
 from scheduling.elastic import Step
@@ -47,22 +45,6 @@ def cycles(rents: dict[str, Sequence[float]], job: str = "Wordcount") -> list[Cy
         for turn, rent in enumerate(by_turn)
         for number in range(runs.UNCOUNTED + 2)
     ]
-
-
-def test_the_last_cycle_is_no_longer_than_a_trigger() -> None:
-    """Nothing begins after it, and the stream takes its time to end."""
-
-    class Idle:
-        def used_s(self) -> dict[str, float]:
-            return {node.name: 0.0 for node in NODES}
-
-    observer = runs._Observer(Idle(), jobs.JOIN, NODES, 1_000)  # type: ignore[arg-type]
-    observer.end(observer.begin() - 100.0, runs.WAYS[0], 0, 0, ())
-    observer.close(2.0)
-    assert observer.cycles[0].length_s == observer.cycles[0].ran_s > 99
-    observer.end(observer.begin(), runs.WAYS[0], 0, 1, ())
-    observer.close(2.0)
-    assert observer.cycles[1].length_s == 2.0
 
 
 def test_a_turn_is_the_rent_of_its_counted_cycles() -> None:

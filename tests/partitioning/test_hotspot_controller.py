@@ -20,7 +20,6 @@ from bsjoin.partitioning import (
     Rule,
     Sample,
     added,
-    skew,
 )
 from bsjoin.partitioning.relieving import after_splits, relieved
 from bsjoin.partitioning.targets import Targets
@@ -70,15 +69,6 @@ def run(controller: Controller, cycles: list[Codes], **options: int) -> list[flo
     return found
 
 
-def test_one_cycle_is_enough_and_then_the_rule_stays() -> None:
-    controller = Controller(HotSpot(partitions=8))
-    cycle = stream(hot=1)
-    skews = run(controller, [cycle(i) for i in range(6)])
-    assert skews[0] > 0.3
-    assert max(skews[1:]) < 0.06
-    assert controller.rule.version == 1
-
-
 def test_a_user_can_choose_the_papers_algorithm_2() -> None:
     controller = Controller(HotSpot(partitions=8, rule="algorithm_2"))
     random = np.random.default_rng(4)
@@ -125,28 +115,6 @@ def test_changes_keep_their_distance() -> None:
         assert controller.observe(statistics(before, cycle(index))) is None
     assert controller.observe(statistics(controller.rule, cycle(4))) is None
     assert controller.rule.version == 1
-
-
-def test_small_cycles_are_put_together() -> None:
-    """200 rows say little of 16 partitions; many times 200 do."""
-    controller = Controller(HotSpot(partitions=16, sample=5_000))
-    cycle = stream(hot=1, rows=200)
-    run(controller, [cycle(index) for index in range(60)])
-    assert 1 <= controller.rule.version <= 4
-    large = statistics(controller.rule, stream(hot=1, rows=100_000)(99))
-    assert large.skew < 0.15
-    assert skew(loads_of(Rule.even(16), stream(1, 100_000)(99))) > 0.5
-
-
-def test_a_rule_alone_is_enough_to_go_on() -> None:
-    cycle = stream(hot=1)
-    one = Controller(HotSpot(partitions=8))
-    one.observe(statistics(one.rule, cycle(0)))
-    other = Controller(HotSpot(), rule=one.rule)
-    assert run(other, [cycle(1), cycle(2)]) < [0.06, 0.06]
-    moved = run(other, [stream(hot=2)(3), stream(hot=2)(4)])
-    assert moved[1] < 0.06 < moved[0]
-    assert other.rule.version == 2
 
 
 def test_the_number_of_partitions_can_change() -> None:
@@ -207,17 +175,6 @@ def test_a_part_leaves_a_partition_and_stays_away() -> None:
     assert controller.spread(splits) is not None
     assert Targets.of(np.array([0.0, 16.0, 14.0, 10.0])).shares[0] > 0.02  # it keeps a little
     assert Targets.equal(1).effective_rows(5) == 5
-
-
-def test_keys_that_change_are_followed_under_unequal_shares() -> None:
-    controller = Controller(HotSpot(partitions=8))
-    run(controller, [stream(hot=0)(i) for i in range(4)])
-    assert controller.spread({3: {4: 0.5}}) is not None
-    version, shares = controller.rule.version, controller._targets.shares
-    run(controller, [stream(hot=5)(i) for i in range(4, 10)])
-    assert controller.rule.version > version
-    assert controller._targets.skew(loads_of(controller.rule, stream(hot=5)(10))) < 0.15
-    assert (controller._targets.shares == shares).all()
 
 
 @given(rules(), st.data())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import statistics
 
@@ -20,8 +19,6 @@ from bsjoin.partitioning import (
     Rule,
     Sample,
     added,
-    chance,
-    rarely_by_chance,
     skew,
 )
 
@@ -55,16 +52,6 @@ def test_skew_is_the_deviation_over_the_mean(loads: list[int]) -> None:
     assert skew(np.array(loads) * 2.5) == pytest.approx(expected)
     for even in ([], [7], [0], [0, 0, 0], [5, 5, 5, 5]):
         assert skew(np.array(even, np.int64)) == 0.0
-
-
-@pytest.mark.parametrize(("partitions", "rows"), [(2, 1_000), (128, 10_000)])
-def test_an_even_rule_shows_the_skew_of_chance_and_seldom_more(partitions: int, rows: int) -> None:
-    random = np.random.default_rng(partitions + rows)
-    drawn = random.multinomial(rows, [1 / partitions] * partitions, size=3_000)
-    squares = [skew(loads) ** 2 for loads in drawn]
-    assert statistics.mean(squares) == pytest.approx(chance(partitions, rows) ** 2, rel=0.1)
-    rarely = rarely_by_chance(partitions, rows)
-    assert 0.5 * rarely < max(squares) < rarely
 
 
 def collected(rule: Rule, batches: list[np.ndarray], capacity: int, seed: int) -> CycleStatistics:
@@ -126,34 +113,6 @@ def test_tasks_add_up_in_any_order_and_grouping(rule: Rule, lists: list[list[int
     assert alike(added(reversed(parts)), whole)
     for cut in range(1, len(parts)):
         assert alike(added([added(parts[:cut]), added(parts[cut:])]), whole)
-
-
-def test_tasks_under_different_rules_add_up_without_their_cells() -> None:
-    batch, later = np.arange(-500, 500), Rule(4, 2, (100,))
-    parts = [collected(rule, [batch], 10, k) for k, rule in enumerate([Rule.even(2), later, later])]
-    for order in itertools.permutations(parts):
-        whole = added(order)
-        assert (whole.version, whole.cells) == (4, None)
-        assert whole.partitions.tolist() == [500 + 601 + 601, 500 + 399 + 399]
-        nested = added([added(order[:2]), order[2]])
-        assert alike(nested, whole)
-        assert nested.calibrated(Router(later)) is nested.sample
-    assert CycleStatistics.from_json(whole.to_json()).cells is None
-
-
-def test_exact_counts_make_up_for_a_small_sample() -> None:
-    """A sample of 1 in 500 misses whole cells; their rows are not lost."""
-    batch = np.random.default_rng(4).integers(-(2**63), 2**63 - 1, 50_000)
-    router = Router(Rule.even(32))
-    found = collected(router.rule, [batch], 100, 5)
-    plain, exact = found.sample, found.calibrated(router)
-    assert exact.weight == pytest.approx(50_000)
-    assert exact.drawn == plain.drawn == 100
-    true = np.bincount(router.route(batch, batch), minlength=32)
-    errors = [
-        np.abs(router.rule.loads(one.codes, one.weights) - true).max() for one in (plain, exact)
-    ]
-    assert errors[1] < 1e-6 < errors[0]
 
 
 def test_what_is_no_statistics_or_does_not_add_up_is_refused() -> None:

@@ -199,33 +199,3 @@ def test_workers_hear_how_many_keys_to_sample(location: StorageLocation) -> None
     assert (published.capacity, steering.capacity) == (100, 100)
     assert published.rule.version >= 1
     assert published.rule == steering.rule
-
-
-def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(
-    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    steering = Steering(OPTIONS, 1, location)
-    steering.observe(cycle(steering, 7))
-    before = steering.rule
-    steering.resize(2)
-    assert steering.rule == before  # it is the number there is
-    steering.resize(5)
-    assert (steering.rule.partitions, steering.rule.version > before.version) == (5, True)
-    begun = Steering(HotSpot(partitions=5, min_cycles=1, smoothing=0.0), 1)
-    begun.observe(cycle(begun, 7))
-    assert cycle(steering, 7).skew == cycle(begun, 7).skew
-    published = Rules(location).last()
-    assert published is not None
-    assert published.rule == steering.rule
-
-    def publish(*_: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(Rules, "publish", publish)
-    with caplog.at_level(logging.WARNING, "bsjoin"):
-        steering.resize(3)
-    assert "no space left" in caplog.text
-    assert steering.rule.partitions == 3  # it holds all the same
-    alone = Steering(OPTIONS, 1)
-    alone.resize(3)
-    assert (alone.rule.partitions, alone.rule.version) == (3, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import ArgumentError
-from bsjoin.index import GREATEST, LEAST
+from bsjoin.index import GREATEST
 from bsjoin.partitioning import Hash, HotKey, HotSpot, Router, Rule
 from bsjoin.partitioning.packing import pack, pack_numbers, unpack, unpack_numbers
 
@@ -46,14 +45,6 @@ def test_options_have_ranges() -> None:
     assert not HotSpot(split_hot_keys=False).splits
     with pytest.raises(ArgumentError, match="split_hot_keys=True: Algorithm 2"):
         HotSpot(rule="algorithm_2", split_hot_keys=True)
-
-
-@given(codes, st.lists(st.floats(allow_nan=False), max_size=50))
-def test_arrays_are_read_as_they_were_written(values: list[int], doubles: list[float]) -> None:
-    assert unpack(pack(np.array(values, np.int64))).tolist() == values
-    ordered = pack(np.array(sorted(values), np.int64), ascending=True)
-    assert unpack(json.loads(json.dumps(ordered)), ascending=True).tolist() == sorted(values)
-    assert unpack_numbers(*pack_numbers(np.array(doubles, np.float64))).tolist() == doubles
 
 
 def test_a_damaged_array_is_refused() -> None:
@@ -124,15 +115,6 @@ def test_loads_are_those_of_a_loop(rule: Rule, table: dict[int, int]) -> None:
     assert rule.loads(np.array(list(table), np.int64), weights) == pytest.approx(expected)
 
 
-def test_even_ranges_are_equally_wide_and_cover_all_codes() -> None:
-    for partitions in (1, 2, 3, 128, 1000):
-        rule = Rule.even(partitions)
-        rule._check()
-        widths = {b - a for a, b in pairwise([LEAST - 1, *rule.boundaries, GREATEST])}
-        assert max(widths) - min(widths) <= 1
-        assert (rule.version, rule.hot) == (0, ())
-
-
 @given(rules(), codes, st.integers(0, 9))
 def test_a_key_goes_where_its_range_or_one_of_its_shares_is(
     rule: Rule, probes: list[int], seed: int
@@ -171,18 +153,3 @@ def test_rows_of_a_hot_key_are_spread_in_proportion_to_the_shares(rule: Rule, se
         assert seen == pytest.approx(shares, abs=0.02)
         same = Router(rule).route(np.full(9, key.code), np.full(9, rows[0]))
         assert set(same.tolist()) == {int(found[0])}
-
-
-@pytest.mark.parametrize("spread", [1, 1000, 2**50])
-def test_crowded_boundaries_are_found_all_the_same(spread: int) -> None:
-    for partitions in (2, 128, 1000):
-        random = np.random.default_rng(partitions)
-        near = random.integers(0, spread * 2, max(partitions - 3, 0)).tolist()
-        boundaries = sorted([LEAST + 5, *near, GREATEST - 5])[: partitions - 1]
-        rule = Rule(1, partitions, tuple(boundaries))
-        router = Router(rule)
-        router._check()
-        probes = np.concatenate(
-            [random.integers(-spread, 3 * spread, 5_000), random.integers(LEAST, GREATEST, 5_000)]
-        )
-        assert (router.route(probes, contents(len(probes))) == rule.partition_of(probes)).all()

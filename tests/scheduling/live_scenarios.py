@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
@@ -184,14 +183,9 @@ def joined(
 
 
 def layouts(spark: SparkSession) -> dict[str, Any]:
-    """Figure 8: uniform and weighted by cores, with and without adaptive execution."""
-    found = {}
-    for name, order, adaptive in (("uniform", [0, 1, 2], "true"), ("weighted", WEIGHTED, "false")):
-        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-        policy = Placement(policy=Layout(order), probe=False)
-        found[name] = joined(spark, [1, 2], placement=policy, partition=bsjoin.Hash(12))
-    spark.conf.set("spark.sql.adaptive.enabled", "true")
-    return found
+    """Figure 8: tasks by a layout that weighs executors by their cores."""
+    policy = Placement(policy=Layout(WEIGHTED), probe=False)
+    return joined(spark, [1, 2], placement=policy, partition=bsjoin.Hash(12))
 
 
 def followed(spark: SparkSession) -> dict[str, Any]:
@@ -201,7 +195,7 @@ def followed(spark: SparkSession) -> dict[str, Any]:
     """
     prices = [Price("127.0.0.2", 5.0), Price("127.0.0.3", 1.0), Price("127.0.0.4", 0.1)]
     found = {}
-    for policy in (RoundRobin(), GSBFD(), CETSA(), LBACE()):
+    for policy in (GSBFD(), CETSA(), LBACE()):
         asked = Asked(policy)
         loop = Loop(
             spark,
@@ -240,14 +234,12 @@ def cycles(spark: SparkSession) -> dict[str, Any]:
         cooldown_s=0.0,
         delta=1.0,
     )
-    rule, dry = bsjoin.HotSpot(partitions=3), Placement(policy=LBACE(), dry_run=True)
-    scaler = Wants(9.0)
+    rule, scaler = bsjoin.HotSpot(partitions=3), Wants(9.0)
     return {
         "scaled": joined(spark, [1, 2, 3, 4], placement=placement, scaler=scaler, partition=rule),
         "source": joined(
             spark, [1], SOURCE, placement=LBACE(), partition=bsjoin.Hash(6), cache=CACHE
         ),
-        "dry run": joined(spark, [1], placement=dry, partition=bsjoin.Hash(4)),
     }
 
 
@@ -361,43 +353,6 @@ def idle(spark: SparkSession) -> dict[str, Any]:
     return {**seen, "after": after["right"], "left": len(wait_for(spark, 1))}
 
 
-def grown(spark: SparkSession) -> dict[str, Any]:
-    """A scaler over executors: one more is requested, and used when it is there, not before."""
-    options = Placement(policy=RoundRobin(), executors=(1, 2), probe=False, hysteresis=0)
-    loop = Loop(spark, dataclasses.replace(options, cooldown_s=0.0), scaler=Wants(6.0))
-    found: list[Any] = []
-    (before,) = wait_for(spark, 1)
-    until = time.monotonic() + 60
-    while time.monotonic() < until and len(found) < 80:
-        with loop.cycle() as context:
-            rows = fingerprint(context.place(stream(spark, 1, parts=context.partitions)))
-        assert loop.last is not None
-        assert loop.monitor.seen is not None
-        cores = sum(int(one.capacity.cpu_cores) for one in loop.monitor.seen.workers)
-        found.append(
-            {
-                "right": rows == expected_stream(spark),
-                "cores": cores,
-                "partitions": loop.last.partitions,
-                "share": loop.last.share,
-                "scaling": loop.last.scaling,
-            }
-        )
-        if cores > before["totalCores"] and len(found) > 2:
-            break
-        time.sleep(0.2)
-    return {
-        "right": all(one["right"] for one in found),
-        "began": before["totalCores"],
-        "cycles": found,
-    }
-
-
-@functools.cache
-def expected_stream(spark: SparkSession) -> list[int]:
-    return fingerprint(stream(spark, 1))
-
-
 DYNAMIC = {
     "spark.executor.cores": "1",
     "spark.dynamicAllocation.enabled": "true",
@@ -423,8 +378,7 @@ def main(folder: Path) -> None:
     master = start(SparkContext._gateway, folder, (1, 2, 3), ("", "middle", "large"))
     found: dict[str, Any] = {}
     for more, executors, scenarios in (
-        # The last but one leaves one executor.
-        ({}, 3, (layouts, followed, cycles, killed, added_and_removed, idle, grown)),
+        ({}, 3, (layouts, followed, cycles, killed, added_and_removed, idle)),
         (DYNAMIC, 1, (tiers,)),
     ):
         spark = session(master, {**options, **more})

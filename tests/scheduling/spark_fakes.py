@@ -45,7 +45,6 @@ class Session:
         self.killed: list[str] = []
         self.decommissioned: list[str] = []
         self.wanted: list[int] = []
-        self.clings: set[str] = set()  # executors that are not given back
         self._jsparkSession = self._jvm = self._jsc = self.sparkContext = self
 
     @property
@@ -94,8 +93,6 @@ class Session:
     removeJobTag = addJobTag  # noqa: N815 - Spark's name
 
     def killExecutor(self, executor: str) -> bool:  # noqa: N802 - Spark's name
-        if executor in self.clings:
-            return False
         self.killed.append(executor)
         return True
 

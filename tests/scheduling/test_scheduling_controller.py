@@ -27,7 +27,6 @@ from scheduling import (
 
 CHEAP = Worker("cheap", Resources(8, 8192), 4, price_per_s=1.0)
 DEAR = Worker("dear", Resources(8, 8192), 4, price_per_s=2.0)
-THIRD = Worker("third", Resources(8, 8192), 4, price_per_s=1.5)
 
 
 class Cluster:
@@ -214,35 +213,6 @@ def test_every_answer_is_requested_without_hysteresis() -> None:
     assert [*cluster.plans[-1].placement.values()] == ["cheap", "dear", "cheap"]
 
 
-def test_the_policy_is_asked_in_every_cycle_with_history_and_the_present_plan() -> None:
-    cluster = Cluster(CHEAP, DEAR)
-    cluster.tuples = {"cheap": 10.0, "dear": 5.0}
-    policy = Says("cheap", "dear")
-    loop = controller(cluster, policy=policy)
-    for cycle in range(6):
-        cluster.now = 7.0 * cycle
-        cluster.usage = {"join-0": Resources(1 + cycle, 512)} if cycle else {}
-        before = loop.plan
-        loop.step()
-        assert len(policy.asked) == cycle + 1
-        graph, snapshot, previous = policy.asked[-1]
-        assert snapshot.has_history
-        assert previous is before
-        assert [task.id for task in graph.tasks] == [f"join-{i}" for i in range(4)]
-    assert graph.tasks[0].demand.cpu_cores > 4  # as measured, smoothed
-
-
-def test_usage_that_is_no_number_does_not_break_a_step() -> None:
-    cluster = Cluster(CHEAP, DEAR)
-    loop = controller(cluster, cooldown_s=0, rebalancer=StStream(), search=True)
-    odd = Resources(1.0, 512)
-    for cluster.now, cores in enumerate((1.0, float("nan"), float("inf"), -1.0, 1.0)):
-        object.__setattr__(odd, "cpu_cores", cores)
-        cluster.usage = {"join-0": odd, "elsewhere": odd, "join-1": Resources(1.0, 512)}
-        assert loop.step().action in ("place", "none")
-    assert len(cluster.at) == 4
-
-
 def test_what_is_seen_to_land_later_is_taken_note_of() -> None:
     cluster = Cluster(CHEAP, DEAR)
     loop = controller(cluster, cooldown_s=10, forget_s=100)
@@ -265,23 +235,6 @@ def test_what_is_seen_to_land_later_is_taken_note_of() -> None:
     assert cluster.at["join-1"] == cluster.at["join-2"] == "dear"
 
 
-def test_a_number_that_others_have_decided_is_planned_for_at_once() -> None:
-    cluster = Cluster(CHEAP, DEAR)
-    loop = controller(cluster, cooldown_s=10)
-    loop.step()
-    cluster.now = 1
-    decision = loop.adopt({"join": 6})
-    assert (decision.action, decision.reason) == ("place", "join has 6")
-    assert loop.parallelism == {"join": 6}
-    assert loop.decisions[-1] is decision
-    assert len(cluster.at) == 6
-    cluster.now = 9
-    assert loop.step().reason == "kept: cooldown, 1 s left"
-    loop.adopt({"sort": 1})  # the others keep theirs
-    assert loop.parallelism == {"join": 6, "sort": 1}
-    assert len(cluster.at) == 7
-
-
 def test_an_error_of_the_actuator_is_a_decision_and_its_plan_is_not_taken_over() -> None:
     cluster = Cluster(CHEAP)
     loop = controller(cluster, cooldown_s=10)
@@ -302,12 +255,6 @@ def test_an_error_of_the_actuator_is_a_decision_and_its_plan_is_not_taken_over()
     cluster.now = 20
     assert loop.step().action == "place"
     assert set(cluster.at.values()) == {"cheap"}
-
-
-def test_an_option_that_cannot_be_used_is_refused() -> None:
-    for option, value in (("cooldown_s", -1), ("forget_s", -1), ("hysteresis", 1)):
-        with pytest.raises(errors.ArgumentError, match=f"{option}={value}"):
-            controller(Cluster(), **{option: value})
 
 
 @pytest.mark.parametrize("by", ["st-stream's moves", "the search", "kept: says's answer"])

@@ -31,7 +31,6 @@ from scheduling.load import (
     cost_evaluation,
     deviation,
     fitness,
-    guessed,
     planned_loads,
     task_load,
 )
@@ -145,34 +144,3 @@ def test_deviation_divides_by_the_number_of_workers() -> None:
     assert deviation([0.0, 1.0]) == 0.5
     assert deviation([]) == 0
     assert deviation([0.3] * 3) == pytest.approx(0, abs=1e-12)
-
-
-@settings(deadline=None)
-@given(clusters(), st.data())
-def test_no_estimate_is_better_than_the_best_measured(
-    snapshot: Snapshot, data: st.DataObject
-) -> None:
-    every = {
-        name: {
-            worker: data.draw(st.sampled_from([0.3, math.nan, 5.0, -2, math.inf, 1.0]))
-            for worker in snapshot.by_id
-            if data.draw(st.booleans())
-        }
-        for name in ("tuples", "cost", "busyness")
-    }
-    seen = dataclasses.replace(snapshot, **every)  # type: ignore[arg-type]
-    cost, fit = cost_evaluation(seen), fitness(seen)
-    assert cost.keys() == fit.keys()
-    assert set(cost) in ({}.keys(), set(seen.by_id))
-    unsure = guessed(seen)
-    if cost:
-        assert min(cost.values()) == min(v for name, v in cost.items() if name not in unsure)
-    surely = [value for name, value in fit.items() if name not in guessed(seen, busy=True)]
-    if surely:
-        assert max(fit.values()) == max(surely)
-
-
-def test_a_worker_without_tuples_costs_as_its_tier_and_one_that_is_not_believed_the_most() -> None:
-    workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
-    seen = Snapshot(0.0, workers, tuples={"a": 50, "c": 50}, cost={"a": 2.0, "c": math.nan})
-    assert cost_evaluation(seen) == {"a": 0.04, "b": 0.04, "c": math.inf}

@@ -243,13 +243,3 @@ def test_what_the_user_tells_of_the_backlog_gives_the_arrival_too(rate: float) -
         assert (load.arrival, load.waiting) == (None, None)
         # A query that never pauses is at its limit, though its cores wait for something.
         assert load.busy > 0.95
-
-
-def test_after_a_change_of_size_what_was_busy_is_forgotten_and_arrival_is_not() -> None:
-    query, meter = Query(Source(800, offset=kafka)), Meter(200)
-    drive(query, meter, 8, cores=2)
-    query.per_s = 2000
-    meter.forget()
-    load = drive(query, meter, 1, cores=4)
-    assert load.busy == pytest.approx(0.9 * 0.9 / 2, rel=0.1)
-    assert load.arrival == pytest.approx(800, rel=0.05)

@@ -49,13 +49,12 @@ def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def test_every_task_runs_on_the_requested_executor(found: dict[str, Any]) -> None:
-    for layout, counts in (("uniform", [4, 4, 4]), ("weighted", [6, 4, 2])):
-        seen = joined(found, "layouts", layout)
-        for action, _, partitions, requested, landed, workers in seen["placed"]:
-            assert action in ("place", "none")
-            assert (partitions, requested, landed) == (12, 12, 12)
-            assert sorted(workers.values(), reverse=True) == counts
-        assert set(seen["rows"]) == {5_000}
+    seen = joined(found, "layouts")
+    for action, _, partitions, requested, landed, workers in seen["placed"]:
+        assert action in ("place", "none")
+        assert (partitions, requested, landed) == (12, 12, 12)
+        assert sorted(workers.values(), reverse=True) == [6, 4, 2]
+    assert set(seen["rows"]) == {5_000}
 
 
 def test_what_a_policy_answers_is_where_the_tasks_run(found: dict[str, Any]) -> None:
@@ -70,11 +69,10 @@ def test_what_a_policy_answers_is_where_the_tasks_run(found: dict[str, Any]) -> 
         assert f"policy: {name}, asked in every cycle" in one["explained"]
         at = one["answers"][-1].values()
         layouts[name] = tuple(sorted(Counter(worker.partition("/")[0] for worker in at).items()))
-    # One on each; the small ones first; all on the cheap one.
-    assert dict(layouts["round-robin"]) == dict.fromkeys(["127.0.0.2", "127.0.0.3", "127.0.0.4"], 1)
+    # The small ones first; all on the cheap one.
     assert dict(layouts["gs-bfd"]) == {"127.0.0.2": 1, "127.0.0.3": 2}
     assert dict(layouts["cetsa"]) == {"127.0.0.4": 3}
-    assert layouts["lba-ce"] not in (layouts["round-robin"], layouts["gs-bfd"])
+    assert layouts["lba-ce"] != layouts["gs-bfd"]
 
 
 def test_a_plan_is_kept_until_an_answer_pays_and_a_scaler_changes_the_number_of_partitions(
@@ -87,23 +85,10 @@ def test_a_plan_is_kept_until_an_answer_pays_and_a_scaler_changes_the_number_of_
     for action, reason, _, requested, landed, _ in seen["placed"]:
         assert requested == landed
         assert action != "none" or reason.startswith("kept: ")
-    (placed,) = joined(found, "cycles", "dry run")["placed"]
-    assert placed[3:5] == [0, 0]
-
-
-def test_executors_that_a_scaler_requests_are_used_when_they_are_there(
-    found: dict[str, Any],
-) -> None:
-    seen = joined(found, "grown")
-    assert all(one["partitions"] == one["cores"] for one in seen["cycles"])
-    assert any("more is needed" in one["scaling"] for one in seen["cycles"])
-    assert seen["cycles"][0]["cores"] == seen["began"]
-    assert seen["cycles"][-1]["cores"] > seen["began"]
-    assert seen["cycles"][-1]["share"] == 1.0
 
 
 def test_the_bytes_that_hosts_have_cached_are_known(found: dict[str, Any]) -> None:
-    cached = joined(found, "layouts", "uniform")["cached"]
+    cached = joined(found, "layouts")["cached"]
     assert len(cached) == 12
     assert all(set(one) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"} for one in cached)
     assert min(min(one.values()) for one in cached) > 0

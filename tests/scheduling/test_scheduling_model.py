@@ -39,55 +39,12 @@ from scheduling import (
 )
 
 WORKER = Worker("w", Resources(4, 4096), 2, price_per_s=0.5)
-HERE = Snapshot(0.0, (WORKER,))
-
-
-def test_neighbours_count_bytes_both_ways_and_leave_out_oneself() -> None:
-    edges = (Edge("map-0", "map-1", 2), Edge("map-1", "map-0", 3), Edge("map-0", "map-0", 9))
-    graph = JobGraph(tasks(2), edges)
-    assert graph.neighbours == {"map-0": (("map-1", 5.0),), "map-1": (("map-0", 5.0),)}
-
-
-def test_a_receipt_says_what_missed() -> None:
-    receipt = Receipt({"a": "w", "b": "w", "c": "v"}, {"a": "w", "b": "v"})
-    assert receipt.missed == {"b": "w", "c": "v"}
-    assert receipt.landing_share == pytest.approx(1 / 3)
-    assert Receipt({}, {}).landing_share == 1
 
 
 @settings(deadline=None)
 @given(graphs(), clusters())
 def test_graphs_and_snapshots_can_be_pickled(graph: JobGraph, snapshot: Snapshot) -> None:
     assert pickle.loads(pickle.dumps((graph, snapshot))) == (graph, snapshot)
-
-
-def test_the_summary_of_a_plan_has_the_tasks_without_room_first() -> None:
-    plan = Plan(
-        tuple(Assignment(name, "w", "why") for name in ("map-0", "map-1")),
-        (Unplaced("map-2", "full"), Unplaced("map-3", "full"), Unplaced("map-4", "large")),
-        0.5,
-        policy="cetsa",
-        fallback="round-robin: no worker has processed a tuple",
-    )
-    assert plan.summary.splitlines() == [
-        "3 of 5 tasks have no room now:",
-        "  map-2, map-3: full",
-        "  map-4: large",
-        "cetsa: 2 tasks on 1 worker, 0.5 $/s; fell back to round-robin: no worker has processed a "
-        "tuple",
-        "  w: map-0, map-1",
-    ]
-    placed = dataclasses.replace(plan, unplaced=(), fallback="")
-    assert placed.summary == "cetsa: 2 tasks on 1 worker, 0.5 $/s\n  w: map-0, map-1"
-
-
-def test_a_worker_has_its_own_host_by_default_and_room_up_to_delta() -> None:
-    assert (WORKER.host, dataclasses.replace(WORKER, host="h").host) == ("w", "h")
-    assert WORKER.usable == Resources(3.2, 3276.8)
-    assert Resources(1, 1, 1e12).within(Resources(2, 2, math.inf) * 0.8)  # a disk without bound
-    assert not HERE.has_history
-    assert not dataclasses.replace(HERE, tuples={"w": 0}).has_history
-    assert dataclasses.replace(HERE, tuples={"w": 1}).has_history
 
 
 def test_a_plan_above_slots_or_delta_is_found() -> None:

@@ -30,7 +30,6 @@ from scheduling import (
     JobGraph,
     LocalSearch,
     Policy,
-    Random,
     Reserved,
     ResourceAware,
     Resources,
@@ -45,7 +44,6 @@ from scheduling import (
 from scheduling.cost import rent_per_s
 from scheduling.load import cost_evaluation, deviation, planned_loads
 from scheduling.policies.lba_ce import split_at_mean
-from scheduling.protocols import weights_of
 
 EVERY = [
     *(policy(name) for name in POLICIES if name not in ("exact", "local-search")),
@@ -315,23 +313,6 @@ def test_a_worker_whose_figures_cannot_be_is_never_the_best(
     assert all(any(part in reason for part in why.split("|")) for reason in late)
 
 
-def test_a_policy_says_what_it_is_for() -> None:
-    said = {
-        (1, 0, 1): "cetsa exact local-search",
-        (1, 0, 0): "first-fit gs-bfd",
-        (1, 1, 1): "lba-ce resource-aware",
-        (0, 1, 1): "data-locality",
-        (0, 1, 0): "random round-robin spread twister2-round-robin",
-    }
-    names = {name: weights for weights, every in said.items() for name in every.split()}
-    assert names == {name: weights_of(policy(name)) for name in POLICIES}
-    for odd in ((1, 2, math.nan), (1, -1, 0)):
-        one = Random()
-        object.__setattr__(one, "weights", odd)
-        with pytest.raises(errors.ArgumentError, match=r"a weight=.* of a policy"):
-            weights_of(one)
-
-
 # The figures of the papers' tables, from the placements and the cost model alone
 
 JOB = JobGraph(tasks(20))
@@ -352,16 +333,6 @@ def test_cetsa_uses_the_five_cheapest_nodes_of_table_3(spread: bool) -> None:
         ("m3", "m2", "m4", "l1", "l3"), 4
     )
     assert plan.score == pytest.approx(0.016973, abs=1e-9)
-
-
-def test_random_expects_its_share_of_the_nodes() -> None:
-    # A node of 4 slots stays empty with the chance of C(40, 20) / C(44, 20).
-    empty = 24 * 23 * 22 * 21 / (44 * 43 * 42 * 41)
-    expected = 0.057807 * (1 - empty)
-    assert expected == pytest.approx(0.05328, abs=5e-6)
-    scores = [Random(seed).plan(JOB, table_3()).score for seed in range(1000)]
-    error = statistics.stdev(scores) / len(scores) ** 0.5
-    assert statistics.fmean(scores) == pytest.approx(expected, abs=4 * error)
 
 
 def test_ten_million_records_cost_what_the_paper_says() -> None:
@@ -388,19 +359,3 @@ def test_no_node_of_table_4_is_filled_above_delta() -> None:
 
 
 # What others take of a worker
-
-SHARED = tuple(Worker(f"w{i}", Resources(4, 8192), 4, delta=0.5) for i in range(2))
-
-
-def test_what_is_free_counts_what_others_take_towards_delta() -> None:
-    reserved = {"w0": Reserved(3, Resources(1.5, 9999)), "gone": Reserved(1)}
-    snapshot = Snapshot(0.0, SHARED, reserved=reserved)
-    assert snapshot.free["w0"] == Resources(0.5, 0.0)
-    assert snapshot.free["w1"] == Resources(2.0, 4096.0)
-    assert snapshot.free_slots == {"w0": 1, "w1": 4}
-    assert Snapshot(0.0, SHARED, reserved={"w0": Reserved(9)}).free_slots["w0"] == 0
-    # A task that fits only without the others has no room now; it is no error.
-    reserved = {worker.id: Reserved(0, Resources(0.5, 0)) for worker in SHARED}
-    job = JobGraph(tasks(1, cpu_cores=2.0))
-    plan = policy("spread").plan(job, Snapshot(0.0, SHARED, reserved=reserved))
-    assert [one.task for one in plan.unplaced] == ["map-0"]

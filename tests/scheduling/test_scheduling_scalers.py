@@ -119,12 +119,6 @@ def test_the_letter_is_algorithm_1() -> None:
     assert OERA(literal=True, buffer=10_000).cores(load(0, 3)) == 1
 
 
-def test_the_buffer_may_be_per_core() -> None:
-    assert OERA(buffer=100).size(load(0, 3)) == 100
-    assert OERA(buffer=100, per_thread=True).size(load(0, 3)) == 300
-    assert OERA(delay_s=10).size(load(0, 3)) == 3000
-
-
 def test_the_letter_shrinks_below_what_comes_in() -> None:
     # 301 a second need four cores; a buffer that may fill up lets three do, for a while.
     assert OERA(literal=True, buffer=10_000).cores(load(301, 4)) < 3
@@ -152,15 +146,6 @@ def test_ds2_catches_up_with_the_backlog() -> None:
     # 2 s of arrival wait always; the others are done in 60 s.
     assert DS2().cores(load(300, 4, 600 + 6000)) == pytest.approx(400 / 70)
     assert DS2().cores(load(300, 4, None)) == DS2().cores(load(300, 4, 0)) == pytest.approx(4)
-
-
-@pytest.mark.parametrize(
-    "scaler", [OERA(), DS2(), OERA(literal=True, buffer=10_000)], ids=lambda one: one.name
-)
-def test_where_arrival_is_hidden_they_probe(scaler: Scaler) -> None:
-    for busy in (0.1, 0.6, 1.0):
-        hidden = load(None, 4, None, busy=busy)
-        assert scaler.cores(hidden) == Probe().cores(hidden)
 
 
 def test_growth_is_seen_in_the_newest_rate_and_a_fall_in_the_smoothed_one() -> None:

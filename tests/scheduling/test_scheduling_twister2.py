@@ -53,11 +53,6 @@ def test_the_original_round_robin_places_nothing_where_containers_are_enough() -
     assert not RoundRobin(restart=True).plan(JOB, four).unplaced
 
 
-def test_the_original_round_robin_looks_at_no_size() -> None:
-    tiny = Snapshot(0, (Worker("c0", Resources(1, 1), 1),))
-    assert len(containers.round_robin(JOB, tiny).assignments) == 4
-
-
 def test_a_container_is_as_large_as_its_worker_or_its_instances_and_padding() -> None:
     plan = RoundRobin(restart=True).plan(JOB, TWO)
     assert container_sizes(plan, JOB, TWO) == {"c0": ROOMY, "c1": ROOMY}
@@ -81,12 +76,6 @@ def test_the_example_of_first_fit() -> None:
     }
 
 
-def test_first_fit_takes_the_most_memory_first() -> None:
-    job = JobGraph((*tasks(1, "small", memory_mb=100), *tasks(1, "large", memory_mb=900)))
-    workers = Snapshot(0, tuple(Worker(f"c{i}", Resources(4, 1200), 9) for i in range(2)))
-    assert FirstFit().plan(job, workers).placement == {"large-0": "c0", "small-0": "c1"}
-
-
 def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> None:
     two = INSTANCE * (2 * 1.01)
     whole = (round(size) for size in (two.cpu_cores, two.memory_mb, two.disk_mb))
@@ -97,14 +86,6 @@ def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> 
     # What the text promises: two instances to a container.
     default = Snapshot(0, tuple(Worker(f"c{i}", CONTAINER, 50, delta=1.0) for i in range(4)))
     assert [len(there) for there in FirstFit().plan(JOB, default).by_worker.values()] == [2, 2]
-
-
-def test_the_original_first_fit_refuses_a_task_larger_than_a_container() -> None:
-    job = JobGraph(tasks(1, cpu_cores=3.5))
-    with pytest.raises(errors.InfeasibleError, match="'map-0' needs"):
-        containers.first_fit(job, TWO)
-    full = containers.first_fit(JOB, TWO)
-    assert [one.reason for one in full.unplaced] == ["all 2 containers are full"] * 2
 
 
 def test_the_original_data_locality_hands_instances_out_in_turns() -> None:
@@ -121,13 +102,3 @@ def test_the_original_distance_ignores_what_is_read() -> None:
     worker = Worker("c", ROOMY, 1, bandwidth_bytes_per_s=100, latency_s=0.02)
     assert distance(worker, DataNode("d", 200, 0.01)) == 0
     assert distance(worker, DataNode("d", 512, 0.4)) == pytest.approx(405.6)
-
-
-@pytest.mark.parametrize("name", ["round_robin", "first_fit", "data_locality"])
-def test_without_a_worker_the_originals_place_nothing(name: str) -> None:
-    original = getattr(containers, name)
-    plan = original(JOB, Snapshot(0, ()))
-    assert not plan.assignments
-    assert {left.reason for left in plan.unplaced} == {"there is no worker"}
-    assert len(plan.unplaced) == len(JOB.tasks)
-    assert original(JobGraph(()), Snapshot(0, ())).unplaced == ()

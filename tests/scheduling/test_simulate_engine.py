@@ -56,41 +56,6 @@ def test_tasks_share_the_cores() -> None:
     assert query.executors["e0"].run_s == pytest.approx(2.0 + 4.0)
 
 
-def test_stages_follow_one_another_and_pipelined_ones_do_not() -> None:
-    job = [Operator("a", 1, 0.125), Operator("b", 1, 0.125, inputs=("a",))]
-    there = workers(2)
-    assert once(job, there).batches[0].end == pytest.approx(3.0)
-    assert once(job, there, pipelined=True).batches[0].end == pytest.approx(2.0)
-
-
-def test_rows_and_bytes_follow_the_streams() -> None:
-    job = [
-        Operator("a", 2, 0.0, out_bytes=30.0),
-        Operator("b", 2, 0.1, inputs=("a",), part=3.0, shares=(0.25, 0.75)),
-    ]
-    at = {"a-0": "e0", "a-1": "e0", "b-0": "e0", "b-1": "e1"}
-    query = once(job, workers(2, 4.0, 4), placement=at, fixed_s=1e-3)
-    (batch,) = query.batches
-    assert batch.at == at
-    # 24 rows, 6 and 18: those of b-1 come from another host.
-    assert batch.work_s["b-0"] == pytest.approx(0.6, abs=2e-3)
-    assert batch.work_s["b-1"] == pytest.approx(1.8, abs=2e-3)
-    assert SimCluster(query).snapshot().tuples["e1"] == pytest.approx(18.0)
-    far = [one for one in demands(job, 8.0).edges if at[one.source] != at[one.target]]
-    assert sum(one.bytes_per_s for one in far) == pytest.approx(180.0)
-
-
-def test_a_saturated_query_grows_by_lambda_over_mu_and_a_calm_one_converges() -> None:
-    job = demands([Operator("a", 2, 0.001)])
-    hot = Simulation(job, workers(2), Arrivals(3000), trigger_s=0.1)
-    hot.run(200.0)
-    lengths = [one.end - one.start for one in hot.batches[-2:]]
-    assert lengths[1] / lengths[0] == pytest.approx(1.5, abs=0.01)
-    calm = Simulation(job, workers(2), Arrivals(1000), trigger_s=0.01)
-    calm.run(60.0)
-    assert calm.batches[-1].end - calm.batches[-1].start == pytest.approx(0.1 / (1 - 0.5))
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 12),
@@ -141,17 +106,6 @@ def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -
     assert [rows.second(n) for n in (50, 150, 200, 650, 1150)] == pytest.approx(
         [10, 20, 21, 30, 40]
     )
-
-
-@given(st.floats(1.0, 1e4), st.floats(0, 1), st.integers(0, 99), st.floats(0, 120))
-def test_noise_keeps_the_mean_and_the_seed_the_draw(
-    rate: float, noise: float, seed: int, time_s: float
-) -> None:
-    one, same = (Arrivals(rate, noise=noise, seed=seed, horizon_s=100) for _ in range(2))
-    assert one(time_s) == same(time_s)
-    assert rate * time_s * (1 - noise) - 1e-6 <= one(time_s) <= rate * time_s * (1 + noise) + 1e-6
-    if noise < 1:
-        assert one.second(one(time_s)) == pytest.approx(time_s, abs=1e-6)
 
 
 def test_what_cannot_be_run_is_refused() -> None:

@@ -115,16 +115,3 @@ def test_a_speculative_copy_does_not_count_as_a_miss() -> None:
     assert (copy.executor, copy.requested_at) == ("2", "1")
     assert (other.executor, other.rows, other.useful_s) == ("3", 3, 1.0)
     assert (other.cpu_s, other.memory_mb, other.shuffle_bytes) == (0.5, 1.0, 10)
-
-
-def test_metrics_that_are_missing_or_cannot_be_are_seen_as_such() -> None:
-    def entry(**metrics: Any) -> dict[str, Any]:
-        return {"index": 0, "executorId": "1", "status": "SUCCESS", "taskMetrics": metrics}
-
-    for metrics in ({}, {"executorRunTime": float("nan")}, {"executorRunTime": None}):
-        (task,) = finished([entry(**metrics)])
-        assert task.odd == "run_s=nan"
-    (task,) = finished([entry(executorRunTime=5, inputMetrics=None, executorCpuTime=-1)])
-    assert task.odd == "cpu_s=nan"
-    (task,) = finished([entry(executorRunTime=5)])
-    assert (task.odd, task.rows) == ("", 0)

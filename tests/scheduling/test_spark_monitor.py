@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spark_fakes import DRIVER, Cluster, cycle, executor, workers_of
 
-from scheduling import JobGraph, Monitor, Price, Resources, errors
-from scheduling.history import LoadEstimate
+from scheduling import Monitor, Price, Resources, errors
 from scheduling.load import cost_evaluation
 from scheduling.spark.probe import Reading
 from scheduling.spark.seen import TaskSeen
@@ -134,30 +133,6 @@ def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believ
     assert set(cluster.monitor.ignored) == {"h/0", "h/1"}
 
 
-def test_a_reading_that_stands_still_while_others_move_is_stale() -> None:
-    cluster = Cluster(executor("0"), executor("1"), probe=True)
-    seen: list[set[str]] = []
-    for second in range(6):
-        cluster.readings = [
-            Reading("0", float(min(second, 1)), float(min(second, 1)), 1.0),
-            Reading("1", float(second), float(second), 1.0),
-        ]
-        seen.append(set(cluster.monitor.snapshot().utilisation))
-        assert ("h/0" in cluster.monitor.ignored) == (second > 1)
-    both, one = {"h/0", "h/1"}, {"h/1"}
-    assert seen == [set(), both, both, both, both, one]
-
-
-def test_a_worker_whose_tasks_tell_nonsense_has_no_history() -> None:
-    cluster = Cluster(executor("0"), executor("1"))
-    tasks = (TaskSeen(0, "0", float("nan"), 10), TaskSeen(1, "1", 0.5, 10))
-    cluster.monitor.record(1.0, tasks)
-    seen = cluster.monitor.snapshot()
-    assert (seen.tuples, set(seen.cost)) == ({"h/1": 10}, {"h/1"})
-    assert seen.placement == {"join-0": "h/0", "join-1": "h/1"}  # where it ran is known
-    assert cluster.monitor.ignored == {"join-0": "run_s=nan"}
-
-
 _metric = st.one_of(st.floats(), st.none(), st.text(max_size=2), st.integers(-5, 10**6))
 
 
@@ -201,43 +176,6 @@ def test_a_task_demands_its_share_of_the_last_cycle() -> None:
     for cores, most in ((1, 0.8), (4, 1.0)):
         late = Cluster(executor("0", cores=cores), delta=0.8)
         assert late.cores(1, cycle(5.0)) == [most]
-
-
-def test_a_load_is_smoothed_once() -> None:
-    """Of a step the controller's estimate sees half after one cycle, and not a quarter."""
-    cluster, estimate = Cluster(executor("0"), delta=1.0), LoadEstimate()
-    for seconds in (0.2, 0.8):
-        cluster.monitor.record(*cycle(seconds))
-        estimate.observe(cluster.monitor.snapshot())
-    graph = JobGraph(cluster.monitor.tasks(1))
-    assert estimate.loads(graph) == {"join-0": pytest.approx(0.5)}
-    # Nor does it begin with a guess that a reading of the same look has corrected.
-    cluster = Cluster(executor("0"), probe=True)
-    cluster.readings = [Reading("0", 100.0, 5.0, 500.0)]
-    cluster.monitor.snapshot()
-    cluster.monitor.record(*cycle(0.8, 0.8))
-    cluster.now, cluster.readings = 1.0, [Reading("0", 101.0, 5.4, 500.0)]
-    used = cluster.monitor.snapshot().usage
-    assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
-    assert [one.demand.cpu_cores for one in cluster.monitor.tasks(2)] == pytest.approx([0.2, 0.2])
-
-
-def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are() -> None:
-    cluster = Cluster(executor("0", "a"), executor("1", "b"), prices=[Price("*", 3.0)])
-    cluster.monitor.expected = 5
-    tasks = (
-        TaskSeen(0, "0", 0.5, 10),
-        TaskSeen(1, "0", 4.0, 20),
-        TaskSeen(2, "7", 0.5, 40),  # its executor has died
-    )
-    cluster.monitor.record(2.0, tasks)
-    seen = cluster.monitor.snapshot()
-    assert seen.tuples == {"a/0": 30}
-    assert seen.cost == {"a/0": 6.0}
-    assert seen.placement == {"join-0": "a/0", "join-1": "a/0"}
-    assert seen.usage == {"join-0": Resources(0.25, 0), "join-1": Resources(1.0, 0)}
-    assert [worker.slots for worker in seen.workers] == [8, 8]  # 5 tasks on 4 cores: two turns
-    assert seen.has_history
 
 
 @given(

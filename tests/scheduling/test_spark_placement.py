@@ -27,12 +27,6 @@ def test_prices_are_rows_or_a_file(tmp_path: Path) -> None:
         Placement(prices=tmp_path / "none.yaml").price_table()
 
 
-def test_a_tier_is_one_worker_to_a_policy() -> None:
-    worker = Tier("m", "kind_m", cores=2, memory_mb=1024, slots=5, price_per_s=0.5).worker
-    assert (worker.id, worker.tier, worker.slots, worker.price_per_s) == ("m", "m", 5, 0.5)
-    assert worker.capacity == Resources(5, 3 * 1024)  # three executors
-
-
 def test_an_option_that_cannot_be_used_is_refused() -> None:
     wrong: dict[str, list[Any]] = {
         "policy": ["lba-ce", LBACE, OERA()],

@@ -70,17 +70,6 @@ def test_an_executor_is_all_processes_below_it(proc: Proc) -> None:
     assert probe.read(proc.folder, pid=10).cpu_s == found.cpu_s
 
 
-def test_every_cluster_manager_s_executor_is_recognised(proc: Proc) -> None:
-    for pid, backend in (
-        (10, BACKEND),
-        (20, "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend"),
-        (30, "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"),
-    ):
-        proc.add(pid, 1, "java", backend, "--executor-id", "7", "--hostname", "pod_1")
-        proc.add(pid + 1, pid, "python")
-        assert probe.read(proc.folder, pid=pid + 1).executor == "7"
-
-
 @pytest.mark.parametrize("damage", ["no executor", "no id", "no folder", "no parent", "no process"])
 def test_without_an_executor_above_the_process_alone_is_read(proc: Proc, damage: str) -> None:
     proc.executor(10, 1, "4")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,61 +16,14 @@ from spark_fakes import Conf, Session, executor
 
 from scheduling import Price, errors
 from scheduling.elastic import Bounds
-from scheduling.flow import Flow, flow, offsets
+from scheduling.flow import flow
 from scheduling.scalers import DS2, Load
+from scheduling.spark import internals
 from scheduling.spark.executors import Executors
 from scheduling.spark.internals import limits_of, widest_stage
 from scheduling.spark.once import LeverWarning
 from scheduling.spark.scaling import Scaling
 from scheduling.spark.seen import Executor
-
-try:
-    from pyspark.sql.streaming.datasource import ReadMaxRows
-except ImportError:  # before Spark 4.2 a source in Python has no limit and no latest offset
-    REPORTING = False
-else:
-    REPORTING = True
-    from pyspark import cloudpickle
-    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import tests
-
-    class Numbers(DataSource):
-        """A thousand rows that are there from the start, and a hundred more at each look."""
-
-        @classmethod
-        def name(cls) -> str:
-            return "numbers"
-
-        def schema(self) -> str:
-            return "id long"
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-            return NumbersReader()
-
-    class NumbersReader(DataSourceStreamReader):
-        def __init__(self) -> None:
-            self.there = 900
-
-        def initialOffset(self) -> dict[str, int]:  # noqa: N802
-            return {"n": 0}
-
-        def getDefaultReadLimit(self) -> Any:  # noqa: N802
-            return ReadMaxRows(150)
-
-        def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
-            self.there += 100
-            return {"n": min(self.there, start["n"] + limit.max_rows)}
-
-        def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-            return {"n": self.there}
-
-        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-            return [InputPartition((start["n"], end["n"]))]
-
-        def read(self, partition: InputPartition) -> Any:
-            for number in range(*partition.value):
-                yield (number,)
 
 
 def begun(rows: DataFrame, folder: Path) -> StreamingQuery:
@@ -79,68 +31,42 @@ def begun(rows: DataFrame, folder: Path) -> StreamingQuery:
     return rows.writeStream.format("noop").options(**options).start()
 
 
-def batches(query: StreamingQuery, count: int) -> list[dict[str, Any]]:
-    """The first micro-batches with rows."""
-    end = time.monotonic() + 120
-    while True:
-        found = [json.loads(one.json) for one in query.recentProgress if one.numInputRows > 0]
-        if len(found) >= count:
-            return found[:count]
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def flow_of(query: StreamingQuery, count: int) -> tuple[Flow, list[dict[str, Any]]]:
-    found = batches(query, count)
-    limits = limits_of(query)
-    assert limits is not None
-    known = flow(found[0], found[1:], limits)
-    assert known is not None
-    return known, found
-
-
 def write(spark: SparkSession, folder: Path, rows: int) -> None:
     spark.range(rows).coalesce(1).write.mode("append").parquet(str(folder / "in"))
 
 
-@pytest.mark.parametrize("limit", [None, 1])
-def test_files_are_known_without_a_limit_and_hidden_with_one(
-    spark: SparkSession, tmp_path: Path, limit: int | None
-) -> None:
+def test_files_are_hidden_by_a_limit(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path, 10)
-    reader = spark.readStream.schema("id long")
-    if limit:
-        reader = reader.option("maxFilesPerTrigger", limit)
+    reader = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
     query = begun(reader.parquet(str(tmp_path / "in")).repartition(3), tmp_path)
     query.processAllAvailable()
     for rows in (100, 200):
         write(spark, tmp_path, rows)
         query.processAllAvailable()
-    assert limits_of(query) == ((None,) if limit is None else (0.0,))
+    limits = limits_of(query)
+    assert limits == (0.0,)
     assert widest_stage(spark, query) == 3
-    found, _ = flow_of(query, 3)
+    progress = [json.loads(one.json) for one in query.recentProgress if one.numInputRows > 0]
     query.stop()
+    found = flow(progress[0], progress[1:], limits)
+    assert found is not None
     assert found.done == 300
-    assert found.arrived == (300 if limit is None else None)
-    assert (found.waiting is None) == (limit is not None)
+    assert (found.arrived, found.waiting) == (None, None)
 
 
-@pytest.mark.skipif(not REPORTING, reason="a source in Python has no latest offset yet")
-def test_a_latest_offset_tells_both_whatever_the_limit(spark: SparkSession, tmp_path: Path) -> None:
-    spark.dataSource.register(Numbers)
-    query = begun(spark.readStream.format("numbers").load(), tmp_path)
-    found, progress = flow_of(query, 4)
-    query.stop()
-    sources = [one["sources"][0] for one in progress]
-    latest, end = (
-        [next(iter(offsets(one[name]).values())) for one in sources]  # type: ignore[union-attr]
-        for name in ("latestOffset", "endOffset")
-    )
-    assert limits_of(query) == (150.0,)
-    assert found.arrived == latest[-1] - latest[0]
-    assert found.done == end[-1] - end[0]
-    assert found.waiting is not None
-    assert found.waiting >= latest[-1] - end[-1] == 700  # 50 fewer with every micro-batch
+def test_the_limit_of_a_source_in_python_is_read_from_its_json() -> None:
+    def limit(kind: str, **told: Any) -> Any:
+        named = SimpleNamespace(getSimpleName=lambda: kind)
+        return SimpleNamespace(getClass=lambda: named, json=lambda: json.dumps(told))
+
+    python = "PythonStreamingSourceReadLimit"
+    for one, rows in (
+        (limit(python, _type="ReadMaxRows", max_rows=150), 150.0),
+        (limit(python, _type="ReadAllAvailable"), None),
+        (limit(python, _type="ReadMaxFiles", max_files=3), 0.0),
+        (limit("ReadMaxFiles"), 0.0),
+    ):
+        assert internals._rows(one) == rows
 
 
 class Fleet:

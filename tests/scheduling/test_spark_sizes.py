@@ -89,20 +89,6 @@ class Job:
 # A scaler
 
 
-def test_a_scaler_chooses_partitions_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaler = Wants(9.0)
-    job = Job(monkeypatch, scaler, partitions=(1, 5))
-    count, counts = 2, []
-    for _ in range(5):
-        count = job.cycle(count)
-        counts.append(count)
-    assert counts == [2, 2, 5, 5, 5]  # two cycles are a load
-    load = scaler.loads[0]
-    assert (load.cores, load.arrival, load.per_core) == (2, 20.0, 20.0)
-    assert job.session.wanted == []  # executors are not its matter
-    assert job.sizes.reason.startswith("wants: ")
-
-
 def test_what_waits_is_unknown_or_told_and_never_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told, scaler = [500.0], Wants(2.0)
     job = Job(monkeypatch, scaler, backlog=lambda: told[0])
@@ -140,22 +126,6 @@ def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.Monke
     assert (fewer.session.killed[0], fewer.session.wanted, count) == ("3", [1], 4)  # the dearest
 
 
-def test_a_request_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
-    ask = job.session.requestTotalExecutors
-
-    def fails(*_: Any) -> bool:
-        raise OSError("no answer")
-
-    count = job.cycle(job.cycle(2))
-    job.session.requestTotalExecutors = fails
-    with pytest.raises(OSError, match="no answer"):
-        job.cycle(count)
-    job.session.requestTotalExecutors = ask
-    job.cycle(job.cycle(count))
-    assert job.session.wanted == [4]
-
-
 # Without a scaler: what plans leave idle
 
 
@@ -175,31 +145,6 @@ def test_the_dearest_idle_executors_leave_after_three_cycles(
     alone = Job(monkeypatch)
     assert alone.cycle(3) == 3
     assert (alone.sizes.reason, alone.sizes.releases, alone.sizes.explain()) == ("", False, "none")
-
-
-def test_an_executor_that_is_used_meanwhile_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(monkeypatch, executors=(1, 3))
-    job.settle("h/1", "h/3", times=2)
-    job.settle("h/1", "h/2", "h/3")
-    job.settle("h/1", "h/3", times=2)
-    job.settle()  # a plan that uses nobody says nothing about anybody
-    job.settle("h/1", "h/3", times=2)
-    assert job.session.killed == []
-    job.settle("h/1", "h/3")
-    assert job.session.killed == ["2"]
-
-
-def test_one_more_is_requested_and_not_again_before_it_has_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    job = Job(monkeypatch, executors=(1, 5))
-    job.settle("h/1", None, times=3)
-    assert job.session.wanted == [4]
-    job.found.append(executor("4"))
-    job.settle("h/1", None)
-    job.found.append(executor("5"))
-    job.settle("h/1", None, times=2)  # the most there may be
-    assert job.session.wanted == [4, 5]
 
 
 @pytest.mark.parametrize("scaler", [None, Wants(9.0)])
