@@ -1,4 +1,4 @@
-"""The charts of all benchmarks: tables drawn as lines, bars, stacked bars or dots, as SVG."""
+"""The charts of all benchmarks: tables drawn as lines or bars, as SVG."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def series(table: Table, chart: Mapping[str, Any]) -> pd.DataFrame:
         head if head not in table.columns[:at] else f"{table.columns[at - 1]}, {head}"
         for at, head in enumerate(table.columns)
     ]
-    x, where = list(chart["x"]), chart.get("where", {})
+    x = list(chart["x"])
     shown = [
         named
         for named, head in zip(heads, table.columns, strict=True)
@@ -128,16 +128,11 @@ def series(table: Table, chart: Mapping[str, Any]) -> pd.DataFrame:
         and any(head == y or (y not in heads and head.startswith(y)) for y in chart["y"])
     ]
     cells = pd.DataFrame(table.rows, columns=heads, dtype=object)
-    for head, value in where.items():
-        cells = cells[cells[head] == value]
     numbers = cells[shown].apply(_numbers)
-    if "over" in chart:
-        numbers = numbers.div(_numbers(cells[chart["over"]]), axis=0)
     place = cells[x[0]] if len(x) == 1 else cells[x].astype(str).agg("\n".join, axis=1)
     entries = numbers.where(numbers.abs() < math.inf).stack(future_stack=True).dropna()
     entries = entries.reset_index().set_axis(["row", "name", "value"], axis=1)
     entries["place"] = entries["row"].map(place)
-    entries = entries[entries["place"] != chart.get("skip")]
     if "by" in chart:
         by = entries["row"].map(cells[chart["by"]]).astype(str)
         entries["name"] = by + ", " + entries["name"] if len(shown) > 1 else by
@@ -192,29 +187,8 @@ def _ranked_bars(axes: Axes, frame: pd.DataFrame) -> None:
     axes.margins(x=0.15)
 
 
-def _stacked_bars(axes: Axes, frame: pd.DataFrame) -> None:
-    """One horizontal bar per series, stacked of its places."""
-    parts, colors = frame.T.clip(lower=0).fillna(0), plt.get_cmap("tab20").colors
-    parts.plot.barh(stacked=True, ax=axes, width=0.66, color=colors, ec="white", lw=0.5)
-    ends = [f"{end:,.4g}" for end in parts.sum(axis=1)]
-    axes.bar_label(axes.containers[-1], ends, padding=5)
-    axes.invert_yaxis()
-    axes.margins(x=0.4)
-
-
-def _dots(axes: Axes, frame: pd.DataFrame) -> None:
-    """A row per place, a dot per series; a line stands at 1."""
-    for name, style in _styles(list(frame)).items():
-        axes.plot(frame[name], range(len(frame)), **{"label": name, **style, "ls": ""})
-    axes.axvline(1, color=OURS, lw=1.5)
-    axes.set_yticks(range(len(frame)), map(str, frame.index), fontsize=8)
-    axes.invert_yaxis()
-
-
 KINDS = {
     "lines": _lines,
     "bars": _bars,
     "ranked bars": _ranked_bars,
-    "stacked bars": _stacked_bars,
-    "dots": _dots,
 }

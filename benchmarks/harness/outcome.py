@@ -98,13 +98,12 @@ class Table:
         """The same table with one chart more.
 
         Args:
-            kind: "lines", "bars", "ranked bars", "stacked bars" or "dots".
+            kind: "lines", "bars" or "ranked bars".
             x: the columns that name a place on the axis, or one of them.
             y: the columns that are drawn: their heads, or what these begin with.
             more: ``by``: the column whose values name the series, instead of the heads; ``across``:
-                rows are series and heads are places; ``over``: the column by which others are
-                divided; ``where``: columns and the values of the rows to draw; ``skip``: a place
-                that is left out; ``title``; labels and scales of the axes as ``Axes.set`` has them.
+                rows are series and heads are places; ``title``; labels and scales of the axes as
+                ``Axes.set`` has them.
         """
         chart = {"kind": kind, "x": (x,) if isinstance(x, str) else tuple(x), "y": y, **more}
         return replace(self, charts=(*self.charts, chart))
@@ -136,7 +135,7 @@ class Context:
         out: an existing folder for its pictures.
         data: an existing folder for tables and streams, kept from run to run.
         seed: of everything that is drawn. Independent of it are the tables of TPC-H, of the road
-            network and of plain arithmetic, and the kernels.
+            network and of plain arithmetic.
         say: prints one line of progress.
         name: of the catalogue entry, for functions that serve several.
     """
@@ -174,7 +173,7 @@ class Benchmark:
     """
 
     name: str
-    group: Literal["engine", "paper", "scheduling", "kernels"]
+    group: Literal["engine", "paper", "scheduling"]
     title: str
     run: str
     quick_s: int

@@ -12,7 +12,6 @@ GROUPS = {
     "engine": "The join engine",
     "paper": "The paper's experiments",
     "scheduling": "Scheduling",
-    "kernels": "Kernels, without Spark",
 }
 _NUMBERED = re.compile(r"\b(Tables?|Figs?\.?|Figures?)\s*(\d+)", re.IGNORECASE)
 

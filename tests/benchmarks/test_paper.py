@@ -82,7 +82,6 @@ def test_figures_11_and_12_are_simulated_and_their_statements_judged(
     assert judged[f"fewer cached rows than by hash ({SPLIT} / hash)"] == "no"
     parts = {"Fig. 11a", "Fig. 11b", "Fig. 11c", "Fig. 11d", "Fig. 12"}
     assert {row[0] for row in told.rows} == parts
-    assert drawn(paper_hotspots.tables(routed, "Simulated. "), tmp_path)
 
 
 def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> pd.DataFrame:
@@ -120,14 +119,11 @@ def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
 
 
 def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
-    found = {size: lists.measure_lists(size, 2, seed=1) for size in (1 << 8, 1 << 10)}
+    found = {size: lists.measure_lists(size, seed=1) for size in (1 << 8, 1 << 10)}
     for kinds in found.values():
-        assert all(
-            len(kinds[kind][what]) == 2 for kind in (RANDOM, SORTED) for what in ("build", "search")
-        )
         assert kinds[SORTED]["one"] == kinds[SORTED]["all"] == 0 < kinds[RANDOM]["one"]
         assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
-    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, None, 2.0, 0.0]
+    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
     assert lists.list_tables(found)[0].rows[0][0] == "2^8"
     shown = [*lists.list_tables(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
     assert drawn(shown, tmp_path)

@@ -12,36 +12,15 @@ import statistics
 from dataclasses import dataclass
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import hashed
 from benchmarks.papers.joins.skews import Int64s, rule_maker
 from bsjoin.partitioning import Collector, Router, Rule
 
-ANYWHERE = "no routing"
 HOSTS = 6
 ROW_US, LOOK_UP_US = 1.0, 10.0
 """A row on one core, and a key in a query for many: about what the README measures on two cores."""
-
-
-class LruCache:
-    """An exact LRU cache of at most so many keys."""
-
-    def __init__(self, capacity: int):
-        self._keys: LRUCache[int, bool] = LRUCache(capacity)
-
-    def add(self, keys: Int64s) -> int:
-        """Look up keys, each once; the number of misses."""
-        missing = 0
-        for key in np.unique(keys).tolist():
-            missing += not self._keys.get(key, False)
-            self._keys[key] = True
-        return missing
-
-    def keys(self) -> Int64s:
-        """The keys in the cache."""
-        return np.array(list(self._keys), np.int64)
 
 
 class FullCache:
@@ -81,8 +60,6 @@ class Routed:
         throughput: rows a second: those of a cycle over the time of its busiest host.
         warm: likewise with every key in the cache: only the rows of the busiest host count.
         remote: all misses.
-        hit_rate: share of the rows that miss nothing; a key misses once per cycle and host.
-        busiest: the median over the cycles of the busiest host's rows over the mean.
     """
 
     skew: list[float]
@@ -92,43 +69,34 @@ class Routed:
     distinct: int = 0
 
     def __post_init__(self) -> None:
-        every = np.array(self.loads)
-        rows, missed = every[1:], np.array(self.look_ups[1:])
+        rows, missed = np.array(self.loads[1:]), np.array(self.look_ups[1:])
         self.settled = statistics.median(self.skew[1:])
         self.shares = tuple((100 * rows.sum(axis=0) / rows.sum()).tolist())
         self.latency_ms = float((rows * ROW_US + missed * LOOK_UP_US).max(axis=1).mean()) / 1e3
         self.throughput = float(rows.sum(axis=1).mean()) / self.latency_ms * 1e3
         self.warm = float(rows.sum() / (rows.max(axis=1).sum() * ROW_US / 1e6))
         self.remote = int(np.sum(self.look_ups))
-        self.hit_rate = 1 - self.remote / int(every.sum())
-        self.busiest = float(np.median(every.max(axis=1) / every.mean(axis=1)))
 
 
-def simulate(
-    way: str, cycles: list[Int64s], keys: int, capacity: int | None = None, seed: int = 0
-) -> Routed:
+def simulate(way: str, cycles: list[Int64s], keys: int) -> Routed:
     """Route a stream's cycles, each under the rule that results from those before it.
 
     Args:
-        way: one of :data:`benchmarks.papers.joins.skews.WAYS`, or ``ANYWHERE``: at random.
+        way: one of :data:`benchmarks.papers.joins.skews.WAYS`.
         cycles: the keys of each, 0 to ``keys`` - 1.
-        keys: of the table.
-        capacity: keys of a host's cache; None: all.
-        seed: of random routing.
+        keys: of the table; a host's cache has room for all.
 
-    Complexity: O(rows) time; a byte per key and host if the caches have room for all.
+    Complexity: O(rows) time; a byte per key and host.
     """
     observe, sample = rule_maker(way, HOSTS)
-    router, random = Router(Rule.even(HOSTS)), np.random.default_rng(seed)
-    caches = [FullCache(keys) if capacity is None else LruCache(capacity) for _ in range(HOSTS)]
+    router = Router(Rule.even(HOSTS))
+    caches = [FullCache(keys) for _ in range(HOSTS)]
     cycle_by_cycle: list[tuple[float, list[int], list[int], int]] = []
     for index, stream in enumerate(cycles):
         collector = Collector(router, sample, seed=index)
         contents = hashed(np.arange(len(stream)) + index * len(stream))
         places: NDArray[np.int64] = collector.route(hashed(stream), contents)
         seen = collector.statistics()
-        if way == ANYWHERE:
-            places = random.integers(0, HOSTS, len(stream))
         loads = np.bincount(places, minlength=HOSTS).tolist()
         missed = [cache.add(stream[places == host]) for host, cache in enumerate(caches)]
         held = sum(len(cache.keys()) for cache in caches)

@@ -1,19 +1,16 @@
 """Figures 11 and 12 of the BS-Join paper: six TaskManagers under Zipf streams, by way of routing.
 
-A simulation: see :mod:`benchmarks.papers.joins.hosts`; every cache has room for all keys. Full
-sizes have a Spark stream of this machine beside.
+A simulation: see :mod:`benchmarks.papers.joins.hosts`; every cache has room for all keys.
 """
 
 from __future__ import annotations
 
-import statistics
 from itertools import pairwise
 
 import numpy as np
 
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.joins import live
 from benchmarks.papers.joins.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate
 from benchmarks.papers.joins.skews import EXPONENTS, HASH, PAPER
 from benchmarks.papers.joins.skews import SPLIT as OURS
@@ -35,21 +32,10 @@ def run(context: Context) -> Outcome:
         found[z] = {way: simulate(way, cycles, keys) for way in WAYS}
         skews = "   ".join(f"{way} {one.settled:.3f}" for way, one in found[z].items())
         context.say(f"Zipf {z:g}, {HOSTS} TaskManagers: DS   {skews}")
-    streamed = {} if context.quick else live.measure(context, rows, rows, 12, context.seed)
     note = f"Simulated: {keys:,} keys, {count} cycles of {rows:,} rows, {HOSTS} TaskManagers. "
-    shown = [*tables(found, note), statements(found)]
-    if streamed:
-        lines = [
-            {"partition": way, "rows/s": round(one["rows_per_s"]),
-             "addBatch, ms": round(statistics.median(one["ms"]))}
-            for way, one in streamed.items()
-        ]  # fmt: skip
-        title = "Fig. 11c and d, a Spark stream on this machine, Z 1.16"
-        note = "One host with two cores, not six TaskManagers: routing is only a cost here."
-        shown.append(Table.of(title, lines, note))
     by = {str(z): {way: vars(one) for way, one in ways.items()} for z, ways in found.items()}
-    measured = {"keys": keys, "rows": rows, "by_exponent": by, "live": streamed}
-    return Outcome(figures(found), shown, measured=measured)
+    measured = {"keys": keys, "rows": rows, "by_exponent": by}
+    return Outcome(figures(found), [statements(found, note)], measured=measured)
 
 
 def figures(found: Found) -> list[Figure]:
@@ -87,7 +73,7 @@ def figures(found: Found) -> list[Figure]:
     ]
 
 
-def statements(found: Found) -> Table:
+def statements(found: Found, note: str = "") -> Table:
     """Each statement of the text about Figs. 11 and 12, our numbers, and whether it holds."""
     rows = []
 
@@ -139,53 +125,9 @@ def statements(found: Found) -> Table:
     return Table.of(
         "Figs. 11 and 12: what the paper says, and what was found",
         rows,
-        "Simulated. The paper has these figures as pictures only: its text gives no numbers. Its "
-        "rule evens rows, not distinct keys: a TaskManager with cold keys alone asks the database "
-        "most, so that while caches fill the look-ups cost what the even rows save.",
+        f"{note}A row takes {ROW_US:g} µs, a look-up of a key {LOOK_UP_US:g} µs; a cycle takes "
+        "the time of its busiest TaskManager, and a cache has room for all. The paper has these "
+        "figures as pictures only: its text gives no numbers. Its rule evens rows, not distinct "
+        "keys: a TaskManager with cold keys alone asks the database most, so that while caches "
+        "fill the look-ups cost what the even rows save.",
     )
-
-
-def tables(found: Found, note: str) -> list[Table]:
-    """Figs. 11 and 12 as numbers."""
-    paper = {HASH: "rises with Z", PAPER: "stable, far below hash"}
-    listed = [(z, way, one) for z, by in found.items() for way, one in by.items()]
-    overall = [
-        {
-            "Z": f"{z:g}",
-            "routed by": way,
-            "DS in the paper": paper.get(way),
-            "DS": round(one.settled, 4),
-            "cached rows, M": round(one.cached[-1] / 1e6, 3),
-            "look-ups": one.remote,
-            "throughput, M rows/s": round(one.throughput / 1e6, 2),
-            "all cached, M rows/s": round(one.warm / 1e6, 2),
-            "latency of a cycle, ms": round(one.latency_ms),
-        }
-        for z, way, one in listed
-    ]
-    loads = [
-        {"Z": f"{z:g}", "routed by": way}
-        | {f"TM {at}": round(share, 2) for at, share in enumerate(one.shares, 1)}
-        for z, way, one in listed
-    ]
-    fig_11 = Table.of(
-        "Fig. 11: DS, cache, throughput and latency by Zipf exponent",
-        overall,
-        f"{note}A cache has room for all. A row takes {ROW_US:g} µs, a key that is looked up in "
-        f"the database {LOOK_UP_US:g} µs; a cycle takes the time of its busiest TaskManager. DS is "
-        "the median after the first cycle; the paper's rule has a sample of 100,000, ours one of "
-        "10,000.",
-    )
-    for part, head in (
-        ("a", "DS"), ("b", "cached rows, M"), ("c", "throughput, M rows/s"),
-        ("d", "latency of a cycle, ms"),
-    ):  # fmt: skip
-        title = f"Fig. 11({part}), simulated: {head}"
-        fig_11 = fig_11.drawn("bars", "Z", head, by="routed by", title=title)
-    fig_12 = Table.of(
-        "Fig. 12: percent of the rows that each TaskManager gets",
-        loads,
-        f"{note}The paper: by hash the shares part as Z rises, by its rule they are balanced. "
-        "Even is 16.67 %.",
-    )
-    return [fig_11, fig_12.drawn("bars", ("Z", "routed by"), "TM")]

@@ -7,7 +7,6 @@ one machine has some workers, so times cannot be compared, but ratios of one way
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -15,17 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import bsjoin
-from benchmarks.data.ranges import Case, probes, stored
+from benchmarks.data.ranges import Case, probes
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, in_runtime, rate_stream, time_batches
-from benchmarks.harness.timing import check_equal, seconds_of
-from benchmarks.papers.joins.linked import LinkedSkipList, by_directory, descended
+from benchmarks.harness.spark import Join, rate_stream, time_batches
+from benchmarks.harness.timing import check_equal
+from benchmarks.papers.joins.linked import LinkedSkipList
 from benchmarks.papers.joins.searches import (
     DIRECTORY,
     FLAT_MAP,
-    JOIN,
-    JOIN_PYTHON,
     RANDOM,
     SORTED,
     prepare,
@@ -59,7 +55,7 @@ _SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
 def run(context: Context) -> Outcome:
     """Count and time the lists, time the ways in a stream, compare each cell with the paper's."""
     sizes = [1 << exponent for exponent in context.pick((16, 18), range(18, 24))]
-    lists = {size: measure_lists(size, context.pick(2, 7), context.seed) for size in sizes}
+    lists = {size: measure_lists(size, context.seed) for size in sizes}
     for size, one in lists.items():
         shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
         context.say(f"  {size:>10,} rows  {shown}")
@@ -67,7 +63,7 @@ def run(context: Context) -> Outcome:
     measured = by_cell(runs)
     return Outcome(
         [*list_figures(lists), *way_figures(measured, quick=context.quick)],
-        [*list_tables(lists), *cell_tables(measured), ratio_table(measured), _our_table(measured)],
+        [*list_tables(lists), ratio_table(measured)],
         measured={"lists": lists, "ways": runs},
     )
 
@@ -78,17 +74,15 @@ def by_cell(runs: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(runs).pivot(index=["size", "workers"], columns="way", values=values)
 
 
-def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Reads and seconds of random searches in lists that are built several times.
+def measure_lists(size: int, seed: int) -> dict[str, Any]:
+    """Reads of random searches in lists that are built several times.
 
-    The sorted list is timed by bsjoin's own search, and counted in a list of nodes.
+    The sorted list is counted in a list of nodes; bsjoin's own search must find the same.
 
     Returns:
         By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
         reads of one search, averaged over the searches; ``all``, the variance over the builds of
-        the mean; ``compared``, the comparisons of a search: of the textbook's loop in the
-        random list, of bsjoin's descent in the sorted one, of the JVM's search by the directory,
-        for which there is no more; ``build`` and ``search``, the seconds of each round.
+        the mean.
     """
     random = np.random.default_rng([seed, size])
     values = np.sort(random.integers(0, size << 20, size))
@@ -99,34 +93,18 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
         RANDOM: lambda number: LinkedSkipList.random(values, number),
         SORTED: lambda _: LinkedSkipList.fixed(values.copy()),
     }
-    timed: dict[str, Callable[[int], Any]] = {**counted, SORTED: lambda _: SkipList(values)}
     found: dict[str, Any] = {}
     for kind, build in counted.items():
         reads = np.empty((_BUILDS, _SEARCHES))
         for number in range(_BUILDS):
             rows, reads[number] = build(number).counted(searched)
-            if (rows != right).any() or (timed[kind](number).search(searched) != right).any():
+            if (rows != right).any() or (SkipList(values).search(searched) != right).any():
                 raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
         found[kind] = {
-            "build": [],
-            "search": [],
             "mean": float(reads.mean()),
             "one": float(reads.var(axis=0).mean()),
             "all": float(reads.sum(axis=1).var() / _SEARCHES**2),
         }
-    textbook = LinkedSkipList.random(values, seed).counted(searched, repeats=True)
-    ours = {SORTED: descended(values, searched), DIRECTORY: by_directory(values, searched)}
-    for kind, (rows, compared) in {RANDOM: textbook, **ours}.items():
-        if (rows != right).any():
-            raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
-        found.setdefault(kind, {})["compared"] = float(compared.mean())
-    for number, kind in product(range(rounds + 1), timed):  # the first round warms up
-        began = time.perf_counter()
-        built = timed[kind](seed)
-        spent = {"build": time.perf_counter() - began}
-        spent["search"] = seconds_of(built.search, searched)
-        for what, seconds in spent.items() if number else ():
-            found[kind][what].append(seconds)
     return found
 
 
@@ -143,8 +121,6 @@ def _measure_ways(context: Context) -> list[dict[str, Any]]:
         folder = context.data / "ranges" / f"search-{size}-{context.seed}"
         prepare(case, folder)
         joins = {way: search_join(way, case, folder) for way in WAYS}
-        whole = _whole_join(context, case)
-        joins |= {JOIN: in_runtime("jvm", whole), JOIN_PYTHON: in_runtime("python", whole)}
         sample = probes(spark.range(2_000), "id", case)
         check_equal({n: sorted(map(tuple, way(sample).collect())) for n, way in joins.items()})
 
@@ -166,14 +142,6 @@ def _measure_ways(context: Context) -> list[dict[str, Any]]:
     return found
 
 
-def _whole_join(context: Context, case: Case) -> Join:
-    table = context.spark.read.parquet(str(stored(case, context.data)[0]))
-    indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
-    return lambda stream: indexed.join(stream, case.on, when=case.when, select=["v"]).select(
-        "id", "v"
-    )
-
-
 def ratios(cells: pd.DataFrame, name: str, above: str, below: str) -> pd.Series:
     """The ratios of ``rate`` or ``latency_ms`` of one way to another, the paper's or ours."""
     return cells[name][above] / cells[name][below]
@@ -183,24 +151,11 @@ def list_figures(lists: dict[int, Any]) -> list[Figure]:
     """Reads of random lists over those of sorted ones, and the variance of the latter."""
     times = [one[RANDOM]["mean"] / one[SORTED]["mean"] for one in lists.values()]
     variance = max(one[SORTED][which] for one in lists.values() for which in ("one", "all"))
-    fewer = {
-        kind: [one[RANDOM]["compared"] / one[kind]["compared"] for one in lists.values()]
-        for kind in (SORTED, DIRECTORY)
-    }
-    what = {SORTED: "one a level", DIRECTORY: "the directory, as in the JVM"}
     sizes = f"{min(lists):,} to {max(lists):,}"
     return [
         Figure(
             f"reads a search, random / fixed levels, {sizes}", statistics.mean(times), 1.33,
             spread=(min(times), max(times)), paper="about 25 % fewer with fixed ones, Fig. 13(a)",
-        ),
-        *(
-            Figure(
-                f"comparisons a search, random levels / {what[kind]}, {sizes}",
-                statistics.mean(some), 2.0 if kind == DIRECTORY else None,
-                spread=(min(some), max(some)), paper="about 25 % fewer with fixed ones, Fig. 13(a)",
-            )
-            for kind, some in fewer.items()
         ),
         Figure(
             f"variance of the reads over builds, fixed levels, {sizes}", variance, 0.0,
@@ -221,9 +176,6 @@ def way_figures(measured: pd.DataFrame, *, quick: bool = False) -> list[Figure]:
         ("rate", RANDOM, FLAT_MAP, 2.0, "Tables 6 and 7"),
         ("latency_ms", SORTED, FLAT_MAP, 0.55, "Tables 6 and 8"),
         ("latency_ms", SORTED, RANDOM, 1.0, "Tables 7 and 8"),
-        ("rate", JOIN, FLAT_MAP, 2.0, ""),
-        ("latency_ms", JOIN, FLAT_MAP, 0.5, ""),
-        ("latency_ms", JOIN, JOIN_PYTHON, None, ""),
         ("rate", DIRECTORY, SORTED, 1.0, ""),
     ):
         if not {above, below} <= {*measured[name]}:
@@ -252,21 +204,11 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             "sorted, ours": round(one[SORTED]["mean"], 2),
             "fewer, paper, %": "about 25",
             "fewer, ours, %": round(100 * (1 - one[SORTED]["mean"] / one[RANDOM]["mean"]), 1),
-            "comparisons, random": round(one[RANDOM]["compared"], 2),
-            "comparisons, one a level": round(one[SORTED]["compared"], 2),
-            "comparisons, directory": round(one[DIRECTORY]["compared"], 2),
             "variance, random, ours": round(one[RANDOM]["one"], 2),
             "variance, sorted, paper": 0.0,
             "variance, sorted, ours": round(one[SORTED]["one"], 2),
         }
         for size, one in lists.items()
-    ]
-    heads = {"build, ms": "build", "10,000 searches, ms": "search"}
-    times = [
-        {"rows": _power(size), "list": kind}
-        | {head: round(statistics.median(one[kind][what]) * 1e3, 3) for head, what in heads.items()}
-        for size, one in lists.items()
-        for kind in (RANDOM, SORTED)
     ]
     return [
         Table.of(
@@ -277,14 +219,6 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
         )
         .drawn("lines", "rows", "random", "sorted", title="Fig. 13(a): values read in a search")
         .drawn("lines", "rows", "variance", title="Fig. 13(b): variance over ten builds"),
-        Table.of(
-            "Skip lists by size: building and searching, one core",
-            times,
-            "Values are sorted before. The levels of the sorted list follow from the positions and "
-            "are not stored, so nothing is built. The random list is for comparison only: all "
-            "probes descend together, each level takes as many rounds as the unluckiest probe, and "
-            "reads are counted, so it loses by more than its reads. The paper gives no times.",
-        ).drawn("lines", "rows", "build", "10,000", by="list", yscale="log", ylabel="ms"),
     ]
 
 
@@ -297,52 +231,6 @@ def _places(measured: pd.DataFrame) -> dict[tuple[int, int], tuple[int, int] | N
         for many, count in zip(TASK_MANAGERS, workers, strict=False)
     }
     return {cell: ours.get(cell) for cell in _CELLS}
-
-
-def cell_tables(measured: pd.DataFrame) -> list[Table]:
-    """Tables 6 to 8, ours beside the paper's."""
-    places = _places(measured)
-    note = (
-        "The paper: a TaskManager is a core of a cluster, latency that of its windows. Ours: a "
-        "worker is a task of Spark on this machine, latency the addBatch of 5,000 rows; the query "
-        "of a record goes to SQLite in the worker, without a network."
-    ) + ("" if all(places.values()) else " Empty: sizes of the full run.")
-
-    def row(way: str, cell: tuple[int, int], ours: tuple[int, int] | None) -> dict[str, Cell]:
-        return {
-            "data size": _power(cell[0]),
-            "TaskManagers": cell[1],
-            "paper, K/s": PUBLISHED.at[cell, ("rate", way)],
-            "paper, ms": PUBLISHED.at[cell, ("latency_ms", way)],
-            "our size": _power(ours[0]) if ours else None,
-            "our workers": ours[1] if ours else None,
-            "ours, K/s": round(measured.at[ours, ("rate", way)] / 1e3, 1) if ours else None,
-            "ours, ms": round(measured.at[ours, ("latency_ms", way)], 1) if ours else None,
-        }
-
-    return [
-        Table.of(
-            f"Table {number}: throughput and latency, {way}",
-            [row(way, cell, ours) for cell, ours in places.items()],
-            note,
-        )
-        for number, way in ((6, FLAT_MAP), (7, RANDOM), (8, SORTED))
-    ]
-
-
-def _our_table(measured: pd.DataFrame) -> Table:
-    """What bsjoin has instead of a list, by rows of the table and workers."""
-    rows = [
-        {"way": way, "data size": _power(size), "workers": many}
-        | {"K/s": one["rate"][way] / 1e3, "ms": one["latency_ms"][way]}
-        for way in (DIRECTORY, JOIN, JOIN_PYTHON)
-        for (size, many), one in measured.iterrows()
-    ]
-    note = (
-        "The directory is searched by the same code as the lists, in place of one; the join is "
-        "all of bsjoin, with types, nulls and columns."
-    )
-    return Table.of("Beside them: what bsjoin does instead", rows, note)
 
 
 def ratio_table(measured: pd.DataFrame) -> Table:

@@ -29,7 +29,6 @@ Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
 
 FLAT_MAP, RANDOM, SORTED = "FlatMap", "random skip list", "sorted skip list"
 DIRECTORY = "bsjoin's directory"
-JOIN, JOIN_PYTHON = "bsjoin.join", "bsjoin.join, Python"
 
 _ARRAYS = ("points", "values", "slices", "composite")  # files that all workers map
 _BITS = MONTH_US.bit_length()  # of the point in a composite key

@@ -27,10 +27,10 @@ from benchmarks.papers.scheduling.published import (
 )
 from benchmarks.papers.scheduling.steering import SimCluster
 from scheduling import Controller, Policy, Snapshot, policy
-from scheduling.load import EPSILON, deviation, planned_loads
+from scheduling.load import deviation, planned_loads
 from scheduling.simulate import Arrivals, Simulation
 
-__all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run", "sensitivity"]
+__all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run"]
 
 PAPER = "CETSA, LBA-CE"
 NOTE = (
@@ -178,19 +178,15 @@ def _mean(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(**mean | {"planned": max(one.planned for one in outcomes)})
 
 
-def compare(
-    name: str, *, seeds: int, load: float = 1.0, epsilon: float = 1.0
-) -> dict[str, Outcome]:
+def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, Outcome]:
     """A job under each of the five ways, and with kept plans; means of so many hashes of its keys.
 
     Args:
         name: of ``JOBS``.
         seeds: hashes, arrivals, and draws of the default (three a seed).
         load: what the work of every row is multiplied by.
-        epsilon: what the least busyness of LBA-CE is multiplied by.
     """
     found: dict[str, list[Outcome]] = {way: [] for way in (*published.WAYS, *KEPT)}
-    lba_ce = policy("lba-ce", epsilon=epsilon * EPSILON)
     for seed in range(seeds):
         job = JOBS[name](seed, load)
         draws = [policy("random", seed=3 * seed + k) for k in range(3)]
@@ -199,9 +195,9 @@ def compare(
             (ROUND_ROBIN, policy("round-robin"), 0.0),
             (GS_BFD, policy("gs-bfd"), 0.0),
             (CETSA, policy("cetsa"), 0.0),
-            (LBA_CE, lba_ce, 0.0),
+            (LBA_CE, policy("lba-ce"), 0.0),
             (KEPT[0], policy("cetsa"), _HYSTERESIS),
-            (KEPT[1], lba_ce, _HYSTERESIS),
+            (KEPT[1], policy("lba-ce"), _HYSTERESIS),
         ):
             found[way].append(run(job, asked, seed=seed, hysteresis=hysteresis))
     return {way: _mean(outcomes) for way, outcomes in found.items()}
@@ -297,15 +293,3 @@ def rows(
             ours=rent),
     ]  # fmt: skip
     return made
-
-
-def sensitivity(*, seeds: int = 2) -> list[dict[str, float | str]]:
-    """LBA-CE against the default where the load or the least busyness is another one."""
-    found = []
-    for load, epsilon in ((1.0, 1.0), (0.5, 1.0), (1.2, 1.0), (1.0, 0.5), (1.0, 2.0)):
-        outcomes = compare("Wordcount", seeds=seeds, load=load, epsilon=epsilon)
-        line: dict[str, float | str] = {"work of a row": f"x {load:g}", "epsilon": f"x {epsilon:g}"}
-        for what in ("cost", "time", "S"):
-            line[f"{what}, %"] = round(change(outcomes, what, LBA_CE, DEFAULT), 1)
-        found.append(line)
-    return found

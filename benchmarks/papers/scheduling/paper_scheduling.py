@@ -47,8 +47,6 @@ def run(context: Context) -> Outcome:
         *map(_ways, found.items()),
         st_stream.use_table(skewed),
         oera.over_time(elastic),
-        Table.of("LBA-CE against Default under other constants (Wordcount)",
-                 flink.sensitivity(seeds=seeds), "Simulated; 1 is what the other tables have."),
         Table.of("Where the papers contradict themselves",
                  [{"paper": paper, "what": what} for paper, what in CONTRADICTIONS]),
     ]  # fmt: skip

@@ -1,1 +1,0 @@
-"""The hot functions one by one, each beside a plain way to do the same."""
