@@ -112,27 +112,19 @@ def write(file: Path, content: Any) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def read(source: Path) -> list[Record]:
-    """The records in a file, which has one or a list of them, or of all files in a folder.
+def read(file: Path) -> Record:
+    """The record in a file.
 
     Raises:
         RecordError: there is no such file, or it holds no record of this format.
     """
-    if source.is_dir():
-        found = [record for file in sorted(source.glob("*.json")) for record in read(file)]
-        if not found:
-            raise RecordError(
-                f"{source} has no records: name a folder like out/benchmarks/results/quick"
-            )
-        return found
     try:
-        loaded = json.loads(source.read_text("utf-8"))
-        return [_record(one) for one in (loaded if isinstance(loaded, list) else [loaded])]
+        return _record(json.loads(file.read_text("utf-8")))
     except FileNotFoundError:
-        raise RecordError(f"there is no {source}") from None
+        raise RecordError(f"there is no {file}") from None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RecordError(
-            f"{source} holds no record of this version ({error!r}): remove it, and run the "
+            f"{file} holds no record of this version ({error!r}): remove it, and run the "
             "benchmark again"
         ) from error
 
@@ -150,13 +142,13 @@ def read_all(out: Path, quick: bool, names: Iterable[str]) -> list[Record]:
     """All records of a size, in the order of the names, others after them."""
     here = {file.stem: file for file in sorted(folder(out, quick).glob("*.json"))}
     ordered = [name for name in names if name in here]
-    return [record for name in dict.fromkeys([*ordered, *here]) for record in read(here[name])]
+    return [read(here[name]) for name in dict.fromkeys([*ordered, *here])]
 
 
 def written(out: Path, quick: bool, name: str) -> Record | None:
     """The record of a benchmark; None if there is none that this program can read."""
     with suppress(RecordError):
-        return read(folder(out, quick) / f"{name}.json")[0]
+        return read(folder(out, quick) / f"{name}.json")
     return None
 
 

@@ -170,19 +170,6 @@ class Router:
         before = np.searchsorted(self._span_stops, edges[1:], "left")
         self._most_stops = int((before - self._first_spans).max(initial=0))
 
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
-        assert (self._lasts[1:] > self._lasts[:-1]).all()
-        assert self._lasts[-1] == GREATEST
-        assert len(self._owners) == self.cells
-        for index, key in enumerate(self.rule.hot):
-            cell = int(self._hot_cells[index])
-            assert self._lasts[cell] == key.code
-            assert cell == 0 or self._lasts[cell - 1] == key.code - 1
-            assert self._owners[cell] == -1 - index
-        assert (self.locate(self._lasts) == np.arange(self.cells)).all()
-        assert (self.locate(self._lasts[:-1] + 1) == np.arange(1, self.cells)).all()
-
 
 def _steps(boundaries: tuple[int, ...]) -> Int64s:
     """The boundaries, and between them codes that part each range into steps of equal width."""

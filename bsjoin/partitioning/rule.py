@@ -188,7 +188,3 @@ class Rule:
             if abs(math.fsum(key.shares) - 1) > _SHARES_ADD_UP:
                 return f"the shares of the key {key.code} do not add up to 1"
         return None
-
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
-        assert self._wrong() is None, self._wrong()

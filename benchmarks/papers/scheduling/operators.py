@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scheduling.errors import ArgumentError
 from scheduling.model import Edge, JobGraph, Resources, Task
 
 __all__ = ["Operator", "demands"]
@@ -38,16 +37,6 @@ class Operator:
     state_bytes: float = 0.0
     shares: Sequence[float] = ()
 
-    def __post_init__(self) -> None:
-        numbers = (self.row_s, self.part, self.out_bytes)
-        if self.tasks < 1 or not all(0 <= one < float("inf") for one in numbers):
-            raise ArgumentError(f"{self}: give a task or more, and finite numbers of at least 0")
-        dealt = self.dealt
-        if len(dealt) != self.tasks or min(dealt) < 0 or abs(sum(dealt) - 1) > 1e-6:
-            raise ArgumentError(
-                f"shares={self.shares!r} of {self.name!r}: give one a task, {self.tasks}, sum 1"
-            )
-
     @property
     def dealt(self) -> list[float]:
         """The share of its rows of each task."""
@@ -69,7 +58,7 @@ def demands(operators: Iterable[Operator], rows_per_s: float = 1.0) -> JobGraph:
         >>> len(graph.tasks), len(graph.edges), graph.by_id["join-0"].demand.cpu_cores
         (6, 8, 0.5)
     """
-    by_name, tasks, edges = _checked(operators), [], []
+    by_name, tasks, edges = {one.name: one for one in operators}, [], []
     for name, one in by_name.items():
         for index, share in enumerate(one.dealt):
             task, rate = f"{name}-{index}", rows_per_s * one.part * share
@@ -82,15 +71,3 @@ def demands(operators: Iterable[Operator], rows_per_s: float = 1.0) -> JobGraph:
                     for at, part in enumerate(feeder.dealt)
                 ]
     return JobGraph(tuple(tasks), tuple(edges))
-
-
-def _checked(operators: Iterable[Operator]) -> dict[str, Operator]:
-    found: dict[str, Operator] = {}
-    for one in operators:
-        if one.name in found or not set(one.inputs) <= found.keys():
-            raise ArgumentError(
-                f"{one.name!r} is there twice, or before its inputs {one.inputs}: name each "
-                "operator once, in topological order"
-            )
-        found[one.name] = one
-    return found
