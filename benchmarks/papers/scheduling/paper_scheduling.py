@@ -21,12 +21,12 @@ _SLOW = (1 / 3, 2 / 3)  # of 60,000 records/s
 
 
 def run(context: Context) -> Outcome:
-    """Run the comparisons; quick: two hashes of the keys instead of eight."""
-    seeds = context.pick(2, 8)
+    """Run the comparisons; quick: one hash of the keys instead of eight."""
+    seeds, few = context.pick((1, 1), (8, 2))
     found = {job: flink.compare(job, seeds=seeds) for job in flink.JOBS}
     slow = {
         job: {
-            share: flink.change(flink.compare(job, seeds=2, load=share), "cost", CETSA, GS_BFD)
+            share: flink.change(flink.compare(job, seeds=few, load=share), "cost", CETSA, GS_BFD)
             for share in _SLOW
         }
         for job in flink.JOBS
