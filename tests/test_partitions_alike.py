@@ -16,7 +16,7 @@ from bsjoin import Hash, HotSpot
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
-CYCLES, ROWS, PARTITIONS = 5, 4_000, 4
+CYCLES, ROWS, PARTITIONS = 3, 4_000, 4
 
 
 @pytest.fixture
