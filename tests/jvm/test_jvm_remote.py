@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import HOWS, settings
+from oracle import settings
 from plain_joins import LOOKUP, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -102,14 +102,13 @@ def test_the_rows_are_those_of_the_other_runtime_and_of_spark(
     HostCopies(table.path).keep([])
     assert not copies(table)
     with settings(spark, spark__bsjoin__runtime="python"):
-        others = {how: rows(table.join(stream, how=how)) for how in HOWS}  # type: ignore[arg-type]
+        others = rows(table.join(stream, how="left"))
     copied = copies(table)
     assert len(copied) == 4
-    for how in HOWS:
-        joined = table.join(stream, how=how)  # type: ignore[arg-type]
-        assert LOOKUP in plan_of(joined)
-        wanted = stream.join(stored, "k", how).select(joined.columns)
-        assert rows(joined) == others[how] == rows(wanted)
+    joined = table.join(stream, how="left")
+    assert LOOKUP in plan_of(joined)
+    wanted = stream.join(stored, "k", "left").select(joined.columns)
+    assert rows(joined) == others == rows(wanted)
     assert copies(table) == copied
     mapped = Path(f"/proc/{process(spark)}/maps").read_text().splitlines()
     assert set(copied.values()) <= {int(line.split()[4]) for line in mapped}

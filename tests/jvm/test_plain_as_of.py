@@ -78,13 +78,15 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
     parts, wanted = [], []
     directions = DIRECTIONS if TOLERANCES[kind] else DIRECTIONS[:2]  # texts have no distances
     cases = [
-        (given, *written, exact)
-        for given in ALIKE[kind]
+        (dtype, *written, exact)
+        for dtype in ALIKE[kind]
         for written in [("NULL", None), *TOLERANCES[kind]]
         for exact in (True, False)
     ]
-    for number, (given, written, tolerance, exact) in enumerate(cases):
-        stream = ranges.stream(spark, given)
+    if len(cases) > 8:  # two by two of all three
+        cases = [case for place, case in enumerate(cases) if place % 4 in (0, 3)]
+    for number, (dtype, text, tolerance, exact) in enumerate(cases):
+        stream = ranges.stream(spark, dtype)
         stream.createOrReplaceTempView(f"s{number}")
         direction: Any = directions[number % len(directions)]
         n = (1, 2, 5)[number // 2 % 3]
@@ -92,7 +94,7 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
         with settings(spark, spark__bsjoin__runtime="jvm"):
             df = bsjoin.join(stream, table, "k", when=when, how="left")
             wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
-        call = f"bsjoin.as_of(s.a, t.p, '{direction}', {written}, {str(exact).lower()}"
+        call = f"bsjoin.as_of(s.a, t.p, '{direction}', {text}, {str(exact).lower()}"
         call += f", {n}{'LSY'[number % 3]})" if n > 1 else ")"
         parts.append(
             f"SELECT {number}, s.id, t.id FROM s{number} s "
@@ -144,27 +146,22 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
         "s.a, t.p, 'forward', NULL, 'no'": "its fifth argument is no. Give true or false",
         "s.a, t.p, 'forward', NULL, true, 0": "its sixth argument is 0. Give how many rows match",
         "s.a, t.p, 'forward', NULL, true, 2147483648": "its sixth argument is 2147483648. Give",
-        "s.a, t.p, 'forward', NULL, true, 2.5": "its sixth argument is 2.5. Give how many",
         "s.a, t.p, 'forward', NULL, true, s.k": "the sixth argument is .* Give a constant",
         "s.a, t.v": "the table is sorted by p. Give that column",
         "string(s.a), t.p": "which are not of one family. Cast one side",
     }.items():
         with pytest.raises(PySparkException, match=f"(?i){said}"):
             spark.sql(f"{query}({call})").collect()
-    for kind, refused in {
-        "string": {
-            "s.a, t.p, 'nearest'": "which has an order but no distances. Give 'backward' or",
-            "s.a, t.p, 'forward', 1": "string, which has an order but no distances",
-        },
-        "wide": {"CAST(s.id AS DECIMAL(38,0)), t.p": "needs more than 38 digits. Cast the former"},
-    }.items():
-        other = BatchTable.build(
-            Ranges(kind, 1).table(spark), on="k", when=AsOf("a", "p"), path=tmp_path / kind
-        )
-        Ranges(kind, 1).stream(spark).createOrReplaceTempView("s")
-        for call, said in refused.items():
-            with pytest.raises(PySparkException, match=f"(?i){said}"):
-                spark.sql(f"{query}({call})".replace(table.path, other.path)).collect()
+    for kind, call, said in (
+        ("string", "s.a, t.p, 'nearest'", "which has an order but no distances. Give 'backward'"),
+        ("string", "s.a, t.p, 'forward', 1", "string, which has an order but no distances"),
+        ("wide", "CAST(s.id AS DECIMAL(38,0)), t.p", "needs more than 38 digits. Cast the former"),
+    ):
+        given = Ranges(kind, 1)
+        path = BatchTable.build(given.table(spark), on="k", when=AsOf("a", "p")).path
+        given.stream(spark).createOrReplaceTempView("s")
+        with pytest.raises(PySparkException, match=f"(?i){said}"):
+            spark.sql(f"{query}({call})".replace(table.path, path)).collect()
     ranges.stream(spark).createOrReplaceTempView("s")
     # Without the index there is no answer.
     rows = ranges.table(spark)

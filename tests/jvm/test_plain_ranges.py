@@ -34,31 +34,33 @@ def _jar(spark: SparkSession) -> None:
     assert attached(spark) is None
 
 
-@pytest.mark.parametrize("interval", [False, True], ids=["points", "intervals"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_conditions(spark: SparkSession, tmp_path: Path, kind: str, interval: bool) -> None:
-    """All types of the stream, with a key and without one; two by two of kinds, ends and code."""
+def test_random_conditions(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """All types of the stream with points and intervals; two by two of keys, ends and code."""
     place = list(KINDS).index(kind)
-    ranges = Ranges(kind, place + interval)
-    source = ranges.table(spark)
-    source.createOrReplaceTempView("source")
-    for given in range(len(ranges.kind.given)):
-        ranges.stream(spark, given).createOrReplaceTempView(f"s{given}")
-    numbers = itertools.count()
-    stored, plain = [], []
-    for keyed in (True, False):
-        closed: Any = CLOSED[(place + 2 * keyed + place // 4) % 4]
+    for interval in (False, True):
+        ranges, numbers = Ranges(kind, place + interval), itertools.count()
+        source = ranges.table(spark)
+        source.createOrReplaceTempView("source")
+        closed: Any = CLOSED[(place + 2 * interval + place // 4) % 4]
         when = Overlaps(("a", "b"), ("p", "q"), closed=closed) if interval else Band("a", "p", 0, 0)
-        on = ["k"] if keyed else []
-        table = BatchTable.build(source, on=on, when=when, path=tmp_path / str(keyed))
+        tables = {
+            keyed: BatchTable.build(
+                source, on=["k"] * keyed, when=when, path=tmp_path / f"{interval} {keyed}"
+            )
+            for keyed in (True, False)
+        }
+        stored, plain = [], []
         for given in range(len(ranges.kind.given)):
+            keyed = (given + place + interval) % 2 == 0
+            ranges.stream(spark, given).createOrReplaceTempView(f"s{given}")
             chosen = list(itertools.islice(numbers, QUERIES))
             query = ranges.queries(chosen, f"s{given}", "{t}", keyed=keyed, interval=interval)
-            stored.append(query.replace("{t}", f"bsjoin.`{table.path}`"))
+            stored.append(query.replace("{t}", f"bsjoin.`{tables[keyed].path}`"))
             plain.append(query.replace("{t}", "source"))
-    query, own = ("\nUNION ALL\n".join(parts) for parts in (stored, plain))
-    with configured(spark, CODE[MODES[(place + interval) % 3]]):
-        assert answers(spark, query, own, **WRAPS) > next(numbers) // 5
+        query, own = ("\nUNION ALL\n".join(parts) for parts in (stored, plain))
+        with configured(spark, CODE[MODES[(place + interval) % 3]]):
+            assert answers(spark, query, own, **WRAPS) > next(numbers) // 5
 
 
 def test_both_bounds_of_starts_that_are_not_even(spark: SparkSession, tmp_path: Path) -> None:
@@ -89,27 +91,25 @@ def test_both_bounds_of_starts_that_are_not_even(spark: SparkSession, tmp_path: 
 
 def test_sums_of_a_start_whose_end_has_another_type(spark: SparkSession, tmp_path: Path) -> None:
     """The index has ranks of both; the sums wrap around where the start is the greatest."""
-    parts, own = [], []
+    stored, plain = [], []
     for number, (start, one, end) in enumerate(
         (("TINYINT", "1Y", "DECIMAL(20,0)"), ("BIGINT", "1L", "DECIMAL(20,2)"))
     ):
         greatest = "127" if start == "TINYINT" else f"bigint('{2**63 - 1}')"
         source = spark.sql(
             f"SELECT id AS n, CAST(IF(id = 0, {greatest}, id - 60) AS {start}) AS p, "
-            f"CAST(id + 0.25 AS {end}) AS q FROM range(150) WHERE id < 120"
+            f"CAST(id + 0.25 AS {end}) AS q FROM range(120)"
         )
         source.createOrReplaceTempView(f"source{number}")
         BatchTable.build(source, on=[], when=Within("a", "p", "q"), path=tmp_path / str(number))
         given = f"(SELECT CAST(id - 70 AS {start}) AS a FROM range(140))"
-        for place, condition in enumerate((f"t.p + {one} <= s.a", f"t.p + {one} >= s.a")):
-            query = (
-                f"SELECT {2 * number + place}, s.a, t.n FROM {given} s JOIN {{t}} t "
-                f"ON {condition} AND t.p <= s.a AND t.q > s.a"
-            )
-            parts.append(query.replace("{t}", f"bsjoin.`{tmp_path / str(number)}`"))
-            own.append(query.replace("{t}", f"source{number}"))
-    query, plain = ("\nUNION ALL\n".join(queries) for queries in (parts, own))
-    assert answers(spark, query, plain, **WRAPS) == len(parts)
+        for place, sign in enumerate(("<=", ">=")):
+            query = f"SELECT {2 * number + place}, s.a, t.n FROM {given} s JOIN {{}} t ON "
+            query += f"t.p + {one} {sign} s.a AND t.p <= s.a AND t.q > s.a"
+            stored.append(query.format(f"bsjoin.`{tmp_path / str(number)}`"))
+            plain.append(query.format(f"source{number}"))
+    query, own = ("\nUNION ALL\n".join(queries) for queries in (stored, plain))
+    assert answers(spark, query, own, **WRAPS) == len(stored)
 
 
 ROWS = 20_000
