@@ -67,7 +67,7 @@ def test_plans_of_many_times_leave_few_mappings(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:
     folder = tmp_path / "table"
-    for number in range(2, 22):
+    for number in range(2, 14):
         publish(folder, number)
         newest = BatchTable.open(folder, verify=False)
         assert newest.join(spark.range(30).withColumnRenamed("id", "k"), "k").count() == 20

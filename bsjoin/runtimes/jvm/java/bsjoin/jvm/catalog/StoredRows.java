@@ -35,7 +35,6 @@ public record StoredRows(StoredVersion version, boolean hasLayers, DataType[] ty
   private static final int ROWS = 1 << 12; // of a batch
   private static final Map<String, Integer> KEPT = new ConcurrentHashMap<>(); // versions of URLs
 
-  /** A file of a column. */
   record ColumnFile(StoredFile file, boolean nullable) implements Serializable {}
 
   /**

@@ -233,7 +233,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     DataType[] types =
         Arrays.stream(columns.fields()).map(StructField::dataType).toArray(DataType[]::new);
     return new StoredRows(
-        new StoredVersion(table.table().identity, manifest), manifest.hasLayers(), types);
+        new StoredVersion(table.table.identity, manifest), manifest.hasLayers(), types);
   }
 
   @Override

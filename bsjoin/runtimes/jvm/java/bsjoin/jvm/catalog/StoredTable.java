@@ -32,7 +32,7 @@ public final class StoredTable extends ReadOnlyTable {
   public final long epoch; // see TableIdentity
   final Manifest analyzed; // the version that has given the columns; null where none has
   public final boolean pinned; // to that version
-  private final Table table;
+  public final Table table;
   private final StructType schema;
 
   private StoredTable(String label, Table table, Manifest analyzed, boolean pinned) {
@@ -67,7 +67,6 @@ public final class StoredTable extends ReadOnlyTable {
     return new StoredTable(label.equals(path) ? address : label, table, manifest, false);
   }
 
-  /** A table in the version of a number. */
   static StoredTable numbered(String path, String label, String number) {
     StoredTable newest = newest(path, label, 0);
     if (!number.matches("[0-9]{1,9}")) {
@@ -79,7 +78,6 @@ public final class StoredTable extends ReadOnlyTable {
     return newest.pinnedTo(newest.table.manifest(Integer.parseInt(number)));
   }
 
-  /** A table in the version that was active at a time. */
   static StoredTable at(String path, String label, long timestampUs) {
     StoredTable newest = newest(path, label, 0);
     return newest.pinnedTo(newest.table.manifestAt(timestampUs));
@@ -108,11 +106,6 @@ public final class StoredTable extends ReadOnlyTable {
 
   private StoredTable pinnedTo(Manifest manifest) {
     return new StoredTable(label, table, manifest, true);
-  }
-
-  /** The table as this process knows it. */
-  public Table table() {
-    return table;
   }
 
   /**

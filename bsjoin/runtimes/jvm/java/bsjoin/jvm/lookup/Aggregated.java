@@ -21,7 +21,6 @@ public final class Aggregated extends OwnExpression {
   private final Expression reference; // of the first row
   private final Expression count;
 
-  /** See {@link Aggregate}. */
   public Aggregated(
       Columns columns, String function, int number, DataType type, boolean wraps,
       Expression reference, Expression count) {

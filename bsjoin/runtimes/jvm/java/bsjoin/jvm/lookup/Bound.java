@@ -161,7 +161,6 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
     return isDecimal ? Decimal.class.getName() : Types.isFloating(type) ? "double" : "long";
   }
 
-  /** The value of the bound that leaves out nothing. */
   public Literal limit() {
     return new Literal(rule.limit(), rule.type());
   }

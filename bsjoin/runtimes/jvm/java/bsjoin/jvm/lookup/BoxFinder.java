@@ -17,7 +17,7 @@ public final class BoxFinder extends Finder {
 
   private final boolean isInterval; // the first range
   private final int dimensions;
-  private final String columns; // that the other ranges are of
+  private final String columns; // that the other ranges are of: Manifest.boxes
   private transient long[] low; // of each dimension
   private transient long[] high;
   private transient int[] blocks; // that the walk is in, of each level
@@ -31,13 +31,6 @@ public final class BoxFinder extends Finder {
   private transient int row; // without a tree, the next one to look at
   private transient long key; // the reference of the row 0
 
-  /**
-   * A finder.
-   *
-   * @param isInterval whether the first range of the table is of intervals
-   * @param dimensions how many ranges there are
-   * @param columns what the others are of: {@link bsjoin.jvm.storage.Manifest#boxes}
-   */
   public BoxFinder(Searched rows, boolean isInterval, int dimensions, String columns) {
     super(rows, isInterval + columns);
     this.isInterval = isInterval;
@@ -103,7 +96,7 @@ public final class BoxFinder extends Finder {
     begin = Version.row(found);
     stop = segment.end(begin);
     key = found - begin;
-    boxes = columns.equals(version().manifest.boxes) ? segment.boxes() : null;
+    boxes = columns.equals(version().manifest.boxes) ? segment.boxes : null;
     if (boxes == null) {
       Points points = segment.points();
       intervals = isInterval ? segment.intervals() : null;

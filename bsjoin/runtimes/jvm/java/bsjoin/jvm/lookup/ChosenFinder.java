@@ -25,13 +25,7 @@ public final class ChosenFinder extends Finder {
   private transient Intervals intervals;
   private transient Ranks ranks; // null if codes are no ranks
 
-  /**
-   * A finder.
-   *
-   * @param take {@code latest_start}, {@code earliest_end}, {@code shortest} or {@code first}
-   * @param floating whether codes are those of doubles
-   * @param isClosed whether ends belong to the intervals
-   */
+  /** {@code take} is {@code latest_start}, {@code earliest_end}, {@code shortest} or {@code first}. */
   public ChosenFinder(Searched rows, String take, boolean floating, boolean isClosed) {
     super(rows, Arrays.asList(take, floating, isClosed).toString());
     isLatest = take.equals("latest_start");

@@ -29,7 +29,6 @@ public final class Collector implements Serializable {
     this.row = row;
   }
 
-  /** The type of an array. */
   public DataType type() {
     return DataTypes.createArrayType(row, false);
   }

@@ -66,7 +66,6 @@ public final class Columns implements Serializable {
         : version.segment(reference).tree(places[number]);
   }
 
-  /** The name of a column. */
   String name(int number) {
     return names.get(number);
   }

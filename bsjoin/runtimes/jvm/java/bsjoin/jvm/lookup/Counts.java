@@ -153,7 +153,6 @@ public final class Counts implements Serializable {
     matches += (found >>> 63) ^ 1;
   }
 
-  /** Rows that the join makes. */
   public void result() {
     results++;
   }

@@ -131,7 +131,6 @@ public final class Figures extends Function<UTF8String> {
     }
   }
 
-  /** A {@code JoinMetrics}. */
   private static ObjectNode metrics(Map<String, Long> counted, JoinKind kind) {
     long rows = counted.get("rowsIn");
     long hits = counted.get("matchedRows");

@@ -84,7 +84,6 @@ public abstract class Finder implements Serializable, Cloneable {
     return end - following + 1;
   }
 
-  /** The number of the version. */
   final int number() {
     return stored.number;
   }
@@ -104,7 +103,6 @@ public abstract class Finder implements Serializable, Cloneable {
     return !isInteger && compared.length == 0;
   }
 
-  /** How many rows may be found for a row of the stream. */
   long most() {
     return isUnique() ? 1 : longestRun;
   }
@@ -117,17 +115,14 @@ public abstract class Finder implements Serializable, Cloneable {
    */
   abstract long first(InternalRow arguments);
 
-  /** One of the search. */
   final long argument(InternalRow arguments, int number) {
     return arguments.getLong(1 + compared.length + number);
   }
 
-  /** The same of a {@link RankBound}. */
   final byte[] bound(InternalRow arguments, int number) {
     return arguments.getBinary(1 + compared.length + number);
   }
 
-  /** Whether it gets bounds that are ranks. */
   final boolean isRanked() {
     return version.manifest.isRanked();
   }
@@ -150,7 +145,6 @@ public abstract class Finder implements Serializable, Cloneable {
     }
   }
 
-  /** Whether it follows the table's versions. */
   final boolean follows() {
     return stored instanceof LiveVersion;
   }

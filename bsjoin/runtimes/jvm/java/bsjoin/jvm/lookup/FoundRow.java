@@ -18,7 +18,6 @@ public final class FoundRow extends OwnExpression {
   final int place; // 0: the reference; 1: what there is of all
   private final DataType type;
 
-  /** The reference. */
   public FoundRow() {
     this(0, DataTypes.LongType);
   }
@@ -29,12 +28,10 @@ public final class FoundRow extends OwnExpression {
     this.type = type;
   }
 
-  /** How many rows there are. */
   public static FoundRow count() {
     return new FoundRow(1, DataTypes.LongType);
   }
 
-  /** The array, of this type. */
   public static FoundRow array(DataType type) {
     return new FoundRow(1, type);
   }

@@ -63,7 +63,6 @@ public final class KeysAhead implements Serializable {
       return bound == null ? value : bound.code(value) + more;
     }
 
-    /** The same as Spark's xxhash64. */
     private static long hash(UTF8String text) {
       return XXH64.hashUnsafeBytes(
           text.getBaseObject(), text.getBaseOffset(), text.numBytes(), Segment.SEED);
@@ -182,13 +181,11 @@ public final class KeysAhead implements Serializable {
     private long searched; // were found before
     private long read; // keeps the compiler from leaving out what is read for nothing else
 
-    /** Take the keys of a columnar batch. */
     void begin(ColumnarBatch all) {
       batch = all;
       begin(all.numRows());
     }
 
-    /** Take the keys of some rows. */
     void begin(InternalRow[] all, int size) {
       rows = all;
       begin(size);
@@ -240,7 +237,7 @@ public final class KeysAhead implements Serializable {
     private void open() {
       columns = new ArrayList<>();
       if (key != null && key.type instanceof StringType) {
-        columns.add(ReadAhead.ofCompared(0));
+        columns.add(new ReadAhead(null, 0));
       }
       reads.forEach(one -> columns.add(one.ahead()));
     }

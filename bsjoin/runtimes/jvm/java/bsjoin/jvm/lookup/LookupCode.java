@@ -34,12 +34,6 @@ public final class LookupCode {
   private final String taken; // how many it has had; null if there is no limit
   private final boolean isResumed;
 
-  /**
-   * Code of a join.
-   *
-   * @param counts what counts; null for nothing
-   * @param isResumed see {@link #resumed}
-   */
   LookupCode(CodegenContext context, Lookup lookup, Counts counts, boolean isResumed) {
     this.context = context;
     this.lookup = lookup;
@@ -74,7 +68,6 @@ public final class LookupCode {
         : context.freshName(name);
   }
 
-  /** A variable with a value. */
   private String set(String type, String name, Object value) {
     return (isResumed ? "" : type + " ") + name + " = " + value + ";\n";
   }
@@ -97,7 +90,6 @@ public final class LookupCode {
     return this;
   }
 
-  /** The codes of the child's columns. */
   List<ExprCode> columns() {
     return input;
   }
@@ -159,7 +151,6 @@ public final class LookupCode {
         + each + isIn + " = false;\n" + stop + "}\n";
   }
 
-  /** Before the first match. */
   private String begin() {
     return set("boolean", any, false) + (taken == null ? "" : set("int", taken, 0));
   }
@@ -198,7 +189,6 @@ public final class LookupCode {
     return isNull.toString().equals("false");
   }
 
-  /** At most one row of the result. */
   private String single(List<Expression> condition, Supplier<String> consume) {
     StringBuilder text = new StringBuilder();
     if (!condition.isEmpty()) {
@@ -255,7 +245,6 @@ public final class LookupCode {
     return text + count(any + " ? 0L : -1L");
   }
 
-  /** Leave this row if it does not fulfil the condition. */
   private String unless(List<Expression> condition, String leave) {
     StringBuilder text = new StringBuilder();
     for (Expression one : condition) {

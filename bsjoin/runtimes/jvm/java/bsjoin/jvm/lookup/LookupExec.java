@@ -352,7 +352,6 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
         Scala.seq(Scala.list(expressions).stream().map(Expression::references).toList()));
   }
 
-  /** The code that reads columns of a row of the child. */
   private String read(CodegenContext context, String row, AttributeSet used, LookupCode code) {
     context.INPUT_ROW_$eq(row);
     context.currentVars_$eq(null);

@@ -41,16 +41,7 @@ public final class NearestFinder extends Finder {
   private transient boolean isAfter; // where the row is from that was found last
   private transient int count; // of the rows that were found
 
-  /**
-   * A finder.
-   *
-   * @param direction {@code backward}, {@code forward} or {@code nearest}
-   * @param exact whether rows at the point itself are found
-   * @param floating whether codes are those of doubles
-   * @param unit how many units of the point a code, or a number, is
-   * @param isWide whether a point that rows are nearest to has more than 64 bits
-   * @param most how many rows are found at most
-   */
+  /** The direction is {@code backward}, {@code forward} or {@code nearest}. */
   public NearestFinder(
       Searched rows, String direction, boolean exact, boolean floating, BigInteger unit,
       boolean isWide, int most) {
@@ -190,7 +181,6 @@ public final class NearestFinder extends Finder {
     return nearer();
   }
 
-  /** The nearer one of the next rows of both sides. */
   private long nearer() {
     boolean isBefore = before >= 0 && isWithin(before);
     isAfter = after >= 0 && after < end && isWithin(after)

@@ -88,7 +88,6 @@ public class RangeBound implements Serializable {
         : new RangeBound(lower, inclusive, moved, scale, codes, offset);
   }
 
-  /** The type of the bound. */
   public DataType type() {
     return DataTypes.LongType;
   }
@@ -167,12 +166,10 @@ public class RangeBound implements Serializable {
     return value <= safe && value >= -safe;
   }
 
-  /** Whether no row is found for a decimal. */
   public boolean isNone(Decimal value) {
     return isLong(value) ? isNone(value.toUnscaledLong()) : isNone(unscaled(value));
   }
 
-  /** The bound for a decimal. */
   public long code(Decimal value) {
     return isLong(value) ? code(value.toUnscaledLong()) : code(unscaled(value));
   }

@@ -79,7 +79,6 @@ public final class RankBound extends RangeBound {
     return value instanceof Decimal ? text((Decimal) value) : text(((Number) value).longValue());
   }
 
-  /** The bound for a text. */
   public byte[] text(UTF8String value) {
     int size = value.numBytes();
     byte[] found = new byte[size + 1];
@@ -88,19 +87,16 @@ public final class RankBound extends RangeBound {
     return found;
   }
 
-  /** The bound for a binary. */
   public byte[] text(byte[] value) {
     byte[] found = Arrays.copyOf(value, value.length + 1);
     found[value.length] = step;
     return found;
   }
 
-  /** The bound for a decimal. */
   public byte[] text(Decimal value) {
     return text(unscaled(value));
   }
 
-  /** The bound for a whole number. */
   public byte[] text(long value) {
     return text(BigInteger.valueOf(value));
   }

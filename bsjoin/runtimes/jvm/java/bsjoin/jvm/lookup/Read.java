@@ -70,7 +70,7 @@ public final class Read extends OwnExpression {
 
   /** What reads the column in many rows before. */
   ReadAhead ahead() {
-    return ReadAhead.of(columns, number);
+    return new ReadAhead(columns.open(), number);
   }
 
   static Block block(String text) {

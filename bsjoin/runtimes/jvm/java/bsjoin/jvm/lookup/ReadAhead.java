@@ -15,19 +15,9 @@ public final class ReadAhead {
   private final int number;
   private final long[] addresses = new long[KeysAhead.SIZE];
 
-  private ReadAhead(Columns columns, int number) {
+  ReadAhead(Columns columns, int number) {
     this.columns = columns;
     this.number = number;
-  }
-
-  /** Of a column that a join brings. */
-  static ReadAhead of(Columns columns, int number) {
-    return new ReadAhead(columns.open(), number);
-  }
-
-  /** Of a column that keys are compared with. */
-  static ReadAhead ofCompared(int number) {
-    return new ReadAhead(null, number);
   }
 
   private Column column(Version version, long reference) {

@@ -42,7 +42,6 @@ public abstract class Route<R> extends Function<R> {
     return opened(rule).capacity;
   }
 
-  /** How many cells the rule has. */
   public static final class Cells extends Route<Integer> {
     public Cells(String spec, JsonNode node) {
       super(spec, node, DataTypes.IntegerType, DataTypes.StringType);

@@ -78,7 +78,6 @@ public final class Router {
     }
   }
 
-  /** How many cells there are. */
   int cells() {
     return lasts.length;
   }

@@ -71,7 +71,6 @@ public final class Sampled extends Route<UTF8String> {
     return begun;
   }
 
-  /** What a task draws. */
   private static final class Draws {
     private final SplittableRandom random;
     private final Map<Long, Integer> counts = new HashMap<>(); // of the codes that were drawn

@@ -61,7 +61,6 @@ public final class AsOf implements UnboundFunction, Serializable {
         : null;
   }
 
-  /** A call without a tolerance. */
   static Expression call(Expression stream, Expression table, boolean isBackward, boolean exact) {
     Literal$ literal = Literal$.MODULE$;
     String direction = isBackward ? "backward" : "forward";

@@ -36,7 +36,6 @@ public final class AsOfCondition {
     call = AsOf.arguments(whole);
   }
 
-  /** Whether a join has such a condition. */
   static boolean isIn(IndexJoin join) {
     return join.residual.stream().anyMatch(one -> AsOf.arguments(one) != null);
   }

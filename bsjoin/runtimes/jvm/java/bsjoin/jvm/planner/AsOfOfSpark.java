@@ -25,7 +25,6 @@ import scala.Option;
 public final class AsOfOfSpark {
   private AsOfOfSpark() {}
 
-  /** Whether a plan is such a join. */
   static boolean is(LogicalPlan plan) {
     return plan.getClass().getSimpleName().equals("AsOfJoin");
   }
@@ -73,7 +72,7 @@ public final class AsOfOfSpark {
     JoinType kind = (JoinType) get(plan, "joinType");
     Join join = new Join(left, right, kind, Option.apply(condition), JoinHint.NONE());
     IndexJoin found = IndexJoin.of(join);
-    return found != null && found.tableIsRight && found.search().residual.isEmpty() ? found : null;
+    return found != null && found.tableIsRight && found.search.residual.isEmpty() ? found : null;
   }
 
   private static Object get(Object object, String name) throws ReflectiveOperationException {

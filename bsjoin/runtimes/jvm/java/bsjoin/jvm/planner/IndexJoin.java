@@ -92,8 +92,8 @@ public final class IndexJoin {
   /** The columns of the table's side. */
   final List<Attribute> brought;
 
-  private JoinKind kind;
-  private Search search;
+  JoinKind kind;
+  Search search;
 
   private IndexJoin(
       JoinType type, boolean tableIsRight, LogicalPlan stream, List<Attribute> brought,
@@ -106,7 +106,7 @@ public final class IndexJoin {
     this.scan = scan;
     manifest = scan.manifest;
     follows = scan.live && !scan.table.pinned;
-    TableIdentity table = scan.table.table().identity;
+    TableIdentity table = scan.table.table.identity;
     stored =
         follows
             ? new LiveVersion(table, manifest, scan.expected(), isUnique())
@@ -143,10 +143,6 @@ public final class IndexJoin {
     return !keys.contains(null);
   }
 
-  void findBy(Search found) {
-    search = found;
-  }
-
   /** A join as one that the index answers; null if it does not. */
   static IndexJoin of(Join join) {
     if (join.condition().isEmpty()) {
@@ -154,7 +150,7 @@ public final class IndexJoin {
     }
     StoredScan right = scan(join.right());
     StoredScan left = scan(join.left());
-    if (right != null && left != null && rows(left.manifest) > rows(right.manifest)) {
+    if (right != null && left != null && left.manifest.live > right.manifest.live) {
       IndexJoin found = of(join, false, left); // the larger table is the one that is not read
       return found == null ? of(join, true, right) : found;
     }
@@ -191,10 +187,6 @@ public final class IndexJoin {
     return scan instanceof StoredScan ? (StoredScan) scan : null;
   }
 
-  private static long rows(Manifest manifest) {
-    return manifest.live();
-  }
-
   private static boolean isReadable(StoredScan scan) {
     for (StructField field : scan.columns.fields()) {
       if (ColumnType.of(field.dataType()) == null) {
@@ -202,15 +194,6 @@ public final class IndexJoin {
       }
     }
     return true;
-  }
-
-  JoinKind kind() {
-    return kind;
-  }
-
-  /** Whether the key is one integer, which is searched as a long. */
-  boolean isInteger() {
-    return manifest.isByInteger();
   }
 
   /** Whether an expression has columns of the stream, and no others. */
@@ -311,7 +294,7 @@ public final class IndexJoin {
     boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
     // Of a table with null keys in its index, all rows may have them.
     boolean hasRows =
-        residual.isEmpty() && manifest.live() > 0 && !manifest.hasNullKeys() && !follows;
+        residual.isEmpty() && manifest.live > 0 && !manifest.hasNullKeys() && !follows;
     return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
   }
 
@@ -416,10 +399,6 @@ public final class IndexJoin {
         && manifest.rangeNames.get(0).equals(column(((IsNotNull) condition).child()));
   }
 
-  Search search() {
-    return search;
-  }
-
   static List<Expression> conjuncts(Expression condition, List<Expression> found) {
     if (condition instanceof And) {
       conjuncts(((And) condition).left(), found);
@@ -462,7 +441,7 @@ public final class IndexJoin {
       }
     }
     return new Lookup(
-        kind(), tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
+        kind, tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
         search.arguments.size(), description,
         manifest.indexed().mapToLong(one -> one.file(-1).size()).sum(), label, collector,
         scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
@@ -470,7 +449,7 @@ public final class IndexJoin {
 
   /** The rows that its finder searches. */
   Finder.Searched searched() {
-    return new Finder.Searched(stored, isInteger(), manifest.compared, longestRun());
+    return new Finder.Searched(stored, manifest.isByInteger(), manifest.compared, longestRun());
   }
 
   private static String named(Expression key) {

@@ -142,7 +142,6 @@ public final class JoinStrategy extends SparkStrategy {
     return found;
   }
 
-  /** One join. */
   private final class Planned {
     private final IndexJoin join;
     private final Search search;
@@ -155,7 +154,7 @@ public final class JoinStrategy extends SparkStrategy {
     Planned(IndexJoin join, AttributeSet used) {
       this.join = join;
       this.used = used;
-      search = join.search();
+      search = join.search;
       computed.addAll(search.computed);
       stream = Scala.list(join.stream.output());
       readColumns();
@@ -164,7 +163,7 @@ public final class JoinStrategy extends SparkStrategy {
     private void readColumns() {
       List<String> names = new ArrayList<>(join.columns.values());
       Columns columns = new Columns(join.stored, join.manifest, names);
-      boolean mayMiss = join.kind() == JoinKind.OUTER;
+      boolean mayMiss = join.kind == JoinKind.OUTER;
       StructField[] fields = join.scan.columns.fields();
       if (!join.aggregates.isEmpty()) {
         Columns stored =
@@ -209,7 +208,7 @@ public final class JoinStrategy extends SparkStrategy {
     SparkPlan plan(Generate call) {
       SparkPlan found = plan();
       // A condition may need columns that its join does not bring: above it they are null.
-      boolean lacks = join.kind().isFilter() && join.brought.stream().anyMatch(this::isUsed);
+      boolean lacks = join.kind.isFilter() && join.brought.stream().anyMatch(this::isUsed);
       if (!lacks && (used != null || call.unrequiredChildIndex().isEmpty())) {
         return found;
       }
@@ -253,10 +252,10 @@ public final class JoinStrategy extends SparkStrategy {
     private List<Expression> arguments() {
       List<Expression> keys = new ArrayList<>();
       for (Expression key : join.keys) {
-        keys.add(join.isInteger() || isCheap(key) ? key : computed(key));
+        keys.add(join.manifest.isByInteger() || isCheap(key) ? key : computed(key));
       }
       List<Expression> all = new ArrayList<>();
-      if (join.isInteger()) {
+      if (join.manifest.isByInteger()) {
         all.add(keys.get(0));
         all.addAll(search.arguments);
         return all;
@@ -303,16 +302,15 @@ public final class JoinStrategy extends SparkStrategy {
       return named.toAttribute();
     }
 
-    /** What the table's side brings. */
     private List<NamedExpression> columns() {
       List<NamedExpression> found = new ArrayList<>();
       Expression isThere =
           new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
-      if (join.kind() == JoinKind.EXISTENCE) {
+      if (join.kind == JoinKind.EXISTENCE) {
         Attribute exists = ((ExistenceJoin) join.type).exists();
         found.add(alias(isThere, exists.name(), exists.exprId()));
       }
-      if (join.kind().isFilter()) {
+      if (join.kind.isFilter()) {
         return found;
       }
       for (Attribute column : join.brought) {
@@ -321,7 +319,7 @@ public final class JoinStrategy extends SparkStrategy {
         }
         Expression value = join.values.get(column.exprId());
         Expression own = IndexJoin.substituted(value, reads);
-        if (join.kind() == JoinKind.OUTER && !(value instanceof AttributeReference)) {
+        if (join.kind == JoinKind.OUTER && !(value instanceof AttributeReference)) {
           own = new If(isThere, own, new Literal(null, own.dataType()));
         }
         // What keeps rows from one micro-batch to the next counts on this.

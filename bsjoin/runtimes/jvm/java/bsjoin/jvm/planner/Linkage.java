@@ -46,7 +46,6 @@ public final class Linkage {
   /** Begin, in a thread of its own: the initialization of this class does. */
   public static void start() {}
 
-  /** Whether nothing is missing. */
   static boolean isWhole() {
     String missing = found();
     if (missing != null && !missing.isEmpty()) {
@@ -55,7 +54,6 @@ public final class Linkage {
     return missing != null && failure == null;
   }
 
-  /** Refuse a Spark in which something is missing. */
   public static void check() {
     String missing = found();
     missing = missing == null ? "interrupted" : missing.isEmpty() ? failure : missing;

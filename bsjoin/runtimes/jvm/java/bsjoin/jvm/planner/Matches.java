@@ -155,7 +155,7 @@ public final class Matches extends Function<ArrayData> {
       List<Expression> own = probes.subList(0, RangeLookup.columns(how));
       search = RangeLookup.of(join, how, own, node.has("agg"));
     }
-    join.findBy(where == null ? search : search.with(condition, where.most));
+    join.search = where == null ? search : search.with(condition, where.most);
     return join;
   }
 

@@ -48,11 +48,6 @@ public final class RangeLookup {
 
   /** What a {@link RangeFinder} gets; of points or starts null is for any. */
   static List<Expression> bounds(
-      IndexJoin join, Expression lower, Expression upper, Expression last) {
-    return bounds(type(join), lower, upper, last);
-  }
-
-  private static List<Expression> bounds(
       DataType codes, Expression lower, Expression upper, Expression last) {
     return Arrays.asList(
         lower == null ? limit(codes, true) : lower,
@@ -60,13 +55,12 @@ public final class RangeLookup {
         last == null ? limit(codes, true) : last);
   }
 
-  /** The bound that leaves out no row. */
   private static Literal limit(DataType codes, boolean lower) {
-    return bound(codes, literal(0), lower, true, BigDecimal.ZERO).limit();
+    return bound(codes, Types.literal(0, DataTypes.LongType), lower, true, BigDecimal.ZERO).limit();
   }
 
   /** The type of the first range. */
-  private static DataType type(IndexJoin join) {
+  static DataType type(IndexJoin join) {
     return join.manifest.rangeTypes.get(0);
   }
 
@@ -83,23 +77,24 @@ public final class RangeLookup {
       IndexJoin join, Expression value, String direction, boolean exact, Number tolerance, int most,
       List<Expression> residual, List<Expression> answered) {
     List<Alias> computed = new ArrayList<>();
+    DataType type = type(join);
     Expression point = cheap(value, computed);
     boolean floating = Types.isFloating(point.dataType());
     Expression lower = null;
     Expression upper = null;
     Expression at = null;
     if (tolerance != null) {
-      lower = new Bound(point, rule(type(join), point, true, true, negated(tolerance), 0).near(), true);
-      upper = new Bound(point, rule(type(join), point, false, true, tolerance, 0).near(), true);
+      lower = new Bound(point, rule(type, point, true, true, negated(tolerance), 0).near(), true);
+      upper = new Bound(point, rule(type, point, false, true, tolerance, 0).near(), true);
     }
-    int codes = codes(join);
-    boolean isWide = isWide(point.dataType(), join.manifest.rangeTypes.get(0));
+    int codes = Types.scale(type);
+    boolean isWide = isWide(point.dataType(), type);
     int scale = Types.scale(point.dataType());
     int finest = Math.max(codes, scale);
     if (direction.equals("backward")) {
-      upper = bound(join, point, false, exact, BigDecimal.ZERO);
+      upper = bound(type, point, false, exact, BigDecimal.ZERO);
     } else if (direction.equals("forward")) {
-      lower = bound(join, point, true, exact, BigDecimal.ZERO);
+      lower = bound(type, point, true, exact, BigDecimal.ZERO);
     } else {
       RangeBound same =
           isWide
@@ -107,14 +102,14 @@ public final class RangeLookup {
               : new RangeBound(true, true, BigDecimal.ZERO, scale, finest, 0);
       at = new Bound(point, same, true);
       if (floating && upper == null) {
-        upper = literal(Code.of(Double.POSITIVE_INFINITY)); // NaN has no distance
+        upper = Types.literal(Code.of(Double.POSITIVE_INFINITY), DataTypes.LongType); // NaN has no distance
       }
     }
     BigInteger unit = BigInteger.TEN.pow(finest - codes);
     isWide &= at != null;
     Finder finder =
         new NearestFinder(join.searched(), direction, exact, floating, unit, isWide, most);
-    return new Search(finder, bounds(join, lower, upper, at), residual, answered, computed);
+    return new Search(finder, bounds(type, lower, upper, at), residual, answered, computed);
   }
 
   /** Whether two exact numbers need more than 64 bits in units of the last digit that either has. */
@@ -152,13 +147,11 @@ public final class RangeLookup {
     String closed = how.path("closed").asText();
     List<Alias> computed = new ArrayList<>();
     List<Expression> residual = Collections.emptyList();
-    switch (how.path("kind").asText()) {
-      case "asof":
-        Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
-        return nearest(
-            join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
-            how.path("n").asInt(1), residual, probes);
-      default:
+    if (how.path("kind").asText().equals("asof")) {
+      Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
+      return nearest(
+          join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
+          how.path("n").asInt(1), residual, probes);
     }
     List<Expression> arguments = arguments(type(join), how, probes, computed);
     boolean areIntervals = join.manifest.rangeColumns > 1;
@@ -196,7 +189,6 @@ public final class RangeLookup {
     return new Search(finder, arguments, Collections.emptyList(), probes, computed);
   }
 
-  /** How many values of the stream a condition has. */
   static int columns(JsonNode how) {
     return how.path("kind").asText().equals("overlaps") ? 2 : 1;
   }
@@ -248,11 +240,6 @@ public final class RangeLookup {
     return bounds(codes, null, upper, new Bound(start, from, true));
   }
 
-  static Bound bound(
-      IndexJoin join, Expression value, boolean lower, boolean inclusive, Number moved) {
-    return bound(type(join), value, lower, inclusive, moved);
-  }
-
   private static Bound bound(
       DataType codes, Expression value, boolean lower, boolean inclusive, Number moved) {
     return new Bound(value, rule(codes, value, lower, inclusive, moved, 0), true);
@@ -273,12 +260,5 @@ public final class RangeLookup {
             .scaleByPowerOfTen(-Types.scale(point.dataType()));
   }
 
-  /** Digits after the point of the codes. */
-  private static int codes(IndexJoin join) {
-    return Types.scale(join.manifest.rangeTypes.get(0));
-  }
 
-  static Literal literal(long value) {
-    return new Literal(value, DataTypes.LongType);
-  }
 }

@@ -81,7 +81,7 @@ public final class Ranges {
     }
     boolean withEmpty = last != null && !areNotEmpty();
     Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty, false);
-    List<Expression> arguments = RangeLookup.bounds(join, bounds[0], bounds[1], bounds[2]);
+    List<Expression> arguments = RangeLookup.bounds(RangeLookup.type(join), bounds[0], bounds[1], bounds[2]);
     return new Search(finder, arguments, residual, answered, computed);
   }
 
@@ -90,7 +90,6 @@ public final class Ranges {
     return one == null || one.value.references().isEmpty() ? other : one;
   }
 
-  /** The bound as the finder gets it. */
   private Expression argument(RangeCondition condition) {
     if (condition == null) {
       return null;
@@ -120,7 +119,6 @@ public final class Ranges {
     limits[at + 1] = Math.min(limits[at + 1], greatest.longValueExact() - ahead);
   }
 
-  /** Add what is left to check of a condition. */
   private void addRest(Expression condition, List<Expression> residual) {
     Expression exact = null; // where it holds the index has found exactly the rows that match
     int used = 0;

@@ -13,7 +13,6 @@ import scala.Option;
 
 /** How the rows of a table that match a row of the stream are found. */
 public final class Search {
-  /** What finds them. */
   final Finder finder;
 
   /** What its {@code first} gets after the search value: expressions of the stream's columns. */
@@ -41,7 +40,7 @@ public final class Search {
     this(finder, arguments, residual, answered, computed, Integer.MAX_VALUE);
   }
 
-  Search(
+  private Search(
       Finder finder, List<Expression> arguments, List<Expression> residual,
       List<Expression> answered, List<Alias> computed, int limit) {
     this.finder = finder;

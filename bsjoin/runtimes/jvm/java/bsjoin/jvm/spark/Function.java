@@ -25,14 +25,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final DataType result;
   private final boolean once;
 
-  /**
-   * A function.
-   *
-   * @param spec its name in the catalog, a JSON object
-   * @param node the same, parsed
-   * @param result the type of what it returns
-   * @param inputs the types of its arguments
-   */
+  /** {@code spec} is its name in the catalog, a JSON object, and {@code node} the same, parsed. */
   public Function(String spec, JsonNode node, DataType result, DataType... inputs) {
     this.spec = spec;
     this.inputs = inputs;

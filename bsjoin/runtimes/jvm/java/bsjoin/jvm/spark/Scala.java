@@ -9,7 +9,6 @@ import scala.Function1;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Collections of Scala. */
 public final class Scala {
   private Scala() {}
 

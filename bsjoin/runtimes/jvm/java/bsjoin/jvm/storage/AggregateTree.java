@@ -15,7 +15,6 @@ import org.apache.spark.sql.types.FloatType;
 public final class AggregateTree {
   /** What there is of rows. Without a value it is 0, or above or below all codes. */
   public enum Part {
-    /** How many are not null. */
     COUNT,
     /** The sum of the upper 32 bits of whole numbers, which does not overflow. */
     HIGH,
@@ -23,9 +22,7 @@ public final class AggregateTree {
     LOW,
     /** The bits of the sum in double. */
     TOTAL,
-    /** The least code. */
     LEAST,
-    /** The greatest code. */
     GREATEST
   }
 
@@ -49,12 +46,10 @@ public final class AggregateTree {
     floating = column.dataType() instanceof DoubleType || column.dataType() instanceof FloatType;
   }
 
-  /** Whether the values are floating-point numbers. */
   public boolean isFloating() {
     return floating;
   }
 
-  /** How many rows are not null. */
   public long count(int first, int stop, long[] values) {
     return column.hasNull() ? of(Part.COUNT, first, stop, values) : stop - first;
   }

@@ -26,11 +26,6 @@ public final class ArrowFile {
   private final long[] offsets; // of the buffers, from the beginning of the file
   private final long[] lengths;
 
-  /**
-   * Read the messages.
-   *
-   * @throws IllegalStateException if they are not what bsjoin writes
-   */
   ArrowFile(Mapping file) {
     this.file = file;
     file.check(file.size >= 16 && file.getLong(0) == MAGIC, "it is not an Arrow file");
@@ -58,7 +53,6 @@ public final class ArrowFile {
     }
   }
 
-  /** How many buffers all columns have together. */
   int buffers() {
     return offsets.length;
   }
@@ -68,19 +62,12 @@ public final class ArrowFile {
     return lengths[buffer] > 0;
   }
 
-  /**
-   * Where a buffer begins.
-   *
-   * @param buffer its number
-   * @param least how many bytes it must have
-   * @throws IllegalStateException if it is shorter
-   */
+  /** Where a buffer begins, which must have so many bytes at least. */
   long offset(int buffer, long least) {
     file.check(lengths[buffer] >= least, "a buffer is too short: ", buffer);
     return offsets[buffer];
   }
 
-  /** The length of a buffer in bytes. */
   long length(int buffer) {
     return lengths[buffer];
   }
@@ -98,7 +85,6 @@ public final class ArrowFile {
     return found;
   }
 
-  /** How many elements a vector has. */
   private int count(Table table, int field) {
     int found = table.buffer.getInt(table.vector(field) - 4);
     file.check(found >= 0 && found < MOST, "it has too many columns");

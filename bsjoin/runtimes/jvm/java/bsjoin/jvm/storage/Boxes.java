@@ -27,13 +27,6 @@ public final class Boxes {
   private final long size; // of a block in bytes
   private final long[] levels; // where each begins, and where the last one ends
 
-  /**
-   * Check the boxes of a segment.
-   *
-   * @param segment its keys
-   * @param file where they are
-   * @param dimensions how many they have
-   */
   Boxes(Segment segment, Mapping file, int dimensions) {
     this.file = file;
     this.dimensions = dimensions;
@@ -42,7 +35,7 @@ public final class Boxes {
     rows = segment.rows;
     size = 16L * FAN * dimensions;
     order = arrow.offset(ORDER, 4L * rows);
-    levels = levels(arrow.offset(BOUNDS, 0));
+    levels = levels(arrow.offset(BOUNDS, 0), rows, size);
     file.check(
         arrow.length(ORDER) == 4L * rows
             && arrow.length(BOUNDS) == levels[levels.length - 1] - levels[0],
@@ -52,7 +45,8 @@ public final class Boxes {
     validateBounds();
   }
 
-  private long[] levels(long begin) {
+  /** Where each level of blocks of this size begins, and where the last one ends. */
+  static long[] levels(long begin, int rows, long size) {
     long[] found = new long[13]; // 8 to the power of 12 is more than 31 bits hold
     found[0] = begin;
     int count = 0;
@@ -110,7 +104,6 @@ public final class Boxes {
     return file.getLong(block + 8 * (FAN * side + (entry & FAN - 1)));
   }
 
-  /** How many levels there are. */
   public int height() {
     return levels.length - 1;
   }

@@ -12,7 +12,6 @@ public final class Code {
     return flipped(Double.doubleToLongBits(value + 0.0));
   }
 
-  /** The inverse of {@link #of}. */
   public static double toDouble(long code) {
     return Double.longBitsToDouble(flipped(code));
   }

@@ -43,14 +43,6 @@ public final class Column extends ColumnVector {
     this.width = width;
   }
 
-  /**
-   * Open a column.
-   *
-   * @param file its file
-   * @param rows how many rows it must have
-   * @param type its type
-   * @param nullable whether it may have nulls
-   */
   public static Column of(Mapping file, int rows, DataType type, boolean nullable) {
     ArrowFile arrow = new ArrowFile(file);
     ColumnType stored = ColumnType.of(type);
@@ -91,7 +83,6 @@ public final class Column extends ColumnVector {
     return file.address(offsets == 0 ? data + (long) Math.max(0, width) * row : offsets + 4L * row);
   }
 
-  /** Whether its values are behind offsets. */
   public boolean hasOffsets() {
     return offsets != 0;
   }
@@ -190,7 +181,6 @@ public final class Column extends ColumnVector {
     }
   }
 
-  /** How many of some rows are not null. */
   int countOf(int first, int stop) {
     int count = 0;
     for (int row = first; row < stop; row++) {

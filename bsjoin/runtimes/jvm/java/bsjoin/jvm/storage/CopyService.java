@@ -32,11 +32,7 @@ public final class CopyService {
     this.commands = commands;
   }
 
-  /**
-   * The service of a Python.
-   *
-   * @param commands the Python, then others to start where that is not there
-   */
+  /** The service of a Python; the commands after the first are for where that is not there. */
   static CopyService of(List<String> commands) {
     synchronized (SERVICES) {
       return SERVICES.computeIfAbsent(commands, CopyService::new);

@@ -1,6 +1,5 @@
 package bsjoin.jvm.storage;
 
-import java.util.Arrays;
 
 /**
  * The last points of a segment's intervals, in a tree of the maxima of 8 rows, of 64, and so on:
@@ -15,7 +14,7 @@ public final class Intervals {
   private static final int TREE = 27; // buffers of the index's file
   private static final int EMPTY = 31;
   private static final int PLACES = 35; // of tables that are built for it
-  private static final int BITS = 3;
+  private static final int BITS = Boxes.BITS;
   private static final int FAN = 1 << BITS;
 
   private final Mapping file;
@@ -28,19 +27,10 @@ public final class Intervals {
   private long least = Long.MAX_VALUE; // of the last points of intervals that are not empty
   private long greatest = Long.MIN_VALUE;
 
-  /**
-   * Check the intervals of a segment.
-   *
-   * @param segment its keys
-   * @param points their starts
-   * @param arrow its index
-   * @param closed which ends belong to the intervals
-   * @param ordered whether it has the places of rows
-   */
   Intervals(Segment segment, Points points, ArrowFile arrow, String closed, boolean ordered) {
     file = arrow.file;
     rows = segment.rows;
-    levels = levels(rows, arrow.offset(TREE, 0));
+    levels = Boxes.levels(arrow.offset(TREE, 0), rows, 8 * FAN);
     file.check(
         arrow.length(TREE) == levels[levels.length - 1] - levels[0],
         "the tree has another size for rows: ",
@@ -55,19 +45,6 @@ public final class Intervals {
     for (int row = 0; ordered && row < rows; row++) {
       file.check(place(row) >= 0, "the place is negative at row ", row);
     }
-  }
-
-  private static long[] levels(int rows, long begin) {
-    long[] found = new long[13]; // 8 to the power of 12 is more than 31 bits hold
-    found[0] = begin;
-    int count = 0;
-    long nodes = rows;
-    do {
-      nodes = (nodes + FAN - 1) / FAN;
-      found[count + 1] = found[count] + 8 * FAN * nodes;
-      count++;
-    } while (nodes > 1);
-    return Arrays.copyOf(found, count + 1);
   }
 
   private void validateTree() {

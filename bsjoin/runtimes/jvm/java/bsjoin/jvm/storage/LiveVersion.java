@@ -5,16 +5,10 @@ package bsjoin.jvm.storage;
  * whose batches run for minutes, a row is answered from the version that is active then.
  */
 public final class LiveVersion extends StoredVersion {
-  private final boolean unique;
+  private final boolean unique; // a version with several rows of a key is refused
   private final Expected expected;
   private transient VersionPoller follower;
 
-  /**
-   * The versions of a table.
-   *
-   * @param manifest of the first one
-   * @param unique whether a version with several rows of a key is refused
-   */
   public LiveVersion(TableIdentity identity, Manifest manifest, Expected expected, boolean unique) {
     super(identity, manifest);
     this.expected = expected;

@@ -64,7 +64,7 @@ public final class Manifest {
   public final Rows[] segments; // below the layers
   private final Rows[] layers; // the rows of layers, oldest first; null for a layer without
   private final Rows[] gone; // of the same layers the keys that have no rows any more; or null
-  private final long live; // rows that a look-up can find
+  public final long live; // rows that a look-up can find
 
   /**
    * The segments of the rows that match nothing, as a key is null, or in a table for range joins the
@@ -79,7 +79,6 @@ public final class Manifest {
   private final Object stamp; // what tells that from another of the same name: Storage.stamp
   private final long[] firstHashes; // of the segments
 
-  /** Rows in files. */
   public final class Rows {
     final String name; // what those of the files begin with
     public final int rows;
@@ -87,10 +86,10 @@ public final class Manifest {
     final Long firstKey; // if the rows are in the order of an integer key; else null
     public final int longestRun;
     private final boolean isIndexed; // a segment, whose first file is its index
-    private final boolean isGone; // which has keys only
+    final boolean isGone; // which has keys only
     private final long[] sizes;
     private final String[] checksums;
-    private final StoredFile boxes; // the rows by several ranges at once; null without
+    final StoredFile boxes; // the rows by several ranges at once; null without
 
     private Rows(JsonNode node, boolean isIndexed, boolean isGone) {
       this.isIndexed = isIndexed;
@@ -126,11 +125,6 @@ public final class Manifest {
       longestRun = (int) longest;
     }
 
-    /** Whether they are keys that have no rows any more. */
-    boolean isGone() {
-      return isGone;
-    }
-
     /** Whether they are the same files, as far as manifests say. */
     boolean isSame(Rows other) {
       return name.equals(other.name)
@@ -149,11 +143,6 @@ public final class Manifest {
       int at = isIndexed ? place + 1 : number;
       String file = name + "." + (place < 0 ? "index" : String.valueOf(number)) + ".arrow";
       return new StoredFile(file, sizes[at], checksums[at]);
-    }
-
-    /** The file of the rows by several ranges at once; null without. */
-    StoredFile boxes() {
-      return boxes;
     }
 
     private Stream<String> files() {
@@ -417,7 +406,6 @@ public final class Manifest {
     return found;
   }
 
-  /** Whether there are changes above its base. */
   public boolean hasLayers() {
     return layers.length > 0;
   }
@@ -426,17 +414,10 @@ public final class Manifest {
     return Stream.concat(indexed(), isWhole() ? Stream.of(unindexed) : Stream.empty());
   }
 
-  /** The names of all files. */
   Stream<String> files() {
     return parts().flatMap(Rows::files);
   }
 
-  /** The number of rows that a look-up can find. */
-  public long live() {
-    return live;
-  }
-
-  /** The number of all rows. */
   public long rows() {
     return live + (isWhole() ? Arrays.stream(unindexed).mapToLong(part -> part.rows).sum() : 0);
   }
@@ -497,7 +478,6 @@ public final class Manifest {
     return found.isEmpty() ? -1 : compared.length + (Integer) found.get();
   }
 
-  /** Whether a stored column may have nulls. */
   public boolean isNullable(int place) {
     return place >= compared.length && columns.fields()[place - compared.length].nullable();
   }

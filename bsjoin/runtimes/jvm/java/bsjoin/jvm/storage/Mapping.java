@@ -62,15 +62,7 @@ public final class Mapping {
     }
   }
 
-  /**
-   * Map a file.
-   *
-   * @param path the file
-   * @param name what an error calls it
-   * @param size its size in bytes, as the manifest has it
-   * @throws IOException it is missing, or cannot be read
-   * @throws IllegalStateException it has another size
-   */
+  /** Map a file, which an error calls by this name, and which must have this size. */
   static Mapping of(Path path, String name, long size) throws IOException {
     if (OPENED.incrementAndGet() % COLLECTED == 0) {
       System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long

@@ -24,12 +24,6 @@ public final class Points {
   private long leastOfAll = Long.MAX_VALUE;
   private long greatestOfAll = Long.MIN_VALUE;
 
-  /**
-   * Check the points of a segment.
-   *
-   * @param segment its keys
-   * @param arrow its index
-   */
   Points(Segment segment, ArrowFile arrow) {
     file = arrow.file;
     rows = segment.rows;
@@ -71,12 +65,10 @@ public final class Points {
     }
   }
 
-  /** The least point of all rows. */
   public long least() {
     return leastOfAll;
   }
 
-  /** The greatest point of all rows. */
   public long greatest() {
     return greatestOfAll;
   }
@@ -86,7 +78,6 @@ public final class Points {
     return Column.within(file, rows, type, values);
   }
 
-  /** The point of a row. */
   public long value(int row) {
     return file.getLong(values + 8L * row);
   }
@@ -116,7 +107,6 @@ public final class Points {
         : low + bucket(code, least, scale(least, greatest, high - low), high - low);
   }
 
-  /** The address of an entry. */
   long entry(int slot) {
     return file.address(directory + 4L * slot);
   }

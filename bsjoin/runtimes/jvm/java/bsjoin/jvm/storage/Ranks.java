@@ -16,7 +16,6 @@ import org.apache.spark.unsafe.types.UTF8String;
  * it is checked in one pass when the segment is opened.
  */
 public final class Ranks {
-  /** The bytes of a decimal. */
   public static final int WIDE = 16;
 
   private static final int PIECE = 8;
@@ -29,12 +28,7 @@ public final class Ranks {
   private final long count;
   private final UTF8String common; // the pieces that all values begin with, and go on behind
 
-  /**
-   * Check the values of a segment.
-   *
-   * @param arrow its index
-   * @param first the buffer that the first of their arrays begins with
-   */
+  /** {@code first} is the buffer that the first of their arrays begins with. */
   Ranks(ArrowFile arrow, int first) {
     file = arrow.file;
     count = arrow.length(first + 3) / 8 - 1;

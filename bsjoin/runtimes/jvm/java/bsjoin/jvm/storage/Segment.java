@@ -46,9 +46,8 @@ public final class Segment {
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
   private final Ranks ranks; // null if range columns have codes
-  private final Boxes boxes; // null without
+  public final Boxes boxes; // the rows by several ranges at once; null without
 
-  /** Open the index of a segment. */
   Segment(Storage storage, Manifest manifest, Manifest.Rows info) {
     this.storage = storage;
     this.manifest = manifest;
@@ -75,7 +74,7 @@ public final class Segment {
         "it does not agree with the manifest");
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
-    int rangeColumns = info.isGone() ? 0 : manifest.rangeColumns;
+    int rangeColumns = info.isGone ? 0 : manifest.rangeColumns;
     int lists = // where those of ranks begin
         HASH_BUFFERS + 8 * rangeColumns + (manifest.ordered ? 4 : 0);
     if (rangeColumns > 0) {
@@ -91,9 +90,9 @@ public final class Segment {
       ranks.validate(points, intervals, rows);
     }
     boxes =
-        info.boxes() == null
+        info.boxes == null
             ? null
-            : new Boxes(this, storage.map(info.boxes()), 1 + manifest.boxTypes.size());
+            : new Boxes(this, storage.map(info.boxes), 1 + manifest.boxTypes.size());
     columns = new Column[manifest.compared.length + manifest.columns.length()];
     trees = new AtomicReferenceArray<>(columns.length);
   }
@@ -254,12 +253,10 @@ public final class Segment {
     return ranks;
   }
 
-  /** The hash of a row's key. */
   long hash(int row) {
     return isByKey ? hash(hashOrKey(row)) : hashOrKey(row);
   }
 
-  /** A row's key, which is an integer. */
   long key(int row) {
     return isByKey ? hashOrKey(row) : IntegerHash.inverse(hashOrKey(row));
   }
@@ -290,11 +287,6 @@ public final class Segment {
   private static Decimal decimal(Column column, int row, DataType type) {
     DecimalType decimal = (DecimalType) type;
     return column.getDecimal(row, decimal.precision(), decimal.scale());
-  }
-
-  /** The rows by several ranges at once; null without an index of that. */
-  public Boxes boxes() {
-    return boxes;
   }
 
   /** One past the last row that has the key of a row. */

@@ -33,12 +33,7 @@ public abstract class Storage {
     this.name = name;
   }
 
-  /**
-   * The storage at a path.
-   *
-   * @param path a folder or a URL
-   * @param python the commands of Python to try, for a URL
-   */
+  /** The storage at a folder or a URL, for which these commands of Python are tried. */
   public static Storage of(String path, List<String> python) {
     return path.contains("://") ? new Remote(path, python) : new Local(path);
   }
@@ -52,7 +47,6 @@ public abstract class Storage {
   /** The content of the manifest of a version; null if it is not there (any more). */
   abstract String manifest(int number);
 
-  /** Map a file. */
   public abstract Mapping map(StoredFile file);
 
   /** What tells the file of a manifest from another of the same name; null where nothing does. */
@@ -63,7 +57,6 @@ public abstract class Storage {
   /** Remove copies of old versions on this host, but not of these files. */
   public void keep(Iterable<String> files) {}
 
-  /** Whether the files are copied to this host. */
   public final boolean isRemote() {
     return this instanceof Remote;
   }
@@ -73,7 +66,6 @@ public abstract class Storage {
     return false;
   }
 
-  /** What an error calls a file. */
   final String nameOf(String file) {
     return "the file '" + file + "' of the table in '" + name + "'";
   }

@@ -37,7 +37,6 @@ public final class Table {
     storage = Storage.of(identity.path(), identity.python());
   }
 
-  /** The table of an identity. */
   public static Table of(TableIdentity identity) {
     synchronized (TABLES) {
       if (!TABLES.containsKey(identity.path())) {
@@ -78,7 +77,6 @@ public final class Table {
     return known.get(number);
   }
 
-  /** Add a manifest that was read. */
   public synchronized void know(Manifest manifest) {
     known.put(manifest.version, manifest);
   }
@@ -145,12 +143,10 @@ public final class Table {
     return found;
   }
 
-  /** A version by its number. */
   synchronized Version numbered(int number) {
     return opened(manifest(number));
   }
 
-  /** The metadata of a version by its number. */
   public synchronized Manifest manifest(int number) {
     Manifest manifest = known.get(number);
     if (manifest != null) {

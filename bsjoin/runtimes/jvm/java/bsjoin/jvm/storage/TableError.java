@@ -18,17 +18,11 @@ public final class TableError {
 
   private TableError() {}
 
-  /** An error by its name in Python. */
   public static IllegalStateException of(String error, String message) {
     return new IllegalStateException("bsjoin.errors." + error + ": " + message);
   }
 
-  /**
-   * A file of a table is not what bsjoin has written.
-   *
-   * @param file its name and its table, see {@link Storage#nameOf}
-   * @param reason what it should be and is not
-   */
+  /** A file, by {@link Storage#nameOf}, is not what bsjoin has written. */
   static IllegalStateException damaged(String file, String reason) {
     return of("DamagedTableError", file + " is damaged (" + reason + "); build the table again");
   }
@@ -46,7 +40,6 @@ public final class TableError {
             + made + " with: the table was built again. " + advice);
   }
 
-  /** A file of a table is not there. */
   static IllegalStateException missing(String file) {
     return of(
         "DamagedTableError",
@@ -76,7 +69,6 @@ public final class TableError {
             + "and write in it");
   }
 
-  /** Whether an error is one of these. */
   public static boolean is(Exception error) {
     return String.valueOf(error.getMessage()).startsWith("bsjoin.errors.");
   }

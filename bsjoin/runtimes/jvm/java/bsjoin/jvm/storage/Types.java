@@ -36,7 +36,6 @@ public final class Types {
     return type instanceof LongType || type instanceof DayTimeIntervalType || isTimestamp(type);
   }
 
-  /** Digits after the point. */
   public static int scale(DataType type) {
     return type instanceof DecimalType ? ((DecimalType) type).scale() : 0;
   }
@@ -76,7 +75,6 @@ public final class Types {
         && scale(type) >= scale(than) && digits(type) >= digits(than);
   }
 
-  /** A whole number as a value of a type. */
   public static Literal literal(long value, DataType type) {
     Object stored = value;
     if (type instanceof DateType || type == DataTypes.IntegerType) {

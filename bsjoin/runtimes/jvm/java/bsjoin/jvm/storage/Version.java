@@ -372,7 +372,6 @@ public final class Version {
     return below == MISSING ? inBase(hash) : below;
   }
 
-  /** Whether a reference is to a row of this version. */
   public boolean holds(long reference) {
     return reference >>> SLOT_SHIFT == slot;
   }
@@ -392,12 +391,10 @@ public final class Version {
     return segments[number];
   }
 
-  /** The row of a reference in its segment. */
   public static int row(long reference) {
     return (int) (reference & ROW_MASK);
   }
 
-  /** The number of the segment of a reference. */
   public static int segmentNumber(long reference) {
     return (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
   }

@@ -26,7 +26,6 @@ public final class VersionPoller {
     this.table = table;
   }
 
-  /** Follow a table. */
   static VersionPoller of(Table table, boolean isRemote) {
     VersionPoller created = new VersionPoller(table);
     created.look();
@@ -48,7 +47,6 @@ public final class VersionPoller {
     return created;
   }
 
-  /** The version that is active. */
   Version version() {
     if (failure != null && failures >= FAILURES) {
       throw failure;
