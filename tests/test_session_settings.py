@@ -119,9 +119,7 @@ def joined(
     results |= {
         "built now": bsjoin.join(stream, table, [key, number], "left"),
         "sent by a rule": tables["k"].join(stream, partition=HotSpot(partitions=2)),
-        "chain": tables["several"].join(
-            tables["band"].join(stream, select=some), suffix="2"
-        ),
+        "chain": tables["several"].join(tables["band"].join(stream, select=some), suffix="2"),
         "incremental": bsjoin.join(stream, source, key, cache=Incremental(max_rows=99)),
         "band": tables["band"].join(stream, how="left", select=some),
         "as of": tables["asof"].join(stream, how="left", select=some),

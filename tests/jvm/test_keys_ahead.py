@@ -174,16 +174,6 @@ def test_rows_are_kept(spark: SparkSession, tables: Tables, stream: DataFrame) -
             assert ahead(spark, partial(query, name, "left")) == kept, name
 
 
-def test_rows_of_the_cache_are_kept(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
-    cached = stream.cache()
-    try:
-        query = partial(cached.join, tables["large"], "k", "left")
-        check_same(spark, query)
-        assert ahead(spark, query) == 1
-    finally:
-        cached.unpersist(blocking=True)
-
-
 def test_the_names_of_files_are_those_of_the_rows(
     spark: SparkSession, tables: Tables, stream: DataFrame, tmp_path: Path
 ) -> None:

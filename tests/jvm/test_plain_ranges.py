@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import settings
-from plain_joins import CODE, LOOKUP, plan_of
+from plain_joins import CODE
 from plain_ranges import KINDS, Ranges, answers
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import SparkSession
 from sessions import configured
 
-import bsjoin
 from bsjoin import Band, BatchTable, Overlaps, Within
 from bsjoin.runtimes.jvm.attach import attached
 
@@ -110,46 +107,3 @@ def test_sums_of_a_start_whose_end_has_another_type(spark: SparkSession, tmp_pat
             plain.append(query.format(f"source{number}"))
     query, own = ("\nUNION ALL\n".join(queries) for queries in (stored, plain))
     assert answers(spark, query, own, **WRAPS) == len(stored)
-
-
-ROWS = 20_000
-"""Of one key: more than generated code keeps at once, four pieces and a part of one."""
-WHENS: dict[str, tuple[Any, str]] = {
-    "key": (None, "true"),
-    "band": (Band("p", "q", 9_000, 500, closed="right"), "p - 9000 < q AND q <= p + 500"),
-    "within": (Within("p", "q", "y"), "q <= p AND p < y"),
-    "overlaps": (Overlaps(("p", "r"), ("q", "y"), closed="both"), "q <= r AND p <= y"),
-}
-
-
-def test_of_very_many_matches_none_is_lost_or_repeated(spark: SparkSession) -> None:
-    """Intervals of which some pieces match entirely, some in few rows; points, and nulls."""
-    late = "id BETWEEN 5000 AND 15000 OR id % 5000 < 3"
-    table = spark.range(ROWS).selectExpr(
-        "1 AS k", "id AS n", "id AS q", f"IF({late}, 40000, id) AS y"
-    )
-    points: list[tuple[int, int | None]] = [
-        (1, p) for p in (0, 4_097, 19_999, 30_000, 40_000, None)
-    ]
-    stream = spark.createDataFrame([*points, (2, 5_000)], "k int, p long")
-    stream = stream.withColumn("r", F.col("p") + 1)
-    sums = [F.count(F.lit(1)), F.count_distinct("n"), F.sum("n"), F.max("y")]
-
-    def summed(df: DataFrame) -> list[Any]:
-        return sorted(df.groupBy("k", "p").agg(*sums).collect(), key=str)
-
-    strict = {
-        "spark__bsjoin__runtime": "jvm",
-        "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
-        "spark__sql__codegen__fallback": "false",
-    }
-    for number, (when, written) in enumerate(WHENS.values()):
-        how: Any = ("left", "inner")[number % 2]
-        with settings(spark, **strict):
-            joined = bsjoin.join(stream, table, "k", when=when, how=how)
-            assert LOOKUP in plan_of(joined)
-            found = summed(joined)
-        condition = F.expr(written) & (F.col("s.k") == F.col("t.k"))
-        wanted = stream.alias("s").join(table.alias("t"), condition, how).drop(F.col("t.k"))
-        assert found == summed(wanted)
-        assert max(row[2] for row in found) > 5_000

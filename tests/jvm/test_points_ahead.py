@@ -170,14 +170,12 @@ WIDE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "sums": lambda s, t: s.join(t, F.expr(CONDITIONS[0]), "left").selectExpr(
         "count(*)", "sum(id)", "sum(v)", "max(name)"
     ),
-    "a limit": lambda s, t: s.join(t, F.expr(CONDITIONS[0])).limit(99).selectExpr("count(v)"),
     "two in a row": lambda s, t: (
         s.join(t, F.expr(CONDITIONS[1]), "left")
         .selectExpr("id", "p", "v AS w", "name AS n")
         .where("w IS NULL OR w % 11 = 0")
         .join(t, F.expr(CONDITIONS[0]), "left")
     ),
-    "sorted": lambda s, t: s.join(t, F.expr(CONDITIONS[0])).sort("name", "id").limit(50),
 }
 
 

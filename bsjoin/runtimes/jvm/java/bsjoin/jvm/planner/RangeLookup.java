@@ -259,6 +259,4 @@ public final class RangeLookup {
         : new BigDecimal(how.path(name).asText())
             .scaleByPowerOfTen(-Types.scale(point.dataType()));
   }
-
-
 }

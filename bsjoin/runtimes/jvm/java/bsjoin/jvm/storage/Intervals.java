@@ -1,6 +1,5 @@
 package bsjoin.jvm.storage;
 
-
 /**
  * The last points of a segment's intervals, in a tree of the maxima of 8 rows, of 64, and so on:
  * {@code bsjoin/index/range_max_tree.py}, and the empty intervals of {@code

@@ -435,7 +435,6 @@ public final class Manifest {
     return rangeColumns > 0 && Types.isRanked(rangeTypes.get(0));
   }
 
-
   /**
    * Whether all rows of the source are stored. If not, those that match nothing were left out, as
    * earlier versions of bsjoin have done.
