@@ -1,18 +1,105 @@
-"""What a chain of joins costs Spark's planner: counted, not timed."""
+"""What Spark's optimizer does with joins, and what they cost it: counted, not timed."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracle import settings
-from plain_joins import LOOKUP, plan_of
+from plain_joins import KINDS, LOOKUP, Query, check_same, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from spark_samples import Feed
 
+import bsjoin
 from bsjoin import BatchTable
+
+_ODD = F.udf(lambda value: value is not None and value % 2 == 1, T.BooleanType())
+_ABOVE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    "a semi join": lambda rows, few: rows.join(few, rows["v"] == few["w"], "left_semi"),
+    "an anti join": lambda rows, few: rows.join(few, rows["v"] == few["w"], "left_anti"),
+    "a Python function": lambda rows, _: rows.where(_ODD("v")),
+    "a subquery": lambda rows, _: rows.where("v > (SELECT min(w) FROM few)"),
+    "IN": lambda rows, _: rows.where("v IN (SELECT w FROM few)"),
+    "EXISTS": lambda rows, _: rows.where("EXISTS (SELECT 1 FROM few WHERE w = v)"),
+    "a filter": lambda rows, _: rows.where("v % 3 = 0"),
+    "a limit": lambda rows, _: rows.orderBy("k", "v", "s").limit(3),
+    "a count": lambda rows, _: rows.groupBy("v").count(),
+    "nothing of it": lambda rows, _: rows.select(F.lit(1).alias("one")),
+    "a number of rows": lambda rows, _: rows.agg(F.count("*").alias("n")),
+    "a random filter": lambda rows, _: rows.where("rand() < 2"),
+}
+
+
+def test_what_is_moved_to_a_table_stays_above(spark: SparkSession) -> None:
+    """Two by two of what is above, kinds of joins, and keys that are columns or constants."""
+    few = spark.range(3, 9).selectExpr("id AS w")
+    few.createOrReplaceTempView("few")
+    table = spark.range(12).selectExpr("id % 6 AS k", "id AS v")
+    found: list[Query] = []
+    right: list[Query] = []
+    for number, above in enumerate(_ABOVE.values()):
+        for place in range(2):
+            how = KINDS[(2 * place + number) % 4]
+            key = ("id % 7 AS k", "2L AS k")[(number // 4 + place) % 2]
+            stream = spark.range(20).selectExpr(key, "id % 5 AS s")
+            if how in ("semi", "anti"):  # what is above uses a column of the stream
+                stream = stream.withColumn("v", F.col("s"))
+            with settings(spark, spark__bsjoin__runtime="jvm"):
+                joined = bsjoin.join(stream, table, "k", how=how)  # type: ignore[arg-type]
+            found.append(partial(above, joined, few))
+            right.append(partial(above, stream.join(table, "k", how), few))
+    check_same(spark, *found, right=right, codes=["interpreted"])
+
+
+def test_a_stream_may_have_a_column_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """Once more under the same name, or as the same attribute: those behind it are others."""
+    stored = spark.range(60).selectExpr("id AS k", "id * 3 AS v")
+    table = BatchTable.build(stored, on="k", path=tmp_path / "table")
+    for given, generated in (("k", "true"), ("x", "false")):
+        stream = spark.range(5).selectExpr("id AS k", "id + 40 AS x", "string(id) AS y")
+        stream = stream.select("k", "x", "y", stream["x"], stream[given].alias("again"))
+        wanted = [
+            (k, k + 40, str(k), k + 40, {"k": k, "x": k + 40}[given], 3 * k) for k in range(5)
+        ]
+        with settings(spark, spark__sql__codegen__wholeStage=generated):
+            for joined in (table.join(stream), stream.join(table.to_df(spark), "k")):
+                assert LOOKUP in plan_of(joined)
+                assert sorted(map(tuple, joined.collect())) == wanted
+
+
+def test_a_result_as_a_view_of_another_session(spark: SparkSession) -> None:
+    """The session that plans has the strategy, whichever session has loaded the table."""
+    table = spark.range(12).selectExpr("id AS k", "id AS v")
+    with settings(spark, spark__bsjoin__runtime="jvm"):
+        joined = bsjoin.join(spark.range(5).selectExpr("id AS k"), table, "k")
+        joined.createOrReplaceGlobalTempView("joined_of_another")
+    other = spark.newSession()
+    try:
+        found = other.sql("SELECT sum(v) FROM global_temp.joined_of_another")
+        assert LOOKUP in plan_of(found)
+        assert found.collect()[0][0] == 10
+    finally:
+        spark.catalog.dropGlobalTempView("joined_of_another")
+        spark.range(1).count()  # and ours is the active one again
+
+
+def test_the_nullability_of_a_stream_does_not_change_with_the_version(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark keeps rows in the state of a query with the types that a plan has."""
+    strict = spark.range(3).selectExpr("id AS k", "id AS v")
+    table = BatchTable.build(strict, on="k", path=tmp_path / "table")
+    keys = spark.range(3).selectExpr("id AS k")
+    for joined in (keys.join(table.to_df(spark), "k"), table.join(Feed(spark, tmp_path).stream)):
+        assert [field.nullable for field in joined.schema][-1]
+    plan: Any = keys.join(table.to_df(spark), "k")._jdf.queryExecution().executedPlan()
+    assert plan.output().last().nullable()
 
 
 def chain(spark: SparkSession, table: BatchTable, joins: int) -> DataFrame:
