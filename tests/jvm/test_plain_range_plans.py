@@ -1,4 +1,4 @@
-"""Range conditions of plain joins: which the index answers, with the rows and errors of Spark's own.
+"""Range conditions of plain joins: which the index answers; rows and errors are Spark's own.
 
 Some conditions are random, with fixed seeds.
 """
