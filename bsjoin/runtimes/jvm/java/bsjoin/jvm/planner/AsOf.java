@@ -55,8 +55,7 @@ public final class AsOf implements UnboundFunction, Serializable {
 
   /** The arguments of a call; null for any other expression. */
   static List<Expression> arguments(Expression call) {
-    return call instanceof ApplyFunctionExpression
-            && ((ApplyFunctionExpression) call).function() instanceof Call
+    return call instanceof ApplyFunctionExpression its && its.function() instanceof Call
         ? Scala.list(call.children())
         : null;
   }

@@ -72,7 +72,7 @@ public final class AsOfOfSpark {
     JoinType kind = (JoinType) get(plan, "joinType");
     Join join = new Join(left, right, kind, Option.apply(condition), JoinHint.NONE());
     IndexJoin found = IndexJoin.of(join);
-    return found != null && found.tableIsRight && found.search.residual.isEmpty() ? found : null;
+    return found != null && found.tableIsRight && found.search.residual().isEmpty() ? found : null;
   }
 
   private static Object get(Object object, String name) throws ReflectiveOperationException {

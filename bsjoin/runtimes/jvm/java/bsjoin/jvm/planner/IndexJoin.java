@@ -178,22 +178,16 @@ public final class IndexJoin {
   private static StoredScan scan(LogicalPlan side) {
     LogicalPlan at = side;
     while (at instanceof Project || at instanceof Filter) {
-      at = at instanceof Project ? ((Project) at).child() : ((Filter) at).child();
+      at = at.children().head();
     }
-    if (!(at instanceof DataSourceV2ScanRelation)) {
-      return null;
-    }
-    Object scan = ((DataSourceV2ScanRelation) at).scan();
-    return scan instanceof StoredScan ? (StoredScan) scan : null;
+    return at instanceof DataSourceV2ScanRelation found && found.scan() instanceof StoredScan scan
+        ? scan
+        : null;
   }
 
   private static boolean isReadable(StoredScan scan) {
-    for (StructField field : scan.columns.fields()) {
-      if (ColumnType.of(field.dataType()) == null) {
-        return false;
-      }
-    }
-    return true;
+    return Arrays.stream(scan.columns.fields())
+        .allMatch(field -> ColumnType.of(field.dataType()) != null);
   }
 
   /** Whether an expression has columns of the stream, and no others. */
@@ -256,31 +250,25 @@ public final class IndexJoin {
         return false;
       }
     }
-    for (Expression key : found) {
-      if (key == null) {
-        return false;
-      }
-      keys.add(key);
+    keys.addAll(Arrays.asList(found));
+    if (keys.contains(null)) {
+      return false;
     }
     given.addAll(Arrays.asList(sides));
     // A key that is found is not null.
     boolean areKnown =
         residual.removeIf(
-            one -> one instanceof IsNotNull && isNeverNull(keyNumber(((IsNotNull) one).child())));
+            one -> one instanceof IsNotNull known && isNeverNull(keyNumber(known.child())));
     return !nullAware || (areKnown || !mayHaveNullKeys()) && isNullAware();
   }
 
   /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
   private static EqualTo nullAware(Expression condition) {
-    if (!(condition instanceof Or)) {
-      return null;
-    }
-    Expression equal = ((Or) condition).left();
-    Expression isNull = ((Or) condition).right();
-    return equal instanceof EqualTo
-            && isNull instanceof IsNull
-            && ((IsNull) isNull).child().semanticEquals(equal)
-        ? (EqualTo) equal
+    return condition instanceof Or either
+            && either.left() instanceof EqualTo equal
+            && either.right() instanceof IsNull isNull
+            && isNull.child().semanticEquals(equal)
+        ? equal
         : null;
   }
 
@@ -300,17 +288,11 @@ public final class IndexJoin {
 
   /** Which key column a condition is the equality of, whose other side is added; -1 for none. */
   private int key(Expression condition, Expression[] found, Expression[] sides) {
-    Expression left;
-    Expression right;
-    if (condition instanceof EqualTo) {
-      left = ((EqualTo) condition).left();
-      right = ((EqualTo) condition).right();
-    } else if (condition instanceof EqualNullSafe) {
-      left = ((EqualNullSafe) condition).left();
-      right = ((EqualNullSafe) condition).right();
-    } else {
+    if (!(condition instanceof EqualTo || condition instanceof EqualNullSafe)) {
       return -1;
     }
+    Expression left = condition.children().head();
+    Expression right = condition.children().last();
     boolean isLeft = isOfStream(left);
     Expression given = isLeft ? left : right;
     if (!isOfStream(given) || !isPlain(given)) {
@@ -426,14 +408,15 @@ public final class IndexJoin {
    * @param collector see {@link Lookup}
    */
   Lookup lookup(Search search, int kept, Collector collector) {
-    String ranges = search.answered.isEmpty() ? "" : ", ranges " + conjunction(search.answered);
-    String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
+    String ranges = search.answered().isEmpty() ? "" : ", ranges " + conjunction(search.answered());
+    List<Expression> rest = search.residual();
+    String demands = rest.isEmpty() ? "" : ", condition " + conjunction(rest);
     String description =
         "[" + scan.table.label + " version " + manifest.version
             + (follows ? " on] " : "] ") + type + ", keys " + given + ranges + demands;
     Set<String> on = new LinkedHashSet<>();
     given.forEach(key -> on.add(named(key)));
-    for (Expression one : search.answered) {
+    for (Expression one : search.answered()) {
       for (Attribute column : Scala.list(one.references().toSeq())) {
         if (stream.outputSet().contains(column)) {
           on.add(column.name());
@@ -441,8 +424,8 @@ public final class IndexJoin {
       }
     }
     return new Lookup(
-        kind, tableIsRight, search.finder, search.limit, kept, manifest.compared.length,
-        search.arguments.size(), description,
+        kind, tableIsRight, search.finder(), search.limit(), kept, manifest.compared.length,
+        search.arguments().size(), description,
         manifest.indexed().mapToLong(one -> one.file(-1).size()).sum(), label, collector,
         scan.table.label, scan.table.path, manifest.version, new ArrayList<>(on));
   }

@@ -155,7 +155,7 @@ public final class JoinStrategy extends SparkStrategy {
       this.join = join;
       this.used = used;
       search = join.search;
-      computed.addAll(search.computed);
+      computed.addAll(search.computed());
       stream = Scala.list(join.stream.output());
       readColumns();
     }
@@ -234,7 +234,7 @@ public final class JoinStrategy extends SparkStrategy {
         child = new ProjectExec(Scala.seq(columns), child);
       }
       List<Expression> condition = new ArrayList<>();
-      search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
+      search.residual().forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
       LookupExec planned =
           new LookupExec(
               join.lookup(search, stream.size(), collector),
@@ -257,7 +257,7 @@ public final class JoinStrategy extends SparkStrategy {
       List<Expression> all = new ArrayList<>();
       if (join.manifest.isByInteger()) {
         all.add(keys.get(0));
-        all.addAll(search.arguments);
+        all.addAll(search.arguments());
         return all;
       }
       List<Expression> known = new ArrayList<>(); // none is null where a row may match
@@ -273,7 +273,7 @@ public final class JoinStrategy extends SparkStrategy {
         all.add(
             isHashed ? hash(Collections.singletonList(key)) : isNull ? NullKeys.stored(key) : key);
       }
-      all.addAll(search.arguments);
+      all.addAll(search.arguments());
       for (int i = 0; i < keys.size(); i++) {
         if (keys.get(i).nullable() && !join.nullSafe.contains(i)) {
           all.add(keys.get(i));

@@ -105,13 +105,10 @@ public final class Matches extends Function<ArrayData> {
    */
   static IndexJoin join(Generate generate, Where where, Expression condition) {
     Seq<Expression> array = ((Expression) generate.generator()).children();
-    Expression call = array.isEmpty() ? null : array.head();
-    boolean isCall =
-        call instanceof ApplyFunctionExpression
-            && ((ApplyFunctionExpression) call).function() instanceof Matches;
-    return isCall
-        ? ((Matches) ((ApplyFunctionExpression) call).function())
-            .join(generate, Scala.list(call.children()), where, condition)
+    return !array.isEmpty()
+            && array.head() instanceof ApplyFunctionExpression call
+            && call.function() instanceof Matches matches
+        ? matches.join(generate, Scala.list(call.children()), where, condition)
         : null;
   }
 
@@ -160,16 +157,12 @@ public final class Matches extends Function<ArrayData> {
   }
 
   private JoinType type(Where where) {
-    switch (where == null ? node.path("how").asText() : where.how) {
-      case "inner":
-        return Inner$.MODULE$;
-      case "left":
-        return LeftOuter$.MODULE$;
-      case "semi":
-        return LeftSemi$.MODULE$;
-      default:
-        return LeftAnti$.MODULE$;
-    }
+    return switch (where == null ? node.path("how").asText() : where.how) {
+      case "inner" -> Inner$.MODULE$;
+      case "left" -> LeftOuter$.MODULE$;
+      case "semi" -> LeftSemi$.MODULE$;
+      default -> LeftAnti$.MODULE$;
+    };
   }
 
   // Spark plans equal calls of equal tables once.

@@ -19,32 +19,26 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.types.DataType;
 
-/** A comparison of a range column of the table with a value of the stream's row. */
-public final class RangeCondition {
-  final Expression whole;
-  final RangeColumn column;
-  final int place; // among the table's range columns
-  final DataType codes; // the type that these are searched in
-  final Expression value; // of the stream
-  final boolean lower; // the column is above the value; else below it
-  final boolean strict;
-  final boolean orNull; // or the column is null
-  final boolean isApproximate; // the index finds more rows than match
-
-  private RangeCondition(
-      Expression whole, RangeColumn column, int place, DataType codes, Expression value,
-      boolean lower, boolean strict, boolean orNull, boolean isApproximate) {
-    this.whole = whole;
-    this.column = column;
-    this.place = place;
-    this.codes = codes;
-    this.value = value;
-    this.lower = lower;
-    this.strict = strict;
-    this.orNull = orNull;
-    this.isApproximate = isApproximate;
-  }
-
+/**
+ * A comparison of a range column of the table with a value of the stream's row.
+ *
+ * @param place among the table's range columns
+ * @param codes the type that these are searched in
+ * @param value of the stream
+ * @param lower the column is above the value; else below it
+ * @param orNull or the column is null
+ * @param isApproximate the index finds more rows than match
+ */
+record RangeCondition(
+    Expression whole,
+    RangeColumn column,
+    int place,
+    DataType codes,
+    Expression value,
+    boolean lower,
+    boolean strict,
+    boolean orNull,
+    boolean isApproximate) {
   /** What a condition says of a range column: nothing, one bound, or, of an equality, two. */
   static List<RangeCondition> of(Expression condition, IndexJoin join) {
     Expression compared = condition;

@@ -102,7 +102,8 @@ public final class RangeLookup {
               : new RangeBound(true, true, BigDecimal.ZERO, scale, finest, 0);
       at = new Bound(point, same, true);
       if (floating && upper == null) {
-        upper = Types.literal(Code.of(Double.POSITIVE_INFINITY), DataTypes.LongType); // NaN has no distance
+        // NaN has no distance.
+        upper = Types.literal(Code.of(Double.POSITIVE_INFINITY), DataTypes.LongType);
       }
     }
     BigInteger unit = BigInteger.TEN.pow(finest - codes);

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.types.DataType;
 
 /**
  * Conditions on the range columns of a table, which its range index answers.
@@ -54,11 +55,11 @@ public final class Ranges {
   private Search search() {
     for (Expression one : join.residual) {
       for (RangeCondition found : RangeCondition.of(one, join)) {
-        if (found.place == 1) {
-          last = found.lower ? better(last, found) : last;
-        } else if (found.lower && !found.orNull) {
+        if (found.place() == 1) {
+          last = found.lower() ? better(last, found) : last;
+        } else if (found.lower() && !found.orNull()) {
           lower = better(lower, found);
-        } else if (!found.orNull) {
+        } else if (!found.orNull()) {
           upper = better(upper, found);
         }
       }
@@ -75,19 +76,20 @@ public final class Ranges {
     }
     List<Expression> answered = new ArrayList<>();
     for (RangeCondition bound : new RangeCondition[] {lower, upper, last}) {
-      if (bound != null && !answered.contains(bound.whole)) {
-        answered.add(bound.whole);
+      if (bound != null && !answered.contains(bound.whole())) {
+        answered.add(bound.whole());
       }
     }
     boolean withEmpty = last != null && !areNotEmpty();
     Finder finder = new RangeFinder(join.searched(), last != null, limits, withEmpty, false);
-    List<Expression> arguments = RangeLookup.bounds(RangeLookup.type(join), bounds[0], bounds[1], bounds[2]);
+    DataType codes = RangeLookup.type(join);
+    List<Expression> arguments = RangeLookup.bounds(codes, bounds[0], bounds[1], bounds[2]);
     return new Search(finder, arguments, residual, answered, computed);
   }
 
   /** Of two bounds in the same direction one that the stream's row decides. */
   private static RangeCondition better(RangeCondition one, RangeCondition other) {
-    return one == null || one.value.references().isEmpty() ? other : one;
+    return one == null || one.value().references().isEmpty() ? other : one;
   }
 
   private Expression argument(RangeCondition condition) {
@@ -96,14 +98,14 @@ public final class Ranges {
     }
     // The index has the last code of an interval, which is before an end that is not part of it.
     long ahead = condition == last && !isClosedRight() ? 1 : 0;
-    RangeColumn column = condition.column;
+    RangeColumn column = condition.column();
     if (column.isLimited) {
-      limit(condition == last ? 2 : 0, column, Types.scale(condition.codes), ahead);
+      limit(condition == last ? 2 : 0, column, Types.scale(condition.codes()), ahead);
       isWithin = condition == last ? isWithin : and(isWithin, column.isWithin());
     }
-    boolean open = condition == last && condition.orNull || column.isLimited;
+    boolean open = condition == last && condition.orNull() || column.isLimited;
     Bound bound = condition.bound(-ahead, open);
-    if (Bound.isSafe(condition.value)) {
+    if (Bound.isSafe(condition.value())) {
       return bound;
     }
     Expression code = Search.column(bound, computed);
@@ -124,9 +126,9 @@ public final class Ranges {
     int used = 0;
     boolean isChecked = false;
     for (RangeCondition bound : new RangeCondition[] {lower, upper, last}) {
-      if (bound != null && bound.whole == condition) {
+      if (bound != null && bound.whole() == condition) {
         used++;
-        isChecked |= bound.isApproximate || bound == last && !isExactEnd();
+        isChecked |= bound.isApproximate() || bound == last && !isExactEnd();
         exact = and(exact, hasValue.get(bound));
         exact = bound == last ? exact : and(exact, isWithin);
       }
@@ -135,8 +137,8 @@ public final class Ranges {
       residual.add(condition);
       return;
     }
-    if (last != null && last.whole == condition && !last.orNull && mayBeNull(last)) {
-      residual.add(new IsNotNull(last.column.column));
+    if (last != null && last.whole() == condition && !last.orNull() && mayBeNull(last)) {
+      residual.add(new IsNotNull(last.column().column));
     }
     if (exact != null) {
       residual.add(new Or(exact, condition));
@@ -151,27 +153,27 @@ public final class Ranges {
   private boolean isExactEnd() {
     // The greatest code may be that of an end, too, where it is looked for as that of a missing one.
     boolean isAmbiguous =
-        last.orNull && isClosedRight() && Types.isFull(last.codes)
-            && (last.strict || last.value.nullable());
-    return areNotEmpty() && !isAmbiguous && !last.column.isLimited;
+        last.orNull() && isClosedRight() && Types.isFull(last.codes())
+            && (last.strict() || last.value().nullable());
+    return areNotEmpty() && !isAmbiguous && !last.column().isLimited;
   }
 
   /** Whether intervals that are empty, to the index, do not meet the conditions. */
   private boolean areNotEmpty() {
-    if (upper == null || last == null || last.isApproximate
-        || upper.column.moved.signum() != 0 || last.column.moved.signum() != 0
-        || !upper.value.semanticEquals(last.value)) {
+    if (upper == null || last == null || last.isApproximate()
+        || upper.column().moved.signum() != 0 || last.column().moved.signum() != 0
+        || !upper.value().semanticEquals(last.value())) {
       return false;
     }
     // A point is between the ends: the start is at or before it, and so before the end.
-    boolean hasLength = upper.strict || last.strict || manifest.closed.equals("both");
+    boolean hasLength = upper.strict() || last.strict() || manifest.closed.equals("both");
     boolean startsAtEnd = manifest.closed.equals("right") || manifest.closed.equals("neither");
     return hasLength
-        && (!startsAtEnd || upper.strict || !last.orNull || !Types.isFull(upper.codes));
+        && (!startsAtEnd || upper.strict() || !last.orNull() || !Types.isFull(upper.codes()));
   }
 
   private boolean mayBeNull(RangeCondition bound) {
-    int place = manifest.place(manifest.rangeNames.get(bound.place));
+    int place = manifest.place(manifest.rangeNames.get(bound.place()));
     return place < 0 || manifest.isNullable(place);
   }
 

@@ -11,25 +11,24 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import scala.Option;
 
-/** How the rows of a table that match a row of the stream are found. */
-public final class Search {
-  final Finder finder;
-
-  /** What its {@code first} gets after the search value: expressions of the stream's columns. */
-  final List<Expression> arguments;
-
-  /** What it does not answer, of the stream's and the table's columns; checked for each row. */
-  final List<Expression> residual;
-
-  /** What the range index answers, for people. */
-  final List<Expression> answered;
-
-  /** How many of the rows that fulfil all of it are taken, in the order of the finder. */
-  final int limit;
-
-  /** Columns of the stream that are computed for the arguments and the residual conditions. */
-  final List<Alias> computed;
-
+/**
+ * How the rows of a table that match a row of the stream are found.
+ *
+ * @param finder what finds them
+ * @param arguments what its {@code first} gets after the search value: of the stream's columns
+ * @param residual what it does not answer, of the stream's and the table's columns; checked for each
+ *     row
+ * @param answered what the range index answers, for people
+ * @param computed columns of the stream for the arguments and the residual conditions
+ * @param limit how many of the rows that fulfil all of it are taken, in the order of the finder
+ */
+record Search(
+    Finder finder,
+    List<Expression> arguments,
+    List<Expression> residual,
+    List<Expression> answered,
+    List<Alias> computed,
+    int limit) {
   Search(Finder finder, List<Expression> arguments, List<Expression> residual) {
     this(finder, arguments, residual, Collections.emptyList(), Collections.emptyList());
   }
@@ -38,17 +37,6 @@ public final class Search {
       Finder finder, List<Expression> arguments, List<Expression> residual,
       List<Expression> answered, List<Alias> computed) {
     this(finder, arguments, residual, answered, computed, Integer.MAX_VALUE);
-  }
-
-  private Search(
-      Finder finder, List<Expression> arguments, List<Expression> residual,
-      List<Expression> answered, List<Alias> computed, int limit) {
-    this.finder = finder;
-    this.arguments = arguments;
-    this.residual = residual;
-    this.answered = answered;
-    this.computed = computed;
-    this.limit = limit;
   }
 
   /** The same, with one more condition; of the rows that fulfil all, so many are taken. */

@@ -32,10 +32,10 @@ public final class Where extends Function<Boolean> {
 
   /** The function that a condition is a call of; null for any other condition. */
   static Where of(Expression condition) {
-    boolean isCall =
-        condition instanceof ApplyFunctionExpression
-            && ((ApplyFunctionExpression) condition).function() instanceof Where;
-    return isCall ? (Where) ((ApplyFunctionExpression) condition).function() : null;
+    return condition instanceof ApplyFunctionExpression call
+            && call.function() instanceof Where where
+        ? where
+        : null;
   }
 
   @Override

@@ -5,32 +5,18 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What a plan expects of every version of its table. */
-public final class Expected implements Serializable {
-  private final String path;
-  private final long epoch;
-  private final String keys;
-  private final String ranged;
-  private final StructType columns;
-
-  /**
-   * What a plan expects.
-   *
-   * @param path of the table
-   * @param epoch when the newest version was published as the plan was made: an older one may lack
-   *     columns that may be null
-   * @param keys see {@link Manifest#keys}
-   * @param ranged see {@link Manifest#ranged}; empty if any will do
-   * @param columns that the plan reads
-   */
-  public Expected(String path, long epoch, String keys, String ranged, StructType columns) {
-    this.path = path;
-    this.epoch = epoch;
-    this.keys = keys;
-    this.ranged = ranged;
-    this.columns = columns;
-  }
-
+/**
+ * What a plan expects of every version of its table.
+ *
+ * @param path of the table
+ * @param epoch when the newest version was published as the plan was made: an older one may lack
+ *     columns that may be null
+ * @param keys see {@link Manifest#keys}
+ * @param ranged see {@link Manifest#ranged}; empty if any will do
+ * @param columns that the plan reads
+ */
+public record Expected(String path, long epoch, String keys, String ranged, StructType columns)
+    implements Serializable {
   /** Refuse a version that the plan was not made for. */
   public void check(Manifest found) {
     if (!keys.equals(found.keys)) {
