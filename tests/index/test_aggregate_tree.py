@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bsjoin.index import AggregateTree, Part, codes
-from bsjoin.index.aggregate_tree import BLOCK, FAN, PARTS
+from bsjoin.index.aggregate_tree import BLOCK, FAN
 
 SIZES = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, BLOCK * FAN, BLOCK * FAN + 1, 3 * BLOCK * FAN**2 + 7)
 MOST = 2**63
@@ -80,16 +80,3 @@ def test_a_sum_loses_nothing_to_what_is_outside_of_its_rows() -> None:
     values[[0, 9_999]] = 1e300, np.inf
     found = AggregateTree(values).of(["total"], np.array([1, 2_000]), np.array([9_999, 2_003]))
     assert found["total"].tolist() == [9_998.0, 3.0]
-
-
-def test_nothing_is_counted_without_nulls() -> None:
-    tree = AggregateTree(np.arange(10_000))
-    found = tree.of(["count", "least"], np.array([1, 5]), np.array([9_000, 5]))
-    assert found["count"].tolist() == [8_999, 0]
-    assert list(tree._levels) == ["least"]
-
-
-def test_no_runs_have_no_aggregates() -> None:
-    nothing = np.zeros(0, np.int64)
-    found = AggregateTree(np.arange(100)).of(list(PARTS), nothing, nothing)
-    assert {part: len(one) for part, one in found.items()} == dict.fromkeys(PARTS, 0)

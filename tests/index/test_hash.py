@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bsjoin.index import (
     HashIndex,
-    are_dense,
     hashes_of_integers,
     integers_of_hashes,
     with_sentinel,
@@ -83,11 +82,6 @@ def test_dense_keys_are_found_as_in_a_dictionary(
     check_probes(index, runs_of(keys), [*keys.tolist(), *others, LOW, HIGH])
 
 
-def test_keys_are_dense_with_less_than_four_numbers_a_row() -> None:
-    several: list[list[int]] = [[7], [0, 7], [0, 8], [LOW, HIGH], [5, 1, 5, 16]]
-    assert [are_dense(np.array(keys)) for keys in several] == [True, True, False, False, True]
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.data(), hash_lists)
 def test_equal_hashes_of_different_keys_are_separate_runs(
@@ -106,24 +100,6 @@ def test_equal_hashes_of_different_keys_are_separate_runs(
     rows, _ = index.probe(hashes)
     # A probe finds the first run of its hash; the caller steps on with next_run.
     assert rows.tolist() == [runs_of(hashes)[int(hash_)][0] for hash_ in hashes]
-
-
-@pytest.mark.parametrize("spread", ["even", "ends", "one cluster", "cluster and ends"])
-def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
-    random = np.random.default_rng(7)
-    even = random.integers(LOW, HIGH, 20_000, np.int64, endpoint=True)
-    cluster = np.arange(20_000, dtype=np.int64) * 3 + (1 << 50)
-    hashes = {
-        "even": even,
-        "ends": np.array([LOW, LOW, HIGH, HIGH], np.int64),
-        "one cluster": cluster,
-        "cluster and ends": np.concatenate([[LOW], cluster[:2_000], [HIGH]]).astype(np.int64),
-    }[spread]
-    hashes = np.sort(hashes)
-    index = HashIndex.build(hashes)
-    index.validate()
-    probes = np.concatenate([hashes, hashes + 1, np.array(SPECIAL, np.int64), even[:100]])
-    check_probes(index, runs_of(hashes), probes.tolist())
 
 
 def int32s(*numbers: int) -> NDArray[np.int32]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_slices import run_lengths
@@ -123,19 +122,6 @@ def test_an_interval_finds_those_that_share_a_point_with_it(
     assert found.tolist() == [n in matched for n in range(len(probes))]
 
 
-@pytest.mark.parametrize("closed", CLOSED)
-def test_nothing_is_above_the_greatest_value(closed: Any) -> None:
-    top, low = np.array([HIGH]), np.array([5])
-    no_end = np.array([True])
-    index = IntervalIndex.build(top, top, closed=closed, missing_ends=no_end)
-    others = IntervalIndex.build(low, low, closed=closed, missing_ends=no_end)
-    with_its_first_point = [closed in ("both", "left")]
-    assert index.stabs_any(top).tolist() == with_its_first_point
-    for one, start in ((index, top), (index, low), (others, top)):
-        found = one.overlaps_any(start, start, missing_ends=no_end)
-        assert found.tolist() == with_its_first_point
-
-
 class CountedTree(np.ndarray[Any, np.dtype[np.int64]]):
     """An array that notes how many lines of eight children, that is nodes, are taken from it."""
 
@@ -171,19 +157,6 @@ def test_visits_grow_with_the_answers_and_the_levels_only() -> None:
             assert sum(tree.nodes) <= most, shape
 
 
-def test_memory_is_bounded_however_many_pairs_there_are() -> None:
-    # 4 * 10^9 pairs: only the first are ever made.
-    size = 2_000_000
-    index = IntervalIndex.build(np.arange(size), np.full(size, 10**9))
-    slices = index.stab(np.full(2000, size), max_pairs=1000)
-    assert index.stabs_any(np.full(2000, size)).all()
-    rows = np.concatenate([next(slices)[1] for _ in range(50)])
-    assert (rows == np.arange(len(rows))).all()
-    of_one = pairs(np.array([5]), np.array([5 + 10**12]), 1000)
-    assert (next(of_one)[1] == np.arange(5, 1005)).all()
-    assert next(of_one)[1][0] == 1005
-
-
 @settings(deadline=None)
 @given(
     st.lists(st.one_of(st.integers(0, 9), st.sampled_from([LOW, LOW + 1, HIGH])), max_size=200),
@@ -210,31 +183,6 @@ def test_the_tree_and_a_scan_find_the_rows_that_reach_their_threshold(
     found = tree.any(firsts, stops, least)
     assert found.tolist() == [n in matched for n in range(len(probes))]
     is_dense(values, firsts, stops, least)
-
-
-@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 511, 512, 513, 4096, 4097])
-def test_every_range_of_full_and_broken_levels(size: int) -> None:
-    stored = np.random.default_rng(size).permutation(size)
-    tree = RangeMaxTree.build(stored)
-    tree.validate()
-    ends = np.sort(np.random.default_rng(size + 1).integers(0, size + 1, (200, 2)), axis=1)
-    ends[:3] = [[0, size], [0, 0], [size, size]]
-    firsts, stops = ends.T.copy()
-    best = np.array([stored[a:b].max(initial=-1) for a, b in ends])
-    for beyond in (0, 1):
-        expected = (firsts < stops) & (beyond == 0)
-        assert (tree.any(firsts, stops, best + beyond) == expected).all()
-        found = sum(len(rows) for _, rows in tree.pairs(firsts, stops, best + beyond, 1000))
-        assert found == expected.sum()
-
-
-def test_long_ranges_that_match_often_are_dense() -> None:
-    firsts, ones = np.zeros(9, np.int64), np.ones(9, np.int64)
-    for share, dense in ((0.0, False), (0.02, False), (0.5, True), (1.0, True)):
-        values = (np.random.default_rng(1).random(5000) < share).astype(np.int64)
-        assert is_dense(values, firsts, np.full(9, 5000), ones) == dense
-        assert not is_dense(values, firsts, np.full(9, 100), ones)
-        assert not is_dense(values, firsts, firsts, ones)
 
 
 @given(

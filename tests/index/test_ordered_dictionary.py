@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from decimal import Decimal, localcontext
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,12 +13,9 @@ from bsjoin.index import (
     ByteStrings,
     OrderedDictionary,
     SortedRows,
-    add_wide,
-    clamped,
     later_wide,
     nearest,
     wide_texts,
-    words_of_texts,
 )
 
 Int64s = NDArray[np.int64]
@@ -69,52 +64,6 @@ def check(stored: list[bytes], probes: list[bytes]) -> None:
 def test_texts_have_the_order_of_their_bytes(stored: list[bytes], others: list[bytes]) -> None:
     neighbours = [probe for value in stored for probe in (value + b"\0", value[:-1], value[:8])]
     check(stored, [*stored, *neighbours, *others])
-
-
-def test_texts_that_differ_after_many_bytes_or_by_their_length_only() -> None:
-    long = b"x" * 1000
-    check(
-        [long, long + b"\0", long + b"\0\0", long + b"a", b"", b"\0", b"\0" * 8, b"\0" * 9],
-        [long + b"\0\0\0", long[:-1], b"\0" * 7, b"\0" * 10, b"\xff"],
-    )
-
-
-def test_the_buffers_of_an_arrow_array_serve_as_they_are() -> None:
-    names = ["Zürich", "Zurich", "", "zz", "Ω", "😀", "Zürich", "a" * 20]
-    distinct = sorted({name.encode() for name in names[1:]})
-    for kind, ends in ((pa.string(), np.int32), (pa.large_string(), np.int64)):
-        array = pa.array(names, kind).slice(1)
-        _, offsets, data = array.buffers()
-        view = np.frombuffer(offsets, ends)
-        column = ByteStrings(view[array.offset :][: len(array) + 1], np.frombuffer(data, np.uint8))
-        _, encoded = OrderedDictionary.build(column)
-        assert encoded.tolist() == [2 * distinct.index(name.encode()) + 1 for name in names[1:]]
-
-
-def test_the_words_are_those_of_an_arrow_decimal() -> None:
-    with localcontext(prec=40):
-        values = [Decimal(10) ** 37 + 7, -(Decimal(10) ** 37), Decimal(-1), Decimal(0)]
-        array = pa.array(values, pa.decimal128(38, 0))
-    pairs = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
-    assert unwords(pairs) == [int(value) for value in values]
-    _, encoded = OrderedDictionary.build(wide_texts(pairs))
-    assert encoded.tolist() == [7, 1, 3, 5]
-
-
-@given(st.lists(numbers, max_size=20))
-def test_numbers_become_texts_and_back_and_stop_at_64_bits(values: list[int]) -> None:
-    everything = np.arange(len(values))[::-1]
-    assert unwords(words_of_texts(wide_texts(words(values)), everything)) == values[::-1]
-    assert clamped(words(values)).tolist() == [max(-(2**63), min(2**63 - 1, v)) for v in values]
-
-
-@given(st.lists(numbers, max_size=20), st.one_of(numbers, st.integers(-(2**130), 2**130)))
-def test_sums_stop_at_the_ends(values: list[int], delta: int) -> None:
-    pairs = words(values)
-    assert unwords(add_wide(pairs, delta)) == [
-        max(BOTTOM, min(TOP, value + delta)) for value in values
-    ]
-    assert unwords(pairs) == values
 
 
 @settings(deadline=None)

@@ -20,16 +20,13 @@ from bsjoin.index import (
     LEAST,
     SkipList,
     SortedRows,
-    add_saturated,
     codes,
     floats,
     later_float,
-    later_int,
     levels,
     nearest,
     nearest_rows,
     reach,
-    row_order,
 )
 from tests.fuzz.exact import nearest_groups
 
@@ -60,23 +57,6 @@ def same_order(encoded: list[int], values: list[Any]) -> bool:
     )
 
 
-def test_codes_of_integers_times_and_booleans() -> None:
-    kinds = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-    for dtype in kinds:
-        ends = np.iinfo(dtype)
-        values = [ends.min, ends.min + 1, ends.max // 2, ends.max - 1, ends.max]
-        encoded = codes(np.array(values, dtype))
-        assert encoded.dtype == np.int64
-        assert same_order(encoded.tolist(), values)
-        assert codes(np.array(values, dtype)[::-1]).tolist() == encoded.tolist()[::-1]
-    times = np.array(["1969-01-01", "1970-01-01", "2026-11-21"], "datetime64[us]")
-    assert codes(times).tolist() == times.astype(np.int64).tolist()
-    assert codes(times.astype("datetime64[D]"))[2] == 20778
-    assert codes(np.array([True, False])).tolist() == [1, 0]
-    with pytest.raises(TypeError, match="have no code of 64 bits"):
-        codes(np.array(["a"]))
-
-
 @given(st.lists(any_float, max_size=20))
 def test_doubles_in_the_order_of_spark(values: list[float]) -> None:
     bits = np.array([0x7FF8 << 48, (0xFFF8 << 48) - 2**64, (0x7FF0 << 48) + 1], np.int64)
@@ -84,19 +64,6 @@ def test_doubles_in_the_order_of_spark(values: list[float]) -> None:
     encoded = codes(np.array(values, np.float64))
     assert same_order(encoded.tolist(), values)
     assert [rank(value) for value in floats(encoded).tolist()] == [rank(value) for value in values]
-
-
-@given(st.lists(any_int, max_size=20), st.one_of(any_int, st.integers(-(2**70), 2**70)))
-def test_integers_stop_at_the_ends(values: list[int], delta: int) -> None:
-    sums = add_saturated(np.array(values, np.int64), delta)
-    assert sums.dtype == np.int64
-    assert sums.tolist() == [max(LEAST, min(GREATEST, value + delta)) for value in values]
-
-
-@given(st.lists(any_float, max_size=20), any_float)
-def test_floats_are_added_as_doubles(values: list[float], delta: float) -> None:
-    sums = add_saturated(np.array(values, np.float64), delta).tolist()
-    assert [rank(x) for x in sums] == [rank(value + delta) for value in values]
 
 
 def test_what_is_in_reach() -> None:
@@ -173,25 +140,6 @@ def test_a_band_is_the_rows_between(
         ]
         assert low <= first <= stop <= low + len(part)
         assert stored[first:stop].tolist() == inside
-
-
-@pytest.mark.parametrize("crowd", [lambda x: 100 * x**9, lambda x: np.floor(x * 20), np.exp2])
-def test_values_that_crowd_into_few_buckets(crowd: Any) -> None:
-    random = np.random.default_rng(7)
-    stored = np.sort(crowd(random.random(30_000) * 50).astype(np.int64))
-    stored[0] = LEAST
-    probes = np.concatenate([random.choice(stored, 5000), random.choice(stored, 5000) + 1])
-    rows = SortedRows.build(stored)
-    rows.validate(run_lengths(len(stored)))
-    sides: list[Any] = ["left", "right"]
-    for side in sides:
-        assert (rows.search(probes, side) == np.searchsorted(stored, probes, side)).all()
-
-
-def test_too_many_rows_are_refused() -> None:
-    zeros = np.broadcast_to(np.zeros(1, np.int64), 2**31)
-    with pytest.raises(ValueError, match="holds up to 2147483646 rows, not 2147483648"):
-        SortedRows.build(zeros)
 
 
 def check_nearest(data: st.DataObject, values: Any, dtype: type, tolerances: Any) -> None:
@@ -298,60 +246,3 @@ def test_points_between_codes_have_the_rows_of_a_loop(data: st.DataObject) -> No
         ]
         wanted += [(number, row) for _, _, row in sorted(near)[:n]]
     assert found == wanted
-
-
-def test_a_tall_key_does_not_part_the_others() -> None:
-    """All probes are answered in pieces of many pairs, and none steps alone."""
-    rows = SortedRows.build(np.arange(5000), np.array([0, 2, 4]))
-    calls: list[int] = []
-
-    def later(positions: Int64s, before: Int64s, behind: Int64s) -> NDArray[np.bool_]:
-        calls.append(len(positions))
-        return later_int(rows.values, probes)(positions, before, behind)
-
-    probes = np.array([0, 2] * 500 + [3000], np.int64)
-    low = np.array([0, 2] * 500 + [4])
-    high = np.array([2, 4] * 500 + [5000])
-    every: dict[str, Any] = {"n": (1 << 31) - 1, "direction": DIRECTIONS[2], "later": later}
-    pieces = [*nearest_rows(rows, probes, low, high, **every, max_pairs=1000)]
-    assert sum(len(at) for at, _ in pieces) == 2000 + 4996
-    assert len(pieces) <= 8
-    assert len(calls) <= 20
-
-
-def find(stored: list[float], probe: float, **options: Any) -> float | None:
-    points = np.array([probe])
-    rows = SortedRows.build(codes(np.array(stored)))
-    later = later_float(rows.values, codes(points))
-    options.setdefault("reach", reach(points))
-    (row,) = nearest(rows, codes(points), direction="nearest", later=later, **options).tolist()
-    return None if row < 0 else row
-
-
-def test_nearest_with_infinities_and_nan() -> None:
-    inf, nan = math.inf, math.nan
-    assert find([-inf, 7, inf, nan], 5.0) == 1
-    assert find([-inf, inf, nan], 5.0) == 0  # Both infinitely far: the earlier.
-    assert find([3, inf], inf) == 1
-    assert find([3, nan], inf) == 0
-    assert find([-inf, 3, 4], inf) == 2  # Infinitely far as well, but between the two.
-    assert find([3, nan], nan) is None
-    assert find([nan], 5.0) is None
-    # Distances beyond the doubles are still compared.
-    assert find([-LARGEST, LARGEST], LARGEST / 2 + 1e300) == 1
-    assert find([-LARGEST, inf], LARGEST) == 0
-    assert find([-inf, LARGEST], -LARGEST) == 1
-    assert find([inf], LARGEST, reach=reach(np.array([LARGEST]), LARGEST)) is None
-
-
-def test_another_direction_is_refused() -> None:
-    rows = SortedRows.build(np.arange(3))
-    up: Any = "up"
-    with pytest.raises(ValueError, match="one of backward, forward, nearest, not 'up'"):
-        nearest(rows, np.arange(3), direction=up)
-
-
-@given(st.lists(st.tuples(any_int, any_int), max_size=30))
-def test_rows_are_ordered_as_by_lexsort(rows: list[tuple[int, int]]) -> None:
-    groups, values = np.array(rows, np.int64).reshape(-1, 2).T
-    assert row_order(groups, values).tolist() == np.lexsort((values, groups)).tolist()

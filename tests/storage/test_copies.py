@@ -210,7 +210,7 @@ def test_workers_that_remove_each_others_copies_still_answer(tmp_path: Path) -> 
     location = StorageLocation.of(f"local://{tmp_path}/table")
     for number in range(1, 7):
         put(location, numbered(location, number), number, number * 100)
-    code = [sys.executable, "-c", WORK, location.url, "20"]
+    code = [sys.executable, "-c", WORK, location.url, "8"]
     for process in [subprocess.Popen(code, env=environment(tmp_path)) for _ in range(2)]:
         assert process.wait(120) == 0
     # Of the two newest nobody had one; the last process had one more open.

@@ -16,7 +16,6 @@ from page_checks import check_by_the_page
 from page_reader import PAGE, rows_of, tables_of
 
 import bsjoin
-from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
 from bsjoin.storage import (
     BoxRange,
@@ -229,13 +228,3 @@ def test_a_reader_of_the_page_finds_what_spark_finds(release: str, tmp_path: Pat
         check_by_the_page(tmp_path / name, lines)
         location = StorageLocation.of(tmp_path / name)
         versions.verify(location, versions.latest(location))
-
-
-def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
-    data = {"format": FORMAT + 1, "written_by": "bsjoin 9.0.0", "a new layout": {}}
-    (tmp_path / "versions").mkdir()
-    (tmp_path / "versions" / "00000001.json").write_text(json.dumps(data))
-    with pytest.raises(
-        TableNotFoundError, match=r"format 3.*reads formats up to 2: use bsjoin 9\.0\.0, which"
-    ):
-        BatchTable.open(tmp_path)

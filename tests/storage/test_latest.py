@@ -44,9 +44,3 @@ def test_positions_are_those_of_a_sort(seed: int, monkeypatch: pytest.MonkeyPatc
     assert picked.column(2).to_pylist() == found.tolist()
     assert picked.given_hashes() is in_order
     assert len(picked.given_hashes()) == 0
-
-
-def test_keys_that_occur_once_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bsjoin.storage.latest.np.argsort", None)
-    rows = pa.table({"v": [1, 2]})
-    assert Latest(0, (Tie(0),), 1).positions(np.array([5, -5]), rows) is None

@@ -91,10 +91,10 @@ def test_segments_are_opened_once(tmp_path: Path) -> None:
 
 
 def test_a_writer_may_be_killed_at_any_operation(tmp_path: Path) -> None:
-    """At every sixth here; ``python tests/kill_checks.py`` is for all of them."""
+    """At every twelfth here; ``python tests/kill_checks.py`` is for all of them."""
     tests = Path(__file__).parent.parent
     found = subprocess.run(
-        [sys.executable, tests / "kill_checks.py", tmp_path, "6"],
+        [sys.executable, tests / "kill_checks.py", tmp_path, "12"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)])},
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -83,23 +82,3 @@ def test_find_run_lengths_and_gather_agree_with_brute_force(
     texts, numbers = model.table.gather(("v", "n"), rows)
     assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
     assert texts.to_pylist() == [model.payload[row] if row >= 0 else None for row in rows.tolist()]
-
-
-@pytest.mark.parametrize("cut_hashes", [set(), {5}])
-def test_no_rows_rows_that_are_all_missing_and_null_hashes(
-    tmp_path: Path, cut_hashes: set[int]
-) -> None:
-    table = sample(StorageLocation.of(tmp_path), [(0, ""), (5, "")], 0, cut_hashes).table
-    for rows in (np.array([], np.int64), np.array([-1, -1], np.int64)):
-        texts, lists = table.gather(("v", "l"), rows)
-        assert texts.to_pylist() == lists.to_pylist() == [None] * len(rows)
-        assert (texts.type, lists.type) == (pa.string(), pa.list_(pa.int64()))
-        assert table.run_lengths(rows).tolist() == [0] * len(rows)
-    assert table.gather((), np.array([0, 1])) == []
-    # A null finds nothing, whatever value is in the buffer beneath it.
-    beneath = pa.py_buffer(np.array([5, 0, 5, 0], np.int64))
-    hashes = pa.Array.from_buffers(pa.int64(), 4, [pa.py_buffer(b"\x0c"), beneath])
-    assert hashes.to_pylist() == [None, None, 5, 0]
-    assert table.find(hashes, []).tolist() == [-1, -1, 1, 0]
-    assert table.find(hashes.slice(1, 2), []).tolist() == [-1, 1]
-    assert table.find(pa.nulls(3, pa.int64()), []).tolist() == [-1, -1, -1]

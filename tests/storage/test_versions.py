@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -41,10 +40,6 @@ def ticking(start: int, step: int) -> Callable[[], int]:
             now += step
 
     return ticks().__next__
-
-
-def publish_some(location: StorageLocation, values: list[int]) -> list[Manifest]:
-    return [versions.publish(location, numbered(location, value, rows=1)) for value in values]
 
 
 def test_versions_are_numbered_from_one(location: StorageLocation) -> None:
@@ -88,21 +83,6 @@ def test_publishing_gives_up_when_writing_never_gets_fast_enough(location: Stora
     with pytest.raises(StoreError, match="after 10 tries"):
         versions.publish(location, numbered(location, 2), clock=ticking(now_us(), 10**12))
     assert versions.numbers(location) == [1]
-
-
-def test_threads_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(publish_some, location, [100 * p, 100 * p + 1]) for p in range(4)]
-    published = [manifest for job in jobs for manifest in job.result()]
-    # On a loaded machine a number may be withdrawn, and is then not used again.
-    assert len({manifest.version for manifest in published}) == 8
-    stored = [versions.load(location, number) for number in versions.numbers(location)]
-    assert sorted(published, key=lambda m: m.version) == stored
-    times = [manifest.activates_at_us for manifest in stored]
-    assert times == sorted(set(times))
-    assert [name for name in location.names("versions") if name.startswith(".")] == []
-    for manifest in stored:
-        versions.verify(location, manifest)
 
 
 def three(location: StorageLocation) -> list[Manifest]:
