@@ -29,7 +29,7 @@ from bsjoin.partitioning import (
 def test_every_row_has_the_same_chance_however_the_stream_is_cut(
     capacity: int, sizes: list[int]
 ) -> None:
-    rows, runs = sum(sizes), 2_000
+    rows, runs = sum(sizes), 1_000
     seen = np.zeros(rows)
     for seed in range(runs):
         reservoir = Reservoir(capacity, seed)
