@@ -206,11 +206,11 @@ def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) 
 def references_hold_as_after_sparks_own_join(spark: SparkSession, folder: Path) -> None:
     every = Sides.of(spark)
     some = every.streams
-    sides = replace(every, streams={"": some["joined"]})
+    sides = replace(every, streams={"": some["one replaced"]})
     chained = {"spark.bsjoin.runtime": "python", "spark.bsjoin.python.transfer": "rows"}
     with configured(spark, chained):
         assert differences(sides, {"a chain": lambda one: sides.ours(one, two=True)}) == []
-    sides = replace(every, streams={"": some["one replaced"]})
+    sides = replace(every, streams={"": some["joined"]})
     assert differences(sides, {"range": asof(sides)}) == []
     stream = some["one replaced"]
     first, last = sides.ours(stream, two=True)
