@@ -94,7 +94,7 @@ def commit(spark: SparkSession, products: int, number: int) -> None:
     spark.sql(
         "MERGE INTO products USING (SELECT id, 100 + id * 31 % 9000 + "
         f"{number} AS new FROM range({number}, {products + 500}, {_STEP})) ON product = id "
-        "WHEN MATCHED AND id % 10 = 3 THEN DELETE "
+        "WHEN MATCHED AND id % 7 = 3 THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET cents = new "
         "WHEN NOT MATCHED THEN INSERT (product, cents) VALUES (id, new)"
     )
