@@ -10,12 +10,12 @@ from pathlib import Path
 import pyspark
 import pytest
 import sessions
-from lake_samples import ELSEWHERE, Lake
+from lake_samples import ELSEWHERE, LAKES, Lake
 from pyspark.sql import SparkSession
 
+from bsjoin.following import looks
 from examples._maven import jars
 
-LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Without the jars, and with a Spark that they do not support, there is nothing to try.
 collect_ignore_glob = [] if LAKES else ["test_*"]
@@ -72,3 +72,9 @@ def _settings_stay() -> None:
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest, spark: SparkSession) -> Lake:
     return Lake(spark, request.param)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks do not wait after a whole read."""
+    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ELSEWHERE", "Lake"]
+__all__ = ["COMMITS", "ELSEWHERE", "LAKES", "ROWS", "Lake"]
 
+LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
 ELSEWHERE = "elsewhere"
+ROWS = "SELECT id AS k, concat('v', id) AS v, id % 3 AS part, id * 1.5 AS n FROM range(12)"
+# Rows that come, change and go; a key that changes, one that repeats, one that is null; all rows.
+COMMITS = {
+    "insert": "INSERT INTO {t} VALUES (20, 'new', 1, 2.5), (21, null, null, null)",
+    "update": "UPDATE {t} SET v = 'changed', part = part + 1 WHERE k IN (3, 20)",
+    "delete": "DELETE FROM {t} WHERE k % 5 = 1",
+    "merge": "MERGE INTO {t} USING (SELECT id, 'm' AS w FROM range(19, 23)) ON k = id "
+    "WHEN MATCHED AND k < 21 THEN DELETE WHEN MATCHED THEN UPDATE SET v = w, part = 2 "
+    "WHEN NOT MATCHED THEN INSERT (k, v, part, n) VALUES (id, w, 0, 9)",
+    "key": "UPDATE {t} SET k = k + 100 WHERE k IN (2, 5)",
+    "alike": "INSERT INTO {t} VALUES (3, 'twice', 5, 1), (null, 'no key', 1, 1)",
+    "overwrite": "INSERT OVERWRITE {t} SELECT id, concat('o', id), id % 3, 0 FROM range(5, 9)",
+}
 _numbers = itertools.count()
 _PROPERTIES = {
     "delta": "delta.enableDeletionVectors = true, delta.columnMapping.mode = 'name'",
@@ -85,3 +100,11 @@ class Lake:
     def at(self, version: str) -> DataFrame:
         """The table as it was."""
         return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {version}")
+
+    def restore(self, version: str) -> None:
+        """Make an older version the newest one."""
+        if self.format == "delta":
+            self.commit(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+        else:
+            short = self.name.partition(".")[2]
+            self.commit(f"CALL ice.system.rollback_to_snapshot('{short}', {version})")

@@ -27,8 +27,11 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
+from pyspark.sql import SparkSession
 from source_stands import Iceberg, matching, rows
+from spark_samples import Feed, cycles, soon
 
+import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import Source, delta, iceberg, parquet
 from bsjoin.sources.lakes import metadata_files
@@ -182,8 +185,7 @@ def test_partitions_of_delta(tmp_path: Path, name: str) -> None:
         assert row in found["id"].to_pylist()
 
 
-@pytest.mark.parametrize("int96", [True, False])
-def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path, int96: bool) -> None:
+def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path) -> None:
     """Bounds of times are cut to milliseconds, those of texts to 32 characters; INT96."""
     far = pa.array([-62_135_596_800_000_000, 253_402_300_799_999_999], UTC)
     late = pa.array([1_700_000_000_000_999, -1], UTC)
@@ -201,7 +203,7 @@ def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path, int96: b
         files.append((table, bounds, []))
     write_delta(
         tmp_path / "t", {"at": "timestamp", "text": "string"}, files,
-        use_deprecated_int96_timestamps=int96, store_schema=False,
+        use_deprecated_int96_timestamps=True, store_schema=False,
     )  # fmt: skip
     source = delta(tmp_path / "t")
     table = pa.concat_tables(part for part, _, _ in files)
@@ -474,6 +476,57 @@ def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: P
     for name in ("a", "i"):
         for asked in (both.select([name]), both.select([name]).take([1, 70])):
             assert rows(source.lookup(asked), ["a", "i"]) == rows(matching(both, asked), ["a", "i"])
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_stream_follows_each_version(
+    kind: str, spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a table that is dropped and made again."""
+    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
+    table = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
+    source = lake(kind, tmp_path, table, parts=1)
+    source.renewed_every_s = source.opened_every_s = 0  # type: ignore[attr-defined]
+    cache = bsjoin.Full(refresh="on_commit")
+    query = feed.start(bsjoin.join(feed.stream, source, "k", how="left", cache=cache))
+    catalog = None if kind == "delta" else load_catalog(**Iceberg(tmp_path).properties)
+
+    def commit(value: str, *, anew: bool) -> None:
+        rows = table.set_column(1, "v", [["a", value]])
+        if catalog is None:
+            if anew:
+                shutil.rmtree(tmp_path / "t")
+            deltalake.write_deltalake(str(tmp_path / "t"), rows, mode="overwrite")
+        elif anew:
+            catalog.drop_table("shop.t")
+            catalog.create_table("shop.t", table.schema).append(rows)
+        else:
+            catalog.load_table("shop.t").overwrite(rows)
+
+    for value, anew in (("b", False), ("c", False), ("d", True)):
+        if value != "b":
+            commit(value, anew=anew)
+
+        def last() -> Any:
+            feed.add(2, 3)
+            query.processAllAvailable()
+            return feed.results[max(feed.results)]
+
+        soon(last, [(2, value), (3, None)])
+    refresh = cycles(query)[-1].refresh
+    query.stop()
+    assert refresh is not None
+    assert refresh.newest is not None
+    assert refresh.newest.source.startswith(f"the {kind.capitalize()} table ")
+    assert refresh.newest.committed_at_us is not None
+    # What is always the same is not followed.
+    if catalog is None:
+        pinned = delta(tmp_path / "t", version=0)
+    else:
+        number = catalog.load_table("shop.t").metadata.current_snapshot_id
+        pinned = iceberg("shop.t", catalog=Iceberg(tmp_path).properties, snapshot=number)
+    with pytest.raises(ArgumentError, match="without a number of their version"):
+        bsjoin.join(feed.stream, pinned, "k", cache=cache)
 
 
 HARMFUL = {

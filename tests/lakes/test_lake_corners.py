@@ -1,0 +1,197 @@
+"""Tables of lakes that come to an end, have branches, are joined with others, lose their history.
+
+CI leaves this file out; ``make lakes`` runs it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lake_samples import COMMITS, ROWS, Lake
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, rows
+from test_lake_commits import figures, following, stored
+
+import bsjoin
+from bsjoin import BatchTable, Full
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.following.dataframe import followed_of
+from bsjoin.spark.fingerprint import fingerprint
+
+pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
+
+
+def test_what_is_done_with_a_version_is_part_of_its_identity(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.create(ROWS)
+    other = Lake(spark, lake.format).create("SELECT id AS k, id AS w FROM range(3)")
+
+    def frames() -> list[DataFrame]:
+        t = lake.read()
+        return [
+            t,
+            t.where("k > 3"),
+            t.where("k > 4"),
+            t.selectExpr("k", "v AS w"),
+            t.join(other.read(), "k"),
+            t.join(other.read(), "k", "left"),
+            t.groupBy("k").agg({"v": "max"}).withColumnRenamed("max(v)", "v"),
+            t.union(t),
+        ]
+
+    found = [fingerprint(df) for df in frames()]
+    assert None not in found
+    assert len(set(found)) == len(found)
+    assert [fingerprint(df) for df in frames()] == found
+    # A commit to either side of a join is a change.
+    other.commit("DELETE FROM {t} WHERE k = 1")
+    now = [fingerprint(df) for df in frames()]
+    assert [a == b for a, b in zip(found, now, strict=True)] == [i not in (4, 5) for i in range(8)]
+    # Rows that Spark has cached have none.
+    df = lake.read().cache()
+    try:
+        assert fingerprint(df) is None
+        assert fingerprint(df.where("k > 1")) is None
+    finally:
+        df.unpersist(blocking=True)
+    assert fingerprint(df) == found[0]
+
+
+def test_a_micro_batch_of_foreach_batch_has_the_rows_of_sparks_own_join(
+    lake: Lake, feed: Feed
+) -> None:
+    lake.create(ROWS)
+    table, found, wanted = lake.read(), [], []
+
+    def call(batch: DataFrame, number: int) -> None:
+        if number:
+            lake.commit(COMMITS["delete"], elsewhere=True)
+        again = batch.sparkSession.table(lake.name)
+        found.append([rows(bsjoin.join(batch, df, "k", how="left")) for df in (table, again)])
+        wanted.append(rows(batch.join(again, "k", "left")))
+
+    for _ in range(2):
+        feed.add(1, 2, 3, 20)
+    query = feed.stream.writeStream.foreachBatch(call).start()
+    query.processAllAvailable()
+    query.stop()
+    assert found == [[right, right] for right in wanted]
+    assert len(wanted) == 2
+
+
+def test_a_restart_reads_what_has_changed(
+    lake: Lake, spark: SparkSession, tmp_path: Path, builds: list[str]
+) -> None:
+    lake.create(ROWS, feed=True)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    cache = Full(store=tmp_path / "store", refresh="on_commit")
+    for commit in ("", COMMITS["insert"]):
+        if commit:
+            lake.commit(commit)
+        bsjoin.join(stream, lake.read().where("k IS NOT NULL"), "k", cache=cache)
+        table = BatchTable.open(tmp_path / "store")
+        assert stored(table) == rows(lake.read().where("k IS NOT NULL")), commit
+    # A plain build finds that, and another filter is another table, which no change makes of it.
+    BatchTable.build(lake.read().where("k IS NOT NULL"), on="k", path=tmp_path / "store")
+    assert len(builds) == 1
+    bsjoin.join(stream, lake.read().where("k > 5"), "k", cache=cache)
+    assert stored(BatchTable.open(tmp_path / "store")) == rows(lake.read().where("k > 5"))
+    assert len(builds) == 2
+
+
+def test_columns_that_come_and_tables_that_go(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.create(ROWS, feed=True)
+    df = lake.read().select("k", "v", "part")
+    table = BatchTable.build(df, on="k", unique=True, path=tmp_path / "table")
+    look = following(table, df)
+    # A column that is added later is none of what was asked for.
+    lake.commit("ALTER TABLE {t} ADD COLUMN more STRING")
+    lake.commit("INSERT INTO {t} VALUES (30, 'more', 1, 1, 'x')")
+    look.look()
+    kept = rows(lake.read().select("k", "v", "part"))
+    assert stored(table) == kept
+    # The source goes, and another one of its name has another type.
+    spark.sql(f"DROP TABLE {lake.name}")
+    with pytest.raises(Exception, match=r"(?i)not (be )?(found|there|exist)|missing"):
+        look.look()
+    assert look.pause_s() > 0.3
+    lake.create("SELECT id AS k, id * 2.5 AS v, id AS part FROM range(3)", name=lake.name)
+    with pytest.raises(Exception, match=r"v"):
+        look.look()
+    assert stored(table) == kept
+    spark.sql(f"DROP TABLE {lake.name}")
+    lake.create(ROWS, name=lake.name, feed=True)
+    look.look()
+    assert stored(table) == rows(lake.read().select("k", "v", "part"))
+    assert figures(table).read_whole >= 1
+
+
+def test_history_that_was_vacuumed(
+    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    if lake.format == "iceberg":
+        return  # its snapshots are looked through before
+    lake.create(ROWS, feed=True)
+    df = lake.read()
+    tables = [BatchTable.build(df, on="k", path=tmp_path / str(i)) for i in range(2)]
+    strict, look = following(tables[1], df, fail_on_data_loss=True), following(tables[0], df)
+    before = stored(tables[1])
+    lake.commit(COMMITS["update"])
+    folder = Path(df.inputFiles()[0].removeprefix("file:")).parent
+    gone = list((folder / "_change_data").glob("*.parquet"))
+    assert gone
+    for file in gone:
+        file.unlink()
+    with pytest.raises(SourceError, match="fail_on_data_loss"):
+        strict.look()
+    assert stored(tables[1]) == before
+    for _ in range(2):  # it may pass
+        with pytest.raises(SourceError, match="asked for again"):
+            look.look()
+    look.look()
+    assert stored(tables[0]) == rows(lake.read())
+    assert figures(tables[0]).read_whole == 1
+    assert "cannot be read, so it is read whole" in caplog.text
+
+
+def test_versions_that_stay_are_a_part_of_what_is_read(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.create(ROWS, feed=True)
+    first = lake.version()
+    lake.commit(COMMITS["update"])
+    spark.range(12).toDF("k").write.parquet(str(tmp_path / "keys"))
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    cache = Full(store=tmp_path / "followed", refresh="on_commit")
+    for version in (first, lake.version(), first):
+        df = spark.read.parquet(str(tmp_path / "keys")).join(lake.at(version), "k")
+        assert stored(BatchTable.build(df, on="k", path=tmp_path / "built")) == rows(df)
+        bsjoin.join(stream, df, "k", cache=cache)
+        assert stored(BatchTable.open(tmp_path / "followed")) == rows(df)
+
+
+def test_a_part_of_a_table_is_not_followed_as_the_whole(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.create(ROWS, "part")
+    if lake.format == "delta":
+        folder = Path(lake.read().inputFiles()[0].removeprefix("file:")).parent.parent
+        df = spark.read.format("delta").load(f"{folder}/part=1")
+        followed_of(df, None)  # Delta makes a filter of it
+        assert stored(BatchTable.build(df, on="k", path=tmp_path / "table")) == rows(df)
+        return
+    name = f"{lake.name}.branch_audit"
+    spark.sql(f"ALTER TABLE {lake.name} CREATE BRANCH audit")
+    with pytest.raises(ArgumentError, match="is read at branch_audit"):
+        followed_of(spark.table(name), None)
+    for number in range(2):
+        if number:
+            spark.sql(f"INSERT INTO {name} VALUES (50, 'audit', 1, 1)")
+        df = spark.table(name)
+        table = BatchTable.build(df, on="k", path=tmp_path / "table")
+        assert stored(table) == rows(df)
+        assert (stored(table)[-1][0] == 50) == bool(number)
