@@ -90,10 +90,11 @@ class Lake:
         self.spark.sql(sql.format(t=name))
 
     def version(self) -> str:
-        """The number of the newest version."""
+        """The number of the newest version; from now on this application's cache knows it."""
         if self.format == "delta":
             history = self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1")
             return str(history.collect()[0]["version"])
+        self.spark.sql(f"REFRESH TABLE {self.name}")
         refs = self.spark.sql(f"SELECT snapshot_id FROM {self.name}.refs WHERE name = 'main'")
         return str(refs.collect()[0][0])
 
