@@ -92,7 +92,7 @@ def test_a_table_is_read_once_for_each_version(
 
 
 def test_after_each_commit_and_a_look_the_table_is_a_build_of_the_source(
-    lake: Lake, spark: SparkSession, tmp_path: Path
+    lake: Lake, tmp_path: Path
 ) -> None:
     lake.create(ROWS, feed=True)
     first = lake.version()
