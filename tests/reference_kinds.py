@@ -113,12 +113,16 @@ def differences(
     """
     found = []
     for name, stream in sides.streams.items():
+        known: dict[bool, dict[str, list[str] | str]] = {}
         for kind, made in kinds.items():
             first, last = made(stream)
-            own_first, own_last = sides.own(stream, two=first is not last)
-            own = uses(sides, stream, own_first)
+            two = first is not last
+            if two not in known:
+                own, own_last = sides.own(stream, two)
+                of_own = uses(sides, stream, own).items()
+                known[two] = {use: _columns(made, own_last) for use, made in of_own}
             for use, ours in uses(sides, stream, first).items():
-                wanted, got = _columns(own[use], own_last), _columns(ours, last)
+                wanted, got = known[two][use], _columns(ours, last)
                 if wanted != got:
                     found.append(f"{kind}, {name}, {use}: {got}, Spark {wanted}")
     return found

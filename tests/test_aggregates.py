@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,8 +161,9 @@ def columns(stream: DataFrame, joined: DataFrame) -> DataFrame:
     return joined.drop("k", "p")
 
 
+@pytest.mark.usefixtures("runtime")
 def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
-    spark: SparkSession, runtime: str, tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     table, stream = table_of(spark).localCheckpoint(), stream_of(spark).localCheckpoint()
     several = BatchTable.build(
@@ -200,10 +200,7 @@ def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
         "1 inner built": several.join(stream, when=ways[1][1]),
         "2 left alone": alone.join(stream, how="left", when=ways[2][1]),
     }
-    interpreted = sessions.configured(spark, sessions.CODE["python"])
-    for code in (nullcontext(), *([interpreted] if runtime == "jvm" else [])):
-        with code:
-            compare(stream, right, ours)
+    compare(stream, right, ours)
 
 
 def compare(stream: DataFrame, right: dict[str, DataFrame], ours: dict[str, DataFrame]) -> None:

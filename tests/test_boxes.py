@@ -200,6 +200,7 @@ def test_dataframes_have_boxes_where_keys_have_many_rows(
     assert "searches qd and yd: the table has no boxes, which" in capsys.readouterr().out
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_where_no_key_has_many_rows_the_first_range_is_searched(
     both: tuple[DataFrame, DataFrame],
@@ -252,6 +253,7 @@ def test_a_table_keeps_its_boxes(both: tuple[DataFrame, DataFrame], tmp_path: Pa
     assert versions.latest(StorageLocation.of(path)).boxes
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize(("label", "on"), [("points in boxes", False), ("three", True)])
 def test_layers_and_compacted_tables_have_boxes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import sessions
 from cache_samples import Model
+from oracle import rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, rows
@@ -106,8 +108,10 @@ def by_spark(
     )
 
 
-def told(result: DataFrame) -> list[str]:
-    return sorted(map(repr, result.select("s", "near").toArrow().to_pylist()))
+def told(results: Mapping[str, DataFrame]) -> dict[str, list[str]]:
+    """The rows of results whose arrays have the same type, from one action."""
+    found = rows_of_all({name: df.select("s", "near") for name, df in results.items()})
+    return {name: sorted(map(repr, rows.to_pylist())) for name, rows in found.items()}
 
 
 def test_arrays_have_the_rows_that_spark_collects(
@@ -119,35 +123,36 @@ def test_arrays_have_the_rows_that_spark_collects(
     alone = BatchTable.build(table, on=[], when=WAYS[0])
     names = [name for name in COLUMNS if name != "k"]
     picked = [name for name in COLUMNS if name in [one.lower() for one in PICKED]]
-    ours: list[tuple[str, DataFrame, DataFrame]] = []
+    stored, cached, own = {}, {}, {}
     for number, when in enumerate(WAYS):
-        how = ("left", "inner")[number % 2]
-        wanted = by_spark(stream, table, when, how, names, on=True)
-        source = bsjoin.join(stream, model, "k", how, when=when, cache=CACHED)  # type: ignore[arg-type]
-        ours += [
-            (f"{when} built", built.join(stream, how=how, when=when), wanted),  # type: ignore[arg-type]
-            (f"{when} source", source, wanted),
-        ]
-    wanted = by_spark(stream, table, ORDERED, "left", picked, on=True)
+        way, how = str(when), ("left", "inner")[number % 2]
+        own[way] = by_spark(stream, table, when, how, names, on=True)
+        stored[way] = built.join(stream, how=how, when=when)  # type: ignore[arg-type]
+        cached[way] = bsjoin.join(stream, model, "k", how, when=when, cache=CACHED)  # type: ignore[arg-type]
+    ordered = by_spark(stream, table, ORDERED, "left", picked, on=True)
     few = bsjoin.join(stream, table, "k", "left", when=ORDERED, select=picked)
-    ours.append(("ordered", few, wanted))
-    wanted = by_spark(stream, table, WAYS[1], "inner", picked, on=False)
     inside = ", ".join(f"'{name.lower()}', x.`{name.lower()}`" for name in PICKED)
     array = f"transform(near, x -> named_struct({inside})) AS near"
-    wanted = wanted.selectExpr("s", "k", "p", array)
-    ours.append(("alone", alone.join(stream, when=WAYS[1], select=PICKED), wanted))
-    expected = {}
-    for name, result, own in ours:
-        assert [(f.name, f.dataType.simpleString()) for f in result.schema] == [
-            (f.name, f.dataType.simpleString()) for f in own.schema
-        ], name
-        expected[name] = told(own)
-        assert any("[{" in row for row in expected[name])
-        assert told(result) == expected[name], name
+    unkeyed = by_spark(stream, table, WAYS[1], "inner", picked, on=False)
+    turned = unkeyed.selectExpr("s", "k", "p", array)
+    without_keys = alone.join(stream, when=WAYS[1], select=PICKED)
+    wanted = told(own)
+    for ours, right, expected in (
+        (stored, own, wanted),
+        (cached, own, wanted),
+        ({"": few}, {"": ordered}, told({"": ordered})),
+        ({"": without_keys}, {"": turned}, told({"": turned})),
+    ):
+        for name, result in ours.items():
+            assert [(f.name, f.dataType.simpleString()) for f in result.schema] == [
+                (f.name, f.dataType.simpleString()) for f in right[name].schema
+            ], name
+        assert all(any("[{" in row for row in rows_) for rows_ in expected.values())
+        assert told(ours) == expected
     if runtime == "jvm":
         with sessions.configured(spark, sessions.CODE["python"]):  # without generated code
-            for name, result, _ in ours[::3]:
-                assert told(result.where("s >= 0")) == expected[name], name
+            some = {name: result.where("s >= 0") for name, result in stored.items()}
+            assert told(some) == wanted
 
 
 @pytest.mark.usefixtures("runtime")

@@ -32,7 +32,8 @@ INTERNAL = [
     "rows_in", "rows_out", "hits", "matches", "name", "pieces", "value", "key", "id", "_",
     *(f"__bsjoin_{name}" for name in ("answer", "note", "both", "piece", "none", "c0", "c1", "h")),
     *(f"__bsjoin_{name}" for name in ("route", "partition", "route_note", "ANSWER2")),
-    *(f"bsjoin_{name}_" for name in ("answer", "note", "both", "piece", "row", "route")),
+    *(f"bsjoin_{name}_" for name in ("answer", "note", "both", "piece", "row", "route", "found")),
+    "bsjoin_clock__",
     "bsjoin_partition_", "c0_bsjoin_row_", "c0_bsjoin_row__", "bsjoin_answer___", "BSJOIN_NOTE__",
 ]  # fmt: skip
 NAMES = [*PUNCTUATED, *INTERNAL]
@@ -67,15 +68,10 @@ def test_a_column_that_is_brought(numbers: DataFrame, probes: DataFrame, most: i
 
 
 @pytest.mark.in_turns("runtime")
-def test_a_key(numbers: DataFrame, probes: DataFrame) -> None:
-    stream = wide(probes, NAMES, "n")
-    check(stream, wide(numbers.where("n <= 3"), NAMES, "k"), NAMES)
-
-
 def test_a_key_of_another_name(numbers: DataFrame, probes: DataFrame) -> None:
     on = dict(zip(NAMES, reversed(NAMES), strict=True))
     batch = wide(numbers.where("n <= 3"), NAMES, "k").toDF("k", *reversed(NAMES))
-    check(wide(probes, NAMES, "n"), batch, on, hows=["inner"])
+    check(wide(probes, NAMES, "n"), batch, on)
 
 
 @pytest.mark.in_turns("runtime")
@@ -87,6 +83,7 @@ def test_a_duplicate_key_is_named(spark: SparkSession) -> None:
         assert f"occurs in 3 rows: {name}={float(value)}." in str(error.value)
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.parametrize("names", [SOME[:6], ["__bsjoin_note", "h", "k0", "s0", "c0", "r0"]])
 def test_a_range_column(spark: SparkSession, names: list[str]) -> None:
     key, p, x, q, y, n = names[:6]
@@ -145,6 +142,7 @@ def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
     assert asof.count() == 0
 
 
+@pytest.mark.in_turns("runtime")
 def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
     """A stream that is sent to partitions and joined in three ways, each with its own plan."""
     keys = pa.table({name: pa.array([i + 1], pa.int64()) for i, name in enumerate(SOME)})

@@ -193,12 +193,6 @@ def test_a_float_means_its_shortest_text(number: float) -> None:
         assert hash(AsOf("p", "q", tolerance=width)) == hash(AsOf("p", "q", tolerance=written))
 
 
-@given(st.floats(0, width=32, allow_infinity=False), st.sampled_from([2, 9]))
-def test_short_floats_mean_their_own_shortest_text(number: float, scale: int) -> None:
-    width = np.float32(number)
-    assert reaches(width, f"decimal(38,{scale})") == Fraction(str(width)) * 10**scale
-
-
 @given(
     st.integers(-(2**31), 2**31 - 1), st.sampled_from([np.int32, np.int64, np.longdouble, Decimal])
 )
@@ -255,13 +249,6 @@ def test_what_a_type_cannot_have_is_refused(width: Any, name: str, text: str) ->
     with pytest.raises(ArgumentError, match=text) as error:
         reaches(width, name)
     assert f"before={width!r}"[:20] in str(error.value)
-
-
-def test_an_infinite_width_is_no_limit_on_any_type() -> None:
-    for name in ("date", "timestamp", "long", "decimal(10,2)", "double"):
-        for width in (INF, np.float32("inf"), Decimal("Infinity")):
-            assert reaches(width, name) == INF
-            assert Band("p", "q", width, 0) == Band("p", "q", INF, 0)
 
 
 def test_widths_are_exact_and_equal_ones_make_equal_conditions() -> None:

@@ -64,10 +64,10 @@ def source(spark: SparkSession, tmp_path: Path) -> Source:
     return Source(spark, tmp_path / "in")
 
 
-def finished(df: DataFrame, mode: str = "append") -> pa.Table:
+def finished(df: DataFrame) -> pa.Table:
     """What a query has written when all that is there has been read."""
     name = f"joined_{next(_names)}"
-    writer = df.writeStream.format("memory").queryName(name).outputMode(mode)
+    writer = df.writeStream.format("memory").queryName(name)
     writer.trigger(availableNow=True).start().awaitTermination()
     return collected(df.sparkSession.table(name))
 
@@ -143,39 +143,6 @@ def test_watermarks_survive_joins_and_close_windows(spark: SparkSession, source:
     closed = collected(all_windows.where(f"end < timestamp_micros({_START + 10**11})"))
     assert closed.num_rows > 20
     assert_same_rows(found, closed)
-
-
-def test_aggregates_before_and_after_a_join(spark: SparkSession, source: Source) -> None:
-    source.add([0, 1, 2, 2, None])
-    source.add([3, 2, 0, 9], 10)
-    batch = table_of(spark, SHAPES["rows"])
-
-    def after(df: DataFrame, join: Callable[..., DataFrame]) -> DataFrame:
-        return join(df, batch, "k", how="left").groupBy("v").agg(F.sum("i"))
-
-    def before(df: DataFrame, join: Callable[..., DataFrame]) -> DataFrame:
-        return join(df.groupBy("k").count(), batch, "k", how="inner")
-
-    for made in (after, before):
-        found = finished(made(source.stream, bsjoin.join), "complete")
-        assert_same_rows(found, collected(made(source.batch, expected)))
-
-
-def test_joined_streams_are_united(spark: SparkSession, source: Source, tmp_path: Path) -> None:
-    """One of them twice."""
-    other = Source(spark, tmp_path / "other")
-    source.add([0, 1, 2, None, 3])
-    other.add([3], 50)
-    other.add([2, 1, 1, 7], 60)
-    small, large = table_of(spark, SHAPES["row"]), table_of(spark, SHAPES["runs"])
-
-    def united(one: DataFrame, two: DataFrame, join: Callable[..., DataFrame]) -> DataFrame:
-        joined = join(one, large, "k")
-        halves = joined.where("i < 4").union(joined.where("i >= 2"))
-        return halves.union(join(two, small, "k", how="left"))
-
-    found = finished(united(source.stream, other.stream, bsjoin.join))
-    assert_same_rows(found, collected(united(source.batch, other.batch, expected)))
 
 
 def test_figures_of_ranges_are_exact_for_every_join_type(

@@ -160,6 +160,7 @@ def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, f
     assert [row.x for row in found] == ["0" * 31 + "7"] * 3
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_addresses_are_joined_with_the_networks_that_contain_them(spark: SparkSession) -> None:
     draw = random.Random(8)

@@ -1,4 +1,7 @@
-"""Range joins of every pair of types, with each condition, against the exact oracle of the fuzz."""
+"""Range joins of every pair of types, with each condition, against the exact oracle of the fuzz.
+
+They run in the JVM here; those of Python workers are in `test_incremental_ranges.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,6 @@ from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table
 from tests.fuzz.engine import frame
 from tests.fuzz.exact import expected
 from tests.fuzz.values import KINDS, fits, special
-
-pytestmark = pytest.mark.usefixtures("runtime")
 
 When = Band | Within | Overlaps | AsOf
 Joins = Callable[[When, list[str], str], DataFrame]
@@ -188,6 +189,5 @@ def of_tables(stream: DataFrame, table: DataFrame) -> Joins:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_condition_answers_as_a_nested_loop_does(spark: SparkSession, name: str) -> None:
-    size = (10_000, 1, 2, 7, 50)[list(PAIRS).index(name) % 5]
-    with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch=str(size)):
+    with settings(spark, spark__bsjoin__runtime="jvm"):
         held_against_a_loop(spark, name, of_tables)

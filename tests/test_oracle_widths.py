@@ -82,9 +82,11 @@ def side(spark: SparkSession, values: list[str], names: str, dtype: str) -> Data
     return frame.selectExpr(n, "k", f"CAST(CAST(text AS {through}) AS {dtype}) AS {value}")
 
 
+@pytest.mark.in_turns("runtime")
+@pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize("case", CASES)
 def test_a_width_is_the_literal_that_spark_has(
-    spark: SparkSession, runtime: str, tmp_path: Path, case: str
+    spark: SparkSession, tmp_path: Path, case: str
 ) -> None:
     pairs, values, widths = CASES[case]
     ours, own = {}, {}
@@ -123,9 +125,7 @@ def cells(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-def test_a_day_has_24_hours_where_spark_follows_the_calendar(
-    spark: SparkSession, runtime: str
-) -> None:
+def test_a_day_has_24_hours_where_spark_follows_the_calendar(spark: SparkSession) -> None:
     noon = "timestamp'2026-03-08 12:00:00 America/New_York'"
     with settings(spark, spark__sql__session__timeZone="America/New_York"):
         stream = spark.sql(f"SELECT 1 AS k, {noon} AS p")

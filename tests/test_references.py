@@ -34,10 +34,6 @@ def sides(spark: SparkSession) -> Sides:
     return Sides.of(spark)
 
 
-def two(sides: Sides, stream: DataFrame) -> tuple[DataFrame, DataFrame]:
-    return sides.ours(stream, two=True)
-
-
 def selected_between(sides: Sides, stream: DataFrame) -> tuple[DataFrame, DataFrame]:
     first, _ = sides.ours(stream, two=False)
     between = first.withColumn("w", first["k"]).drop("w")
@@ -50,12 +46,16 @@ def test_they_hold_as_after_sparks_own_join(
 ) -> None:
     source = Model(tmp_path / "model", pa.table({"k": [1, 2], "name": ["a", "b"]}))
     kinds = {
-        "one": lambda stream: sides.ours(stream, two=False),
-        "a chain": lambda stream: two(sides, stream),
-        "a chain with a selection": lambda stream: selected_between(sides, stream),
-        "a range join": asof(sides),
-        "incremental": incremental(sides, source),
-    }
+        "jvm": {
+            "one": lambda stream: sides.ours(stream, two=False),
+            "a chain with a selection": lambda stream: selected_between(sides, stream),
+        },
+        "python": {
+            "a chain": lambda stream: sides.ours(stream, two=True),
+            "a range join": asof(sides),
+            "incremental": incremental(sides, source),
+        },
+    }[runtime]
     with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
         assert differences(sides, kinds) == []
 
@@ -65,7 +65,7 @@ def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime
     """What is referred to is read, filtered and sorted by, not another column of the same name."""
     stream = sides.streams["one replaced"]
     with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
-        first, last = two(sides, stream)
+        first, last = sides.ours(stream, two=True)
         some = last.where(stream["amount"] > 20).select(
             stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
         )
@@ -76,15 +76,14 @@ def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime
         assert rows(counted) == [(1, 1)]
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
-def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path, runtime: str) -> None:
+def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     """With a column of the name under which rows are sent, and a watermark."""
     feed = Feed(spark, tmp_path)
     feed.add(1, 2, 9)
     stream = feed.stream.selectExpr("k", "k AS s0", "timestamp_seconds(k) AS t").alias("o")
     stream = stream.withWatermark("t", "1 hour")
     table = BatchTable.build(table_of(spark, 1), on="k")
-    with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
+    with settings(spark, spark__bsjoin__runtime="python", **TRANSFER):
         first = table.join(stream)
         last = table.join(first, select=["v"], suffix="_2")
         kept = last.where(stream["s0"] > 1).dropDuplicates(["k", "t"])
@@ -97,7 +96,7 @@ def test_those_to_the_table_hold_as_after_sparks_own_join(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     known = dict[Any, Any]()
-    for runtime, transfer in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
+    for runtime, transfer in (("jvm", "keys"), ("python", "rows")):
         with settings(
             spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__transfer=transfer
         ):
@@ -105,22 +104,18 @@ def test_those_to_the_table_hold_as_after_sparks_own_join(
             assert table_differences(kinds, known, renamed_are_refused=False) == [], transfer
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
-def test_what_a_result_does_not_have_cannot_be_referred_to(
-    spark: SparkSession, runtime: str
-) -> None:
+def test_what_a_result_does_not_have_cannot_be_referred_to(spark: SparkSession) -> None:
     """The table's key is the stream's; a column that is left out, or dropped, is not there."""
     stream, table = spark.range(3).toDF("k"), table_of(spark, 1).alias("c")
-    with settings(spark, spark__bsjoin__runtime=runtime):
-        joined = bsjoin.join(stream, table, "k")
-        left_out = bsjoin.join(stream, table, "k", select=[])
-        for result, column in ((joined, "k"), (joined.drop(table["v"]), "v"), (left_out, "v")):
-            with pytest.raises(AnalysisException):
-                result.select(table[column])
-            assert result.drop(table[column]).columns == result.columns
-        itself = bsjoin.join(table.select("k", "v"), table, "k", how="left")
-        assert itself.select(table["v"], "c.v_batch").columns == ["v", "v_batch"]
-        assert itself.drop(table["v"]).columns == ["k", "v_batch"]
+    joined = bsjoin.join(stream, table, "k")
+    left_out = bsjoin.join(stream, table, "k", select=[])
+    for result, column in ((joined, "k"), (joined.drop(table["v"]), "v"), (left_out, "v")):
+        with pytest.raises(AnalysisException):
+            result.select(table[column])
+        assert result.drop(table[column]).columns == result.columns
+    itself = bsjoin.join(table.select("k", "v"), table, "k", how="left")
+    assert itself.select(table["v"], "c.v_batch").columns == ["v", "v_batch"]
+    assert itself.drop(table["v"]).columns == ["k", "v_batch"]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +158,7 @@ def test_one_to_the_table_has_the_values_of_each_version(
     assert held == {"same": df.columns[1:], "with nulls": ["v"], "other types": []}[later]
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
-def test_those_to_the_table_hold_in_streams(
-    spark: SparkSession, tmp_path: Path, runtime: str
-) -> None:
+def test_those_to_the_table_hold_in_streams(spark: SparkSession, tmp_path: Path) -> None:
     """In a plan of its own, in ``foreachBatch`` and in a cycle."""
     table = table_of(spark, 1).selectExpr("k", "v", "v + 1 AS w").alias("c")
     stored = BatchTable.build(table, on="k")
@@ -187,12 +179,11 @@ def test_those_to_the_table_hold_in_streams(
     }
     feed = Feed(spark, tmp_path)
     feed.add(1, 2, 9)
-    with settings(spark, spark__bsjoin__runtime=runtime):
-        for name, function in functions.items():
-            stream = feed.stream
-            if name == "a stream":
-                stream = stored.join(stream).where(table["v"] > 0).drop(table["v"])
-            query = stream.writeStream.foreachBatch(function).trigger(availableNow=True)
-            checkpoint = str(tmp_path / name)
-            query.option("checkpointLocation", checkpoint).start().awaitTermination()
+    for name, function in functions.items():
+        stream = feed.stream
+        if name == "a stream":
+            stream = stored.join(stream).where(table["v"] > 0).drop(table["v"])
+        query = stream.writeStream.foreachBatch(function).trigger(availableNow=True)
+        checkpoint = str(tmp_path / name)
+        query.option("checkpointLocation", checkpoint).start().awaitTermination()
     assert seen == {name: [(1, 2), (2, 2)] for name in functions}

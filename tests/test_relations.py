@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cache_samples import Model
-from oracle import HOWS, rows_of_all
+from oracle import rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from range_answers import of_join_type
 from test_oracle_ranges import (
@@ -30,13 +29,12 @@ from test_oracle_ranges import (
 )
 
 import bsjoin
-from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
+from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.errors import ArgumentError, KeyTypeError, TableMismatchError
 from bsjoin.planner.range_sql import condition_sql
 from tests.fuzz.case import Rows
 from tests.fuzz.values import KINDS as FUZZED
 
-ROOMY = Incremental(max_rows=100_000)
 RELATIONS: tuple[Any, ...] = ("overlaps", "contains", "within", "equals", "meets")
 
 
@@ -135,26 +133,6 @@ def test_joins_answer_as_exact_arithmetic_does(both: tuple[DataFrame, DataFrame]
     _held(results)
 
 
-def test_other_tables_answer_the_same(both: tuple[DataFrame, DataFrame], tmp_path: Path) -> None:
-    """DataFrames, a source behind an incremental cache, and joins without keys."""
-    stream, batch = both
-    source = Model(tmp_path / "model", batch.toArrow(), max_keys=2)
-    few = {label: CHECKED[label] for label in ("meets", "band of within", "three")}
-    results = {
-        (label, how): bsjoin.join(stream, source, "k", how, when=whens, cache=ROOMY).select(  # type: ignore[arg-type]
-            *(["s", "n"] if how in ("inner", "left") else ["s"])
-        )
-        for label, whens in few.items()
-        for how in HOWS
-    }
-    frames = {
-        (label, "left"): bsjoin.join(stream, batch, [], "left", when=whens).select("s", "n")
-        for label, whens in few.items()
-    }
-    _held(results)
-    _held(frames, on=())
-
-
 def test_a_condition_and_where_and_an_indicator(both: tuple[DataFrame, DataFrame]) -> None:
     stream, batch = both
     joined = bsjoin.join(
@@ -236,6 +214,7 @@ def test_conditions_that_contradict_are_refused_at_the_call(
         )
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_the_nearest_of_the_rows_that_pass_the_others(both: tuple[DataFrame, DataFrame]) -> None:
     stream, batch = both

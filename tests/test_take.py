@@ -1,4 +1,7 @@
-"""One of several intervals: the row that a window function of Spark takes, whatever the door."""
+"""One of several intervals: the row that a window function of Spark takes.
+
+Every source, cache and order is drawn by the fuzz.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from cache_samples import Model
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import write_parquet
-from test_asof_ties import CACHED, chosen, in_any_order
+from test_asof_ties import chosen
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Full, Within
+from bsjoin import AsOf, BatchTable, Within
 from bsjoin.errors import ColumnError, KeyTypeError, TableMismatchError
-
-
-def cases() -> list[tuple[Within, list[Column]]]:
-    """Every way to take one, with an order for Spark."""
-    within = partial(Within, "p", "q", "y")
-    return [
-        (within("left", "latest_start", ["a desc", "t"]), [F.desc("a"), F.asc("t")]),
-        (within("both", "earliest_end"), []),
-        (within("right", "shortest", "t NULLS LAST"), [F.asc_nulls_last("t")]),
-        (within("neither", "first", "A DESC NULLS FIRST"), [F.desc_nulls_first("a")]),
-    ]
 
 
 def table_rows(seed: int) -> pa.Table:
@@ -81,67 +71,6 @@ def by_spark(
     order = [*first[when.take], *order_by, *whole]
     place = F.row_number().over(Window.partitionBy("s").orderBy(*order))
     return pairs.withColumn("place", place).where("place = 1").select("s", "n")
-
-
-@pytest.mark.in_turns("runtime")
-def test_the_row_is_that_of_a_window_function(
-    spark: SparkSession, runtime: str, tmp_path: Path
-) -> None:
-    stream, rows = points(spark), table_rows(1)
-    table, ours, own = spark.createDataFrame(rows), {}, {}
-    for number, (when, order_by) in enumerate(cases()):
-        right = by_spark(stream, table, when, order_by).localCheckpoint()
-        own[str(number)] = right
-        join = partial(bsjoin.join, stream, on="k", when=when)
-        path, other = tmp_path / f"b{number}", spark.createDataFrame(rows[::-1])
-        model = Model(tmp_path / str(number), in_any_order(rows, number))
-        found = {
-            "one column": join(table.repartition(5, "n"), select=["n"]),
-            "incremental": join(model, select=["n"], cache=CACHED),
-        }
-        if number % 2:
-            BatchTable.build(other, on="k", when=when, path=path)
-            found["opened"] = BatchTable.open(path).join(stream, when=when, select=["a", "n"])
-        else:
-            found["stored"] = join(table, cache=Full(store=tmp_path / f"s{number}"))
-        ours.update({f"{number} {name}": joined for name, joined in found.items()})
-        how = ("left", "semi", "anti", "left")[number]
-        batch, cache = (table, Full()) if number % 2 else (model, CACHED)
-        joined = join(batch, how=how, cache=cache)
-        rest = joined.where("n IS NULL") if how == "left" else joined
-        kind = "left_semi" if how == "semi" else "left_anti"
-        own[f"{number}{how}"] = stream.join(right.select("s"), "s", kind).selectExpr("s", "-1 n")
-        ours[f"{number}{how}"] = rest.selectExpr("s", "-1 AS n")
-    expected = chosen(own)
-    assert len({str(expected[str(number)]) for number in range(4)}) == 4
-    for name, got in chosen(ours).items():
-        assert got == expected[name.split(" ")[0]], name
-        assert got
-
-
-@pytest.mark.in_turns("runtime")
-def test_a_stream_takes_the_same_rows(spark: SparkSession, runtime: str, tmp_path: Path) -> None:
-    rows, (when, order_by) = table_rows(2), cases()[2]
-    table, model = spark.createDataFrame(rows), Model(tmp_path / "model", rows)
-    arriving, kept = tmp_path / "in", []
-    arriving.mkdir()
-    stream = spark.readStream.schema("s long, k long, p long")
-    stream = stream.option("maxFilesPerTrigger", 1).parquet(str(arriving))
-    given = points(spark).toArrow()
-    for begin in (0, 50):
-        part = given.slice(begin, 50)
-        write_parquet(arriving / f"{begin}.parquet", **dict(zip("skp", part.columns, strict=True)))
-    full = bsjoin.join(stream, table, "k", when=when, select=["n"]).withColumn("z", F.lit("full"))
-    cached = bsjoin.join(stream, model, "k", when=when, select=["n"], cache=CACHED)
-    both = full.unionByName(cached.withColumn("z", F.lit("cached")))
-    query = both.writeStream.foreachBatch(lambda batch, _: kept.extend(batch.collect())).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    ((_, wanted),) = chosen({"": by_spark(points(spark), table, when, order_by)}).items()
-    for cache in ("full", "cached"):
-        assert sorted((row.s, row.n) for row in kept if row.z == cache) == wanted
 
 
 def test_a_table_answers_what_it_was_built_for(spark: SparkSession, tmp_path: Path) -> None:

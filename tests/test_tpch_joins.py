@@ -35,31 +35,12 @@ QUERIES: dict[str, tuple[int, str]] = {
         WHERE p_size < 15 AND p_type LIKE '%BRASS' AND r_name = 'EUROPE' AND ps_supplycost =
             (SELECT min(m.ps_supplycost) FROM {partsupp} m JOIN {supplier} t
              ON t.s_suppkey = m.ps_suppkey WHERE m.ps_partkey = p_partkey)"""),
-    "4, checking of priorities": (0, """
-        SELECT o_orderpriority, count(*) FROM {orders} WHERE o_orderdate >= DATE'1993-07-01'
-        AND o_orderdate < DATE'1993-10-01' AND EXISTS (SELECT 1 FROM {lineitem}
-            WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate)
-        GROUP BY o_orderpriority"""),
     "5, local suppliers": (5, """
         SELECT n_name, sum(l_extendedprice * (1 - l_discount)) FROM {lineitem}
         JOIN {orders} ON o_orderkey = l_orderkey JOIN {customer} ON c_custkey = o_custkey
         JOIN {supplier} ON s_suppkey = l_suppkey AND s_nationkey = c_nationkey
         JOIN {nation} ON n_nationkey = s_nationkey JOIN {region} ON r_regionkey = n_regionkey
         WHERE r_name = 'ASIA' AND year(o_orderdate) IN (1994, 1995) GROUP BY n_name"""),
-    "8, market share": (7, """
-        SELECT year(o_orderdate), sum(if(s.n_name = 'BRAZIL', l_extendedprice, 0)) AS own,
-        sum(l_extendedprice) AS every FROM {lineitem} JOIN {part} ON p_partkey = l_partkey
-        JOIN {supplier} ON s_suppkey = l_suppkey JOIN {orders} ON o_orderkey = l_orderkey
-        JOIN {customer} ON c_custkey = o_custkey JOIN {nation} n ON n.n_nationkey = c_nationkey
-        JOIN {region} ON r_regionkey = n.n_regionkey JOIN {nation} s ON s.n_nationkey = s_nationkey
-        WHERE r_name = 'AMERICA' AND p_type LIKE 'ECONOMY%' GROUP BY 1"""),
-    "9, profit by kind of product": (5, """
-        SELECT n_name, year(o_orderdate),
-        sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity) FROM {lineitem}
-        JOIN {partsupp} ON ps_suppkey = l_suppkey AND ps_partkey = l_partkey
-        JOIN {part} ON p_partkey = l_partkey JOIN {supplier} ON s_suppkey = l_suppkey
-        JOIN {orders} ON o_orderkey = l_orderkey JOIN {nation} ON n_nationkey = s_nationkey
-        WHERE p_name LIKE '%green%' GROUP BY 1, 2"""),
     "13, orders of customers": (1, """
         SELECT c_count, count(*) FROM (SELECT c_name, count(o_orderkey) AS c_count FROM {orders}
             RIGHT JOIN (SELECT * FROM {customer} WHERE c_custkey < 900) ON c_custkey = o_custkey
