@@ -14,8 +14,6 @@ from bsjoin import Band, BatchTable, Within
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
-SIZES = [1, 2, 63, 64, 65, 1000]
-
 
 def groups(spark: SparkSession, sizes: list[int]) -> DataFrame:
     """Key ``k`` in ``sizes[k]`` rows, and some rows without a key."""
@@ -31,12 +29,6 @@ def probes(spark: SparkSession, most: int) -> DataFrame:
     rows = {"k": pa.array(keys, pa.int64()), "i": pa.array(range(len(keys)), pa.int32())}
     df = spark.createDataFrame(pa.table(rows)).repartition(2)
     return df.union(df.where("i < 0"))
-
-
-def test_any_number_of_rows_per_key(spark: SparkSession) -> None:
-    """Built from Arrow batches of a few rows, and answered in such."""
-    with oracle.settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="50"):
-        check(probes(spark, 9), groups(spark, SIZES), "k", hows=["left", "semi"])
 
 
 @pytest.mark.in_turns("runtime")

@@ -17,6 +17,7 @@ import pytest
 from oracle import rows_of_all, settings
 from pyspark.sql import DataFrame, SparkSession
 
+import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.conditions import Take
 from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table
@@ -191,3 +192,18 @@ def of_tables(stream: DataFrame, table: DataFrame) -> Joins:
 def test_every_condition_answers_as_a_nested_loop_does(spark: SparkSession, name: str) -> None:
     with settings(spark, spark__bsjoin__runtime="jvm"):
         held_against_a_loop(spark, name, of_tables)
+
+
+def test_a_day_has_24_hours_where_spark_follows_the_calendar(spark: SparkSession) -> None:
+    noon = "timestamp'2026-03-08 12:00:00 America/New_York'"
+    with settings(spark, spark__sql__session__timeZone="America/New_York"):
+        stream = spark.sql(f"SELECT 1 AS k, {noon} AS p")
+        days = [f"{noon} - INTERVAL {width}" for width in ("1 DAY", "24 HOURS", "23 HOURS")]
+        hours = f"timestamp_micros(unix_micros({noon}) - 24 * 3600 * 1000000L)"
+        rows = (f"SELECT 1 AS k, {n} AS n, {t} AS q" for n, t in enumerate([*days, hours]))
+        table = spark.sql(" UNION ALL ".join(rows))
+        exactly = [
+            bsjoin.join(stream, table, "k", when=Band("p", "q", width, f"-{width}"))
+            for width in ("1 day", "23 hours")
+        ]
+        assert [sorted(row.n for row in rows.collect()) for rows in exactly] == [[3], [0, 1, 2]]

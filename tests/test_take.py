@@ -55,10 +55,7 @@ def by_spark(
 ) -> DataFrame:
     """The row that Spark's window function takes of those that contain the point."""
     p, q, y = F.col("p"), F.col("q"), F.col("y")
-    starts = q <= p if when.closed in ("both", "left") else q < p
-    ends = p <= y if when.closed in ("both", "right") else p < y
-    not_empty = q <= y if when.closed == "both" else q < y
-    holds = starts & (y.isNull() | (ends & not_empty))
+    holds = (q <= p) & (y.isNull() | (p < y))
     pairs = stream.join(table.withColumnRenamed("k", "l"), (F.col("k") == F.col("l")) & holds)
     length = y.cast("decimal(38,0)") - q.cast("decimal(38,0)")
     first: dict[str, list[Column]] = {
