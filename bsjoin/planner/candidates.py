@@ -55,7 +55,7 @@ def with_candidates(
         ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
             none.
     """
-    checks = _is_checked(join)
+    checks = _is_narrower(join.condition) or bool(join.checked)
     if call.where is None and call.indicator is None and not checks:
         return join
     stream_names = names_of(stream, "the stream")
@@ -143,11 +143,6 @@ def _with_nulls(stream: DataFrame, fields: Sequence[T.StructField]) -> DataFrame
         stream,
         *(f"{sql.cast('NULL', field.dataType)} AS {quoted(field.name)}" for field in fields),
     )
-
-
-def _is_checked(join: ResolvedJoin) -> bool:
-    """Whether pairs of rows are checked for range conditions that no index answers."""
-    return _is_narrower(join.condition) or bool(join.checked)
 
 
 def _is_narrower(when: Condition | None) -> TypeGuard[Overlaps]:

@@ -14,7 +14,13 @@ from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.plan import Predicate
 from bsjoin.planner.columns import Names
-from bsjoin.planner.keys import digits_together, is_binary_collation, type_of
+from bsjoin.planner.keys import (
+    digits_together,
+    is_binary_collation,
+    is_floating,
+    is_integer,
+    type_of,
+)
 from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.spark import sql
 from bsjoin.storage import RangeColumns
@@ -32,17 +38,15 @@ __all__ = [
     "width_in_units",
 ]
 
-_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
-_FLOATS = (T.FloatType, T.DoubleType)
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 
 
 def _searched(dtype: T.DataType) -> T.DataType | None:
     """The type in which a column is searched; None for one that cannot be."""
-    if isinstance(dtype, _INTEGERS):
+    if is_integer(dtype):
         return T.LongType()
-    if isinstance(dtype, _FLOATS):
+    if is_floating(dtype):
         return T.DoubleType()
     if isinstance(dtype, T.StringType):
         return dtype if is_binary_collation(dtype) else None
@@ -50,9 +54,9 @@ def _searched(dtype: T.DataType) -> T.DataType | None:
 
 
 def _family(dtype: T.DataType) -> str:
-    if isinstance(dtype, (*_INTEGERS, T.DecimalType)):
+    if is_integer(dtype) or isinstance(dtype, T.DecimalType):
         return "exact number"
-    return "floating-point number" if isinstance(dtype, _FLOATS) else type(dtype).__name__
+    return "floating-point number" if is_floating(dtype) else type(dtype).__name__
 
 
 def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeColumns:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.conditions import Band, Condition, Overlaps, Within
 from bsjoin.errors import KeyTypeError
-from bsjoin.planner.keys import digits_together
+from bsjoin.planner.keys import digits_together, is_floating, is_integer
 from bsjoin.planner.range_columns import width_in_units
 from bsjoin.spark import sql
 from bsjoin.storage.spark_schema import MAX_DIGITS
@@ -24,7 +24,6 @@ from bsjoin.values.widths import Width
 
 __all__ = ["condition_sql", "relation_sql"]
 
-_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _KEPT_DIGITS = 6
 """So many digits after the point Spark keeps in a sum, however many are before it."""
 _SECOND = 10**6
@@ -156,12 +155,12 @@ class _Scale:
     def __init__(self, types: list[T.DataType]):
         first = types[0]
         self._dtype: T.DataType = first
-        if isinstance(first, T.FloatType | T.DoubleType):
+        if is_floating(first):
             self._dtype = T.DoubleType()
         elif any(isinstance(dtype, T.DecimalType) for dtype in types):
             after = max(one.scale for one in types if isinstance(one, T.DecimalType))
             self._dtype = T.DecimalType(digits_together(types), after)
-        elif isinstance(first, _INTEGERS):
+        elif is_integer(first):
             self._dtype = T.LongType()
 
     def read(self, column: str, dtype: T.DataType) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -193,8 +193,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
             one if call.conditions and isinstance(one, Band) else without_aggregates(one)
             for one in conditions
         )
-    searched = table.searched(conditions, names)
-    when = table.condition(searched, names)
+    when = searched = table.searched(conditions, names)
     pairs = table.key_pairs(call.on, conditions, names)
     key_types = [table.key_type(key) for _, key in pairs]
     check_key_types(
@@ -261,33 +260,24 @@ class UnbuiltTable:
     """A DataFrame or a source, for a call: it can be joined on any of its columns.
 
     Args:
-        schema: its columns.
+        columns: its columns.
         side: how errors name it.
     """
 
-    schema: T.StructType
+    columns: T.StructType
     side: str
-
-    @property
-    def columns(self) -> T.StructType:
-        """Its columns."""
-        return self.schema
 
     def selectable(self, case_sensitive: bool) -> Names:
         """All its columns."""
-        return Names(self.schema.names, self.side, case_sensitive)
+        return Names(self.columns.names, self.side, case_sensitive)
 
     def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
         """Which of the conditions the table is sorted for: as-of, otherwise the first."""
-        return next(_as_of(conditions), next(iter(conditions), None))
+        return next(filter(chooses, conditions), next(iter(conditions), None))
 
     def conditions(self, stream: Names) -> tuple[Condition, ...]:
         """None, if the call has none."""
         return ()
-
-    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
-        """The condition of the call."""
-        return when
 
     def key_pairs(
         self, on: On, conditions: Sequence[Condition], stream: Names
@@ -325,7 +315,7 @@ class UnbuiltTable:
         self, pairs: Sequence[tuple[str, str]], wanted: Sequence[bool]
     ) -> tuple[bool, ...] | None:
         """The null-safe keys of the call; None where there are none."""
-        if any(wanted) and NULL_KEYS in self.schema.names:
+        if any(wanted) and NULL_KEYS in self.columns.names:
             raise ColumnError(
                 f"nulls_equal: {self.side} has a column {NULL_KEYS!r}, and bsjoin has one of that "
                 "name where null equals null. Rename it"
@@ -334,15 +324,15 @@ class UnbuiltTable:
 
     def key_type(self, name: str) -> T.DataType:
         """The column's type."""
-        return self.schema[name].dataType
+        return self.columns[name].dataType
 
     def char_length(self, name: str) -> int | None:
         """As the column's metadata says."""
-        return char_length(self.schema[name].metadata)
+        return char_length(self.columns[name].metadata)
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """The columns of the condition, as they will be sorted."""
-        return range_columns(when, self.schema, self.selectable(stream.case_sensitive))
+        return range_columns(when, self.columns, self.selectable(stream.case_sensitive))
 
 
 @dataclass(frozen=True)
@@ -373,18 +363,15 @@ class BuiltTable:
     def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
         """Which of the conditions is searched: as-of, or the first that the index answers."""
         built = self.manifest.ranged
-        serving = (one for one in conditions if built and self._serves(one, built, stream))
-        return next(_as_of(conditions), next(serving, next(iter(conditions), None)))
-
-    def condition(self, when: Condition | None, stream: Names) -> Condition | None:
-        """The condition that is searched, if the table has ranges."""
-        built = self.manifest.ranged
-        if built is None and when is not None:
+        if not conditions:
+            return None
+        if built is None:
             raise TableMismatchError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)}: build one with "
                 "when=... for this join"
             )
-        return when
+        serving = (one for one in conditions if self._serves(one, built, stream))
+        return next(filter(chooses, conditions), next(serving, conditions[0]))
 
     def conditions(self, stream: Names) -> tuple[Condition, ...]:
         """The conditions that the table was built with, for a stream that has their columns."""
@@ -603,11 +590,6 @@ def safe_keys(
             raise ColumnError(f"nulls_equal: {name!r} is no key of this join. {hint}")
         places.add(same[0])
     return [place in places for place in range(len(pairs))]
-
-
-def _as_of(conditions: Sequence[Condition]) -> Iterator[Condition]:
-    """The condition that has to be searched: the nearest of the rows that pass all others."""
-    return (one for one in conditions if chooses(one))
 
 
 def _searched_ends(when: Condition) -> Closed | None:
