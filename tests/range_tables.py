@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -27,7 +27,7 @@ from bsjoin.plan import (
 )
 from bsjoin.planner.range_columns import needs_places
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS
-from bsjoin.runtimes.python.worker.chain import NOTE, joined
+from bsjoin.runtimes.python.worker.chain import joined
 from bsjoin.storage import (
     RangeColumns,
     RunInfo,
@@ -44,17 +44,14 @@ __all__ = [
     "HOWS",
     "KEYS",
     "LACKING",
-    "MOST",
     "Case",
     "batches_of",
     "check",
     "plan_of",
-    "results",
     "stored",
 ]
 
 HOWS = ("inner", "left", "semi", "anti")
-MOST = MOST_ROWS  # rows in a batch of the result
 
 KEYS, LACKING = "abcdef", "g"  # the last one is in no table
 # What tells keys apart: their hashes alone, the ends of the type among them; hashes that two
@@ -207,45 +204,33 @@ def _width(number: Any) -> Fraction | float:
     return number if isinstance(number, float) else Fraction(number)
 
 
-def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> StagePlan:
+def plan_of(location: StorageLocation, case: Case, how: str) -> StagePlan:
     """The plan of a case's join."""
-    given: dict[str, Any] = {"version": 1, "columns": ("n", "v"), "row_type": _ROW, **changes}
-    clocks, points = int(given["version"] is None), 2 if isinstance(case.when, Overlaps) else 1
+    points = 2 if isinstance(case.when, Overlaps) else 1
     compared = int(case.told_apart_by == "keys")
-    sent = [StageColumn(None, number) for number in range(3 + clocks + compared + points)]
+    sent = [StageColumn(None, number) for number in range(3 + compared + points)]
+    keys = versions.latest(location).keys
     plan = JoinPlan(
         label="1:k",
         how=how,
-        table=StoredTable(
-            location=location,
-            epoch=100,
-            version=given["version"],
-            keys=versions.latest(location).keys,
-        ),
+        table=StoredTable(location=location, epoch=100, version=1, keys=keys),
         predicate=_predicate(case),
-        columns=given["columns"],
+        columns=("n", "v"),
         shape="rows",
-        row_type=given["row_type"],
-        reports=given["version"] is None,
+        row_type=_ROW,
+        reports=False,
     )
-    join = StageJoin(
-        plan=plan,
-        hash=sent[2],
-        key=tuple(sent[3 + clocks :][:compared]),
-        probes=tuple(sent[-points:]),
-        clock=3 if clocks else None,
-    )
+    key, probes = tuple(sent[3 : 3 + compared]), tuple(sent[-points:])
+    join = StageJoin(plan=plan, hash=sent[2], key=key, probes=probes, clock=None)
     return StagePlan(stream_columns=2, joins=(join,))
 
 
-def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.RecordBatch]:
+def batches_of(case: Case, size: int) -> list[pa.RecordBatch]:
     """The stream as workers get it, some rows at a time; one batch is empty."""
     rows = case.stream
     numbers = pa.array(range(len(rows)), pa.int32())
     keys = pa.array([row["k"] for row in rows], pa.string())
     columns = [numbers, keys, pa.array([case.hash(row) for row in rows], pa.int64())]
-    if time_us is not None:
-        columns.append(pa.array([time_us] * len(rows), pa.timestamp("us", "UTC")))
     if case.told_apart_by == "keys":
         columns.append(keys)
     for name in "px" if isinstance(case.when, Overlaps) else "p":
@@ -254,28 +239,21 @@ def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.Rec
     return [whole.slice(at, size) for at in range(0, len(rows), size)] + [whole.slice(0, 0)]
 
 
-def results(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches of the result, none of them empty or too large."""
-    found = list(joined(plan, iter(batches)))
-    joined_by = plan.joins[0].plan
-    brought = ["c0", "c1"] if joined_by.how in ("inner", "left") else []
-    for batch in found:
-        assert batch.schema.names == ["s0", "s1", *brought, *([NOTE] if joined_by.reports else [])]
-        assert 0 < batch.num_rows <= MOST
-        batch.validate(full=True)
-    return found
-
-
 def check(
     location: StorageLocation, case: Case, expected: list[list[int]], how: str, size: int
 ) -> None:
     """The rows of a join type are those that follow from the pairs."""
-    found = results(plan_of(location, case, how), batches_of(case, size))
+    brought = ["c0", "c1"] if how in ("inner", "left") else []
+    found = list(joined(plan_of(location, case, how), iter(batches_of(case, size))))
+    for batch in found:
+        assert batch.schema.names == ["s0", "s1", *brought]
+        assert 0 < batch.num_rows <= MOST_ROWS
+        batch.validate(full=True)
     rows = [row for batch in found for row in zip(*(c.to_pylist() for c in batch), strict=True)]
     wanted: list[tuple[Any, ...]] = []
     for n, (probe, matches) in enumerate(zip(case.stream, expected, strict=True)):
         carried = n, probe["k"]
-        if how in ("inner", "left"):
+        if brought:
             wanted += [(*carried, row, f"row {row}") for row in matches]
             if how == "left" and not matches:
                 wanted.append((*carried, None, None))

@@ -1,6 +1,6 @@
 """Range joins of every pair of types, with each condition, against the exact oracle of the fuzz.
 
-They run in the JVM here; those of Python workers are in `test_incremental_ranges.py`.
+They run in the JVM here; the kernels of Python workers meet a loop in `worker/test_range_join.py`.
 """
 
 from __future__ import annotations
