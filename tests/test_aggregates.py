@@ -212,6 +212,7 @@ def compare(stream: DataFrame, right: dict[str, DataFrame], ours: dict[str, Data
         check(found, wanted[number], how)
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_path: Path) -> None:
     """A table that was built for aggregates, and is refreshed while the query runs."""
@@ -338,6 +339,7 @@ def test_what_has_no_aggregate_is_refused_at_the_call(spark: SparkSession) -> No
         join(agg=twice)
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_every_way_to_a_table_that_was_built_with_them(spark: SparkSession, tmp_path: Path) -> None:
     agg = {"n": "count(1)", "total": "sum(v)", "least": "min(z)", "most": "max(z)"}

@@ -123,7 +123,6 @@ def test_what_a_result_does_not_have_cannot_be_referred_to(spark: SparkSession) 
     [
         ("jvm", "same"),
         ("jvm", "with nulls"),
-        ("python", "with nulls"),
         ("python", "other types"),
     ],
 )
