@@ -36,6 +36,7 @@ from bsjoin.planner.collecting import collected_as, resolved_collection
 from bsjoin.planner.columns import (
     Names,
     On,
+    check_free,
     join_keys,
     names_of,
     result_names,
@@ -315,12 +316,10 @@ class UnbuiltTable:
         self, pairs: Sequence[tuple[str, str]], wanted: Sequence[bool]
     ) -> tuple[bool, ...] | None:
         """The null-safe keys of the call; None where there are none."""
-        if any(wanted) and NULL_KEYS in self.columns.names:
-            raise ColumnError(
-                f"nulls_equal: {self.side} has a column {NULL_KEYS!r}, and bsjoin has one of that "
-                "name where null equals null. Rename it"
-            )
-        return tuple(wanted) if any(wanted) else None
+        if not any(wanted):
+            return None
+        check_free(self.columns.names)
+        return tuple(wanted)
 
     def key_type(self, name: str) -> T.DataType:
         """The column's type."""
