@@ -41,6 +41,7 @@ def _left_and_right(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     return one_part(spark, pa.Table.from_pylist(left)), one_part(spark, pa.Table.from_pylist(there))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_plain_joins_and_filters_of_a_stored_table(spark: SparkSession, tmp_path: Path) -> None:
     """The index answers ``<=>``, in SQL and in DataFrames, where it has the rows with null keys."""
     left, there = _left_and_right(spark)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -77,20 +76,22 @@ def test_a_table_answers_what_it_was_built_for(spark: SparkSession, tmp_path: Pa
     plain = build(when=within(), path=tmp_path / "plain")
     placed = build(when=within(take="first", order_by="n desc"), path=tmp_path / "placed")
     assert BatchTable.open(placed.path).join(stream).count() < plain.join(stream).count()
-    by: list[Any] = [F.desc("n")]
+    ours, own = {}, {}
     for take in ("latest_start", "earliest_end", "shortest", "first"):
         when = within(take=take, order_by="N desc")
-        ours = placed.join(stream, when=when, select=["n"])
-        assert chosen({"": ours}) == chosen({"": by_spark(stream, table, when, by)})
-        with pytest.raises(TableMismatchError, match="order_by"):
-            placed.join(stream, when=within(take="earliest_end"))
+        ours[take] = placed.join(stream, when=when, select=["n"])
+        own[take] = by_spark(stream, table, when, [F.desc("n")])
         if take not in ("latest_start", "first"):
             with pytest.raises(TableMismatchError, match="with the place of each row"):
                 plain.join(stream, when=within(take=take))
     latest = within(take="latest_start")
-    assert chosen({"": plain.join(stream, when=latest)}) == chosen(
-        {"": by_spark(stream, table, latest, [])}
-    )
+    ours["plain"] = plain.join(stream, when=latest)
+    own["plain"] = by_spark(stream, table, latest, [])
+    found = chosen(ours)
+    assert found == chosen(own)
+    assert len(set(map(str, found.values()))) == len(found)
+    with pytest.raises(TableMismatchError, match="order_by"):
+        placed.join(stream, when=within(take="earliest_end"))
     assert placed.join(stream, when=within()).count() == plain.join(stream).count()
     assert placed.refresh(table.where("n < 500")) == 2
     assert placed.join(stream).count() > 0

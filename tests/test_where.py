@@ -148,14 +148,15 @@ def test_every_kind_of_join_answers_as_spark_does(
     tables = {
         kind: BatchTable.build(batch, on=on, when=when) for kind, (on, when, _) in WHENS.items()
     }
-    for runtime in ("jvm", "python"):
+    for shift, runtime in enumerate(("jvm", "python")):
         with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
             results = {
                 (kind, where, how): tables[kind].join(
                     stream, WHENS[kind][0], how, when=WHENS[kind][1], where=where,  # type: ignore[arg-type]
                     select=[n for n in batch.columns if n != "k"] if how in HOWS[:2] else None,
                 )
-                for (kind, where), how in itertools.product(PAIRS, HOWS)
+                for number, (kind, where) in enumerate(PAIRS)
+                for how in ("left", ("inner", "semi", "anti")[(number + shift) % 3])
             }  # fmt: skip
             found = rows_of_all(results)
         for (kind, where, how), rows_ in found.items():
