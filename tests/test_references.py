@@ -101,6 +101,9 @@ def test_those_to_the_table_hold_as_after_sparks_own_join(
             spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__transfer=transfer
         ):
             kinds = table_kinds(spark, tmp_path)
+            if transfer == "rows":  # which differ in what comes back from a worker
+                some = ("an alias", "an alias, and other names", "the last of a chain")
+                kinds = {name: kinds[name] for name in (*some, "a range join")}
             assert table_differences(kinds, known, renamed_are_refused=False) == [], transfer
 
 
