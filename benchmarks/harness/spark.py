@@ -25,13 +25,19 @@ _TIMEOUT_S = 1_800.0
 Join = Callable[[DataFrame], DataFrame]
 
 
-def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSession:
-    """A session with the defaults of a user on this machine, without UI; the one that runs."""
+def spark_session(
+    memory: str = "6g", *, master: str = "local[*]", jars: Path | None = None
+) -> SparkSession:
+    """A session with the defaults of a user on this machine, without UI; the one that runs.
+
+    ``jars`` is a folder of libraries that it needs.
+    """
     if (running := SparkSession.getActiveSession()) is not None:
         return running  # whose settings would be changed
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
+    libraries = ",".join(map(str, sorted(jars.glob("*.jar")))) if jars else ""
     spark = (
         SparkSession.builder.master(master)
         .appName("bsjoin-benchmarks")
@@ -42,6 +48,7 @@ def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSessi
         .config("spark.driver.memory", memory)
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
+        .config("spark.jars", libraries)
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         # As docs/how-to/cluster.md recommends for narrow rows; Spark and all rivals gain by it.
         .config("spark.sql.execution.arrow.maxBytesPerBatch", "2147483647")

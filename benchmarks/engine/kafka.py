@@ -1,0 +1,233 @@
+"""Kafka to Kafka: how long a record takes through a query that joins it, and one that does not.
+
+All ways run at once, each a query of its own over the same topic, so that what disturbs one
+disturbs all. A latency is from the producer's clock, just before a record is sent, to the time at
+which the broker appended the result to the query's own topic; both are clocks of one machine.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import spark_session
+from examples import _kafka
+from tests import supervisor
+
+_ROWS = (10_000, 1_000_000, 10_000_000)
+_KEYS = 10_000  # of the records: each has a row, in every table
+_COPY, _SPARK = "copy", f"Spark's broadcast, {_ROWS[0]:,} rows"
+_OURS = {rows: f"bsjoin, {rows:,} rows" for rows in _ROWS}
+_ROUTED = f"bsjoin, {_ROWS[0]:,} rows, indicator and route"
+# The ways that run at once: more would have no processor left.
+_QUICK = ((_COPY, _SPARK, _OURS[_ROWS[0]], _ROUTED),)
+_FULL = (
+    (_COPY, _SPARK, _OURS[_ROWS[0]], _OURS[_ROWS[1]]),
+    (_COPY, _OURS[_ROWS[0]], _OURS[_ROWS[2]], _ROUTED),
+)
+_REAL_TIME, _BATCHES = "real-time", "micro-batch"
+_PARTS = 3  # of the counted time: for the spread of the figures
+_LIMIT_S = 180.0
+_VALUE = "to_json(struct(given.sent_us, name))"
+
+Way = Callable[[DataFrame], DataFrame]
+Parts = list[list[float]]
+"""Milliseconds of the records of each part of the time."""
+
+
+def run(context: Context) -> Outcome:
+    """Latencies of both modes; quick: one rate, a few seconds, the smallest table."""
+    rates: tuple[int, ...] = context.pick((200,), (1_000, 10_000))
+    seconds = context.pick((2.0, 3.0), (20.0, 60.0))
+    found: list[tuple[str, dict[str, Parts]]] = []
+    supervisor.start()
+    with _kafka.broker(watch=supervisor.watch) as address:
+        # In real-time mode each query holds a slot for its partition.
+        spark = spark_session("5g", master="local[8]", jars=_kafka.connector_jars())
+        ways = _ways(spark, context.data, context.pick(_ROWS[:1], _ROWS))
+        for mode in (_REAL_TIME, _BATCHES):
+            for rate in rates:
+                for group in context.pick(_QUICK, _FULL):
+                    chosen = {way: ways[way] for way in group}
+                    measured = _measured(spark, address, chosen, mode, rate, *seconds)
+                    found.append((f"{mode}, {rate:,} records/s", measured))
+                    for way, parts in measured.items():
+                        p50, p99 = (_quantile(parts, q) for q in (0.5, 0.99))
+                        told = f"p50 {p50:8.2f}, p99 {p99:8.2f} ms"
+                        context.say(f"  {mode:<11} {rate:>6,}/s  {way:<44} {told}")
+    return Outcome(_figures(context, found), [_table(found)], [], found)
+
+
+def _ways(spark: SparkSession, data: Path, sizes: tuple[int, ...]) -> dict[str, Way]:
+    """What each query does with records that have a column ``customer``."""
+    least, tables = sizes[0], {}
+    for rows in sizes:
+        # The same records have keys all over a table that is larger.
+        made = spark.range(rows).selectExpr("id AS customer", "concat('name ', id) AS name")
+        path = data / f"kafka-customers-{rows}"
+        tables[rows] = bsjoin.BatchTable.build(made, on="customer", path=path)
+    small = tables[least].to_df(spark).localCheckpoint()
+
+    def ours(rows: int) -> Way:
+        keyed = F.col("customer") * (rows // least)
+        return lambda df: _sent(tables[rows].join(df.withColumn("customer", keyed), how="left"))
+
+    def routed(df: DataFrame) -> DataFrame:
+        joined = tables[least].join(df, how="left", indicator="found")
+        topics = {"topic": "found", "retry": "retry", "dead": "dead"}  # all are found
+        return bsjoin.kafka.route(joined, value=_VALUE, patience="1 hour", **topics).drop("topic")
+
+    return {
+        _COPY: lambda df: _sent(df.withColumn("name", F.lit("name 0"))),
+        _SPARK: lambda df: _sent(df.join(F.broadcast(small), "customer", "left")),
+        **{_OURS[rows]: ours(rows) for rows in sizes},
+        _ROUTED: routed,
+    }
+
+
+def _sent(df: DataFrame) -> DataFrame:
+    return df.selectExpr("key", "headers", f"{_VALUE} AS value")
+
+
+def _measured(
+    spark: SparkSession, address: str, ways: Mapping[str, Way], mode: str, rate: int,
+    warm_s: float, counted_s: float,
+) -> dict[str, Parts]:  # fmt: skip
+    """The latencies of all ways, whose queries run at once."""
+    run = f"{mode}-{rate}-{time.monotonic_ns()}"
+    source, sinks = f"records-{run}", {way: f"sink-{n}-{run}" for n, way in enumerate(ways)}
+    _kafka.create(address, {source: 1})
+    _kafka.create(address, dict.fromkeys(sinks.values(), 1), _kafka.APPENDED)
+    queries: list[StreamingQuery] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for way, sink in sinks.items():
+                rows = ways[way](_records(spark, address, source))
+                queries.append(_started(rows, address, sink, f"{folder}/{sink}", mode))
+            sent = _kafka.send(address, source, _record, 10, 1)
+            _wait(address, sinks, queries, sent)  # they begin slowly
+            sent += _kafka.send(address, source, _record, rate, warm_s)
+            begun_us = time.time_ns() // 1000
+            sent += _kafka.send(address, source, _record, rate, counted_s)
+            _wait(address, sinks, queries, sent)
+        finally:
+            for query in queries:
+                query.stop()
+    step_us = int(counted_s * 1e6 / _PARTS)
+    return {way: _latencies(address, way, sinks[way], begun_us, step_us, sent) for way in ways}
+
+
+def _record(number: int) -> dict[str, Any]:
+    value = json.dumps({"sent_us": time.time_ns() // 1000})
+    return {"key": str(number * 7_919 % _KEYS), "value": value, "headers": [("from", b"here")]}
+
+
+def _records(spark: SparkSession, address: str, topic: str) -> DataFrame:
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", address)
+    read = source.options(subscribe=topic, startingOffsets="earliest", includeHeaders="true")
+    given = F.from_json(F.col("value").cast("string"), "sent_us long").alias("given")
+    customer = F.expr("try_cast(CAST(key AS STRING) AS BIGINT)").alias("customer")
+    return read.load().select("key", "value", "headers", "timestamp", customer, given)
+
+
+def _started(
+    rows: DataFrame, address: str, topic: str, checkpoint: str, mode: str
+) -> StreamingQuery:
+    sink = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", address)
+    sink = sink.options(topic=topic, includeHeaders="true", checkpointLocation=checkpoint)
+    if mode == _REAL_TIME:
+        return sink.outputMode("update").trigger(realTime="1 hour").start()
+    return sink.trigger(processingTime="0 seconds").start()
+
+
+def _wait(
+    address: str, sinks: Mapping[str, str], queries: list[StreamingQuery], records: int
+) -> None:
+    """Wait until each sink has so many records.
+
+    Raises:
+        RuntimeError: a query failed, or they do not come.
+    """
+    until = time.monotonic() + _LIMIT_S
+    for way, sink in sinks.items():
+        while (came := _kafka.count(address, sink)) < records:
+            failed = [str(query.exception()) for query in queries if query.exception()]
+            if failed or time.monotonic() > until:
+                raise RuntimeError(f"{way}: {came} of {records} records arrive; {failed}")
+            time.sleep(0.1)
+
+
+def _latencies(address: str, way: str, topic: str, begun_us: int, step_us: int, sent: int) -> Parts:
+    """Milliseconds of the records that were sent since a time, in parts by when they were sent.
+
+    Raises:
+        AssertionError: a record is missing or double, or has another name than its own.
+    """
+    messages = _kafka.read(address, topic)
+    if len(messages) != sent:
+        raise AssertionError(f"{way}: {len(messages)} records of {sent}")
+    times = next((rows // _ROWS[0] for rows, name in _OURS.items() if name == way), 1)
+    parts: Parts = [[] for _ in range(_PARTS)]
+    for message in messages:
+        key, value = int(message.key()), json.loads(message.value())
+        if value["name"] != f"name {0 if way == _COPY else key * times}":
+            raise AssertionError(f"{way}: the record of {key} has {value}")
+        since_us = value["sent_us"]
+        if since_us >= begun_us:
+            part = min((since_us - begun_us) // step_us, _PARTS - 1)
+            # The broker's time is of the millisecond that was running.
+            parts[part].append(message.timestamp()[1] + 0.5 - since_us / 1e3)
+    return parts
+
+
+def _figures(context: Context, found: list[tuple[str, dict[str, Parts]]]) -> list[Figure]:
+    """Quantiles beside the copy's: a ratio in real-time mode, else the milliseconds more."""
+    figures: dict[str, Figure] = {}
+    for name, ways in found:
+        for quantile, way in product((0.5, 0.99), [way for way in ways if way != _COPY]):
+            other = _OURS[_ROWS[0]] if way == _ROUTED else _COPY
+            parts, below = ways[way], ways[other]
+            ratio = name.startswith(_REAL_TIME) or way == _ROUTED
+            value, *each = (
+                _over(a, b, quantile, ratio=ratio)
+                for a, b in [(parts, below), *zip(parts, below, strict=True)]
+            )
+            bound = 1.05 if way == _ROUTED else 1.1 if ratio else 10.0
+            what = f"{name}: p{100 * quantile:g}, {way} {'/' if ratio else '-'} {other}"
+            promised = context.pick(None, None if way == _SPARK else bound)
+            unit, spread = "" if ratio else "ms", (min(each), max(each))
+            figures.setdefault(what, Figure(what, value, promised, True, spread, unit=unit))
+    return list(figures.values())
+
+
+def _over(above: Any, below: Any, quantile: float, *, ratio: bool) -> float:
+    a, b = _quantile(above, quantile), _quantile(below, quantile)
+    return a / b if ratio else a - b
+
+
+def _quantile(parts: Any, quantile: float) -> float:
+    """Of the records of all parts, or of one."""
+    return float(np.quantile(np.hstack(parts), quantile))
+
+
+def _table(found: list[tuple[str, dict[str, Parts]]]) -> Table:
+    rows = [
+        {"mode": name, "way": way, "records": sum(map(len, parts))}
+        | {f"p{100 * q:g}, ms": _quantile(parts, q) for q in (0.5, 0.9, 0.99)}
+        for name, ways in found
+        for way, parts in ways.items()
+    ]
+    note = "All ways of a run at once over one topic with one partition."
+    return Table.of("Kafka to Kafka: latency of a record", rows, note)
