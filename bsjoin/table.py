@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from bsjoin._clock import now_us
 from bsjoin._show import Shown, in_bytes
 from bsjoin.build.apply import apply_changes, compact, forget, start_compacting
+from bsjoin.build.layout import layout_of
 from bsjoin.build.refresh import start_refreshing
-from bsjoin.build.storing import build_new, confirmed, ensure, layout_of, refreshed, source_of
+from bsjoin.build.steps import Advance
+from bsjoin.build.storing import build_new, confirmed, ensure, refreshed, source_of
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.dataframe import followed_of
@@ -332,7 +334,8 @@ class BatchTable:
                 location.remove("")
                 raise
         else:
-            ensure(location, df, layout, options, private=private, version=version, since=since)
+            advance = None if version is None else Advance(version, since)
+            ensure(location, df, layout, options, private=private, advance=advance)
         note_source(location)
         return table
 
@@ -572,8 +575,7 @@ class BatchTable:
         """Refuse keys that Spark's own join would read in another way."""
         manifest = versions.latest(self._location)
         if not self._private or self._options.store is not None:
-            ranged = () if manifest.ranged is None else manifest.ranged.names
-            check_padded(df, [*(key.name for key in manifest.keys), *ranged])
+            check_padded(df, [*(key.name for key in manifest.keys), *manifest.range_names])
 
     def apply(
         self,

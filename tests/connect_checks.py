@@ -57,7 +57,7 @@ from bsjoin.errors import (
 from bsjoin.planner.chain import joins_of
 from bsjoin.spark import compat, workers
 from bsjoin.spark import session as session_module
-from bsjoin.spark.fingerprint import fingerprint, read_anew
+from bsjoin.spark.fingerprint import identity, read_anew
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -326,14 +326,16 @@ def a_plan_of_names_is_known_only_where_it_is_certain(spark: SparkSession, folde
         files.where(F.col("v").isin("a", "b")),
         files.where(F.col("v").isin("a, b")),
     ]
-    found = [fingerprint(df) for df in known]
+    found = [identity(df).fingerprint for df in known]
     assert None not in found
     assert len(set(found)) == len(known)
     again = spark.read.parquet(str(folder / "files"))
-    assert fingerprint(again.where(F.col("v") == "a")) == found[2]
-    assert fingerprint(files) == found[0]
+    assert identity(again.where(F.col("v") == "a")).fingerprint == found[2]
+    assert identity(files).fingerprint == found[0]
     unknown = [files.where("k < 9"), files.where(F.rand() < 2), spark.table("named")]
-    assert {fingerprint(df) for df in [*unknown, spark.sql("SELECT * FROM named")]} == {None}
+    assert {identity(df).fingerprint for df in [*unknown, spark.sql("SELECT * FROM named")]} == {
+        None
+    }
     # What a name stands for is read by Spark's own join in each micro-batch.
     stream = spark.readStream.format("rate").load().selectExpr("value AS k")
     for df in (spark.table("named"), spark.range(3).select(F.current_date().alias("k"))):
@@ -580,7 +582,7 @@ def private_members_are_there_and_are_not_needed(spark: SparkSession, folder: Pa
             once = bsjoin.join(stream, table, on="id", how="left", cache=Full(store=folder / "t"))
             twice = stored.join(once.select("id", "v"), on="id")
             results[name] = twice.where("id > 1").select("v", "w")
-            assert fingerprint(table) is None or name not in ("serialized", "explained")
+            assert identity(table).fingerprint is None or name not in ("serialized", "explained")
     every = reduce(DataFrame.union, results.values())
     assert Counter(map(tuple, every.collect())) == {(v, v): len(results) for v in "bc"}
 

@@ -32,6 +32,7 @@ from bsjoin.storage import (
     RangeColumns,
     RunInfo,
     RunRows,
+    SegmentForm,
     StorageLocation,
     versions,
     write_run,
@@ -140,14 +141,10 @@ def stored(location: StorageLocation, case: Case) -> None:
     runs = [RunRows(location, group, written.schema) for group in groups]
     ordered = needs_places(case.when)
     number = Tie(compared + len(ranged), descending=True)
-    details: dict[str, Any] = {
-        "ties": [number] if chooses(case.when) and closed is not None else [],
-        "ordered": ordered,
-    }
+    ties = (number,) if chooses(case.when) and closed is not None else ()
+    form = SegmentForm(compared, len(ranged), closed, ties, ordered)
     segments = tuple(
-        write_segment(
-            location, f"data/x/{i}", part.hashes, part, compared, len(ranged), closed, **details
-        )
+        write_segment(location, f"data/x/{i}", part.hashes, part, form)
         for i, part in enumerate(runs)
     )
     draft = store(location, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)

@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bsjoin.storage import KeyColumn, Manifest, StorageLocation, write_segment, write_unindexed
+from bsjoin.storage import (
+    KeyColumn,
+    Manifest,
+    SegmentForm,
+    StorageLocation,
+    write_segment,
+    write_unindexed,
+)
 from bsjoin.storage.manifest import compared_fields
 
 
@@ -44,7 +51,7 @@ def store(
             f"{folder}/{number:04d}-000",
             np.array(hashes[start:end], np.int64),
             rows.slice(start, end - start),
-            compared,
+            SegmentForm(compared),
         )
         for number, (start, end) in enumerate(itertools.pairwise(bounds))
         if end > start

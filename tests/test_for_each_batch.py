@@ -19,7 +19,7 @@ from spark_samples import Feed, rows, write_parquet
 import bsjoin
 import bsjoin.build.storing
 from bsjoin import Full
-from bsjoin.spark.fingerprint import fingerprint, is_fixed
+from bsjoin.spark.fingerprint import identity, is_fixed
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -193,5 +193,5 @@ def test_which_plans_say_what_their_rows_are(spark: SparkSession, tmp_path: Path
         spark.createDataFrame([(1,)], "k int"),
     ):
         assert not is_fixed(df)
-    assert fingerprint(files.where("k > 0")) is not None
-    assert fingerprint(files.where(number("k") > 0)) is None
+    assert identity(files.where("k > 0")).fingerprint is not None
+    assert identity(files.where(number("k") > 0)).fingerprint is None

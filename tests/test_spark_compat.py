@@ -18,7 +18,7 @@ from spark_samples import Feed, cycles, write_parquet
 import bsjoin
 from bsjoin.metrics import counted
 from bsjoin.spark import compat
-from bsjoin.spark.fingerprint import fingerprint, is_fixed, read_anew, renew
+from bsjoin.spark.fingerprint import identity, is_fixed, read_anew, renew
 from bsjoin.spark.session import active_queries, any_query_active
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,12 +121,12 @@ def test_without_members_nothing_is_known_of_a_source(
 ) -> None:
     write_parquet(tmp_path / "source", id=pa.array([1], pa.int64()))
     table = spark.read.parquet(str(tmp_path / "source"))
-    assert fingerprint(table) is not None
+    assert identity(table).fingerprint is not None
     assert is_fixed(spark.range(2))
     for name in CLASSIC:
         monkeypatch.setattr(compat, name, smoke_compat.missing)
     assert not renew(table)
-    assert fingerprint(table) is None
+    assert identity(table).fingerprint is None
     assert not is_fixed(spark.range(2))
     assert read_anew(table) == []
     assert active_queries() == set()

@@ -291,9 +291,6 @@ def _identity(
         TableMismatchError: changes cannot be applied to such a table.
     """
     where = f"the table in {str(location)!r}"
-    stored = {*manifest.columns}
-    ranged = () if manifest.ranged is None else manifest.ranged.names
-    boxes = {name for one in manifest.boxes for name in one.columns.names}
     on = tuple(key.name for key in manifest.keys)
     if manifest.latest is not None:
         raise TableMismatchError(
@@ -301,8 +298,7 @@ def _identity(
             "what is older is not there when a row goes. Build it without latest_by: apply with "
             "sequence= keeps the last change of each row"
         )
-    lacking = {*on, *ranged, *boxes, *(manifest.row or ())} - stored
-    if lacking:
+    if lacking := {*manifest.searched} - {*manifest.columns}:
         raise TableMismatchError(
             f"{where} does not store the columns {sorted(lacking)}, which changes need: it was "
             "made for one join. Build it with BatchTable.build"
@@ -372,12 +368,11 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             draft = replace(draft, build_s=max(0, age_us) / 1e6)
             published = versions.publish(location, draft, parent=now, marked_as=now)
             build.published()
+            location.sync(VERSIONS, files=False)
+            forget(location)  # the files of the base before it
             return published
 
-        published = repeated(location, attempt, "compacted")
-    location.sync(VERSIONS, files=False)
-    forget(location)  # the files of the base before it
-    return published
+        return repeated(location, attempt, "compacted")
 
 
 def start_compacting(location: StorageLocation, manifest: Manifest, segment_bytes: int) -> None:

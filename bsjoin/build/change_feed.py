@@ -252,9 +252,8 @@ def change_set(
                 f"BatchTable.build(..., path=...){used_by(location, field.name)}"
             )
     on = [key.name for key in manifest.keys]
-    ranged = () if manifest.ranged is None else manifest.ranged.names
     if feed.op != _OP:  # what is in envelopes comes from no table of Spark
-        check_padded(feed.rows, [given[name] for name in (*on, *ranged)])
+        check_padded(feed.rows, [given[name] for name in (*on, *manifest.range_names)])
     key = table_key(
         [sql.column(given[name]) for name in on],
         [schema[name].dataType for name in on],

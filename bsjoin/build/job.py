@@ -16,7 +16,6 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -24,10 +23,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin.build.layout import Layout
 from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin.build.progress import shown
 from bsjoin.build.run_writer import Split, run_writer
-from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, is_integer, table_key, type_name
@@ -40,101 +39,23 @@ from bsjoin.spark.workers import check_workers
 from bsjoin.storage import (
     NULL_KEYS,
     UNINDEXED_RUN,
-    BoxRange,
     Build,
     Gathering,
     KeyColumn,
     Latest,
-    LatestBy,
     Manifest,
     Merge,
-    RangeColumns,
     RunInfo,
+    SegmentForm,
     SegmentInfo,
     StorageLocation,
 )
 from bsjoin.storage.ties import ties_of
 
-__all__ = ["Layout", "build"]
+__all__ = ["build"]
 
 _FEW_TASKS = 64
 _HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The content of a table that is to be built.
-
-    Args:
-        on: the key columns.
-        columns: the columns to store, in order.
-        unique: whether a duplicate key is an error.
-        segment_bytes: how large a segment may grow.
-        ranged: the range columns of a table for range joins.
-        condition: the condition that they are for.
-        row: the columns whose content orders rows with the same key and the same point; some may
-            not be stored.
-        whole: whether rows that match nothing are stored, too, outside of the index. Then ``on``
-            and the range columns are among ``columns``. Default False.
-        latest: which rows of a key are kept, with a range condition: of a key and point; None
-            (default) for all.
-        nulls_equal: the key columns that are null-safe: rows in which they are null may match.
-        boxes: the further ranges of boxes; default: none.
-    """
-
-    on: tuple[str, ...]
-    columns: tuple[str, ...]
-    unique: bool
-    segment_bytes: int
-    ranged: RangeColumns | None = None
-    condition: Condition | None = None
-    row: tuple[str, ...] = ()
-    whole: bool = False
-    latest: LatestBy | None = None
-    nulls_equal: tuple[str, ...] = ()
-    boxes: tuple[BoxRange, ...] = ()
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the content of the rows of a key orders them."""
-        return self.ranged is not None or self.latest is not None
-
-    @property
-    def has_unique_keys(self) -> bool:
-        """Whether no key occurs twice in what is built, or the build fails."""
-        one = self.latest is not None and self.latest.keep == 1 and self.ranged is None
-        return self.unique or one
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The columns that have no null in a row that may match: keys, and the point or start."""
-        keys = (name for name in self.on if name not in self.nulls_equal)
-        return (*keys, *(() if self.ranged is None else self.ranged.names[:1]))
-
-    def spelled(self, names: Mapping[str, str]) -> Layout:
-        """The same, some of its columns under other names."""
-        ranged, condition, latest = self.ranged, self.condition, self.latest
-        if latest is not None:
-            latest = latest.spelled(lambda name: names.get(name, name))
-        if ranged is not None:
-            ranged = ranged.spelled(lambda name: names.get(name, name))
-            if condition is not None:
-                condition = condition.renamed(condition.stream_columns, ranged.names)
-        on, columns, row, nulls_equal = (
-            tuple(names.get(name, name) for name in given)
-            for given in (self.on, self.columns, self.row, self.nulls_equal)
-        )
-        return replace(
-            self,
-            on=on,
-            columns=columns,
-            ranged=ranged,
-            condition=condition,
-            row=row,
-            latest=latest,
-            nulls_equal=nulls_equal,
-            boxes=tuple(one.spelled(lambda name: names.get(name, name)) for one in self.boxes),
-        )
 
 
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
@@ -197,19 +118,17 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ties = ties_of(layout.latest.order, layout.row, typed)
         # Of a key and its first range: whether there are boxes changes no rows.
         latest = Latest(len(compared_fields) + len(ranged), ties, layout.latest.keep)
-    merge = Merge(
-        build=begun,
-        schema=written,
+    form = SegmentForm(
         keys=len(compared),
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
-        integers=not compared and key_types != [] and is_integer(key_types[0]) and not ranged,
         ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
         ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
-        latest=latest,
+        integers=not compared and key_types != [] and is_integer(key_types[0]) and not ranged,
         boxes=box_sides(layout.ranged, layout.condition, layout.boxes),
     )
+    merge = Merge(begun, written, form, latest)
     gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
     split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
     limit = min(RUN_BYTES, layout.segment_bytes)

@@ -19,7 +19,16 @@ from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 
-__all__ = ["NotTold", "Step", "TooMany", "can_step", "has_identity", "is_keyed", "most_rows"]
+__all__ = [
+    "Advance",
+    "NotTold",
+    "Step",
+    "TooMany",
+    "can_step",
+    "has_identity",
+    "is_keyed",
+    "most_rows",
+]
 
 
 _FEW_ROWS, _SHARE, _MOST_BYTES = 100_000, 0.15, 512 << 20
@@ -31,6 +40,23 @@ class NotTold(Exception):  # noqa: N818
 
 class TooMany(NotTold):
     """The changes are so many that the source is read whole instead."""
+
+
+@dataclass(frozen=True)
+class Advance:
+    """A version of a source that a table is to have, and the one that it had before.
+
+    Args:
+        until: the version.
+        since: the version that the table had when ``until`` was asked for; None if it had none.
+    """
+
+    until: SourceVersion
+    since: SourceVersion | None
+
+    def is_behind(self, now: SourceVersion | None) -> bool:
+        """Whether a table has got another version of the source since that was asked for."""
+        return now not in (None, self.since, self.until) and self.until.is_of(now)
 
 
 @dataclass(frozen=True)
@@ -73,16 +99,12 @@ class Step:
 
 def can_step(manifest: Manifest) -> bool:
     """Whether changes can be applied to a table that has no primary key."""
-    ranged = () if manifest.ranged is None else manifest.ranged.names
-    needed = {*(key.name for key in manifest.keys), *ranged, *(manifest.row or ())}
-    return bool(manifest.keys) and manifest.latest is None and needed <= {*manifest.columns}
+    return bool(manifest.keys) and has_identity(manifest, ())
 
 
 def has_identity(manifest: Manifest, key: Sequence[str]) -> bool:
     """Whether changes of rows that some columns tell apart can be applied to a table."""
-    ranged = () if manifest.ranged is None else manifest.ranged.names
-    needed = {*key, *(one.name for one in manifest.keys), *ranged, *(manifest.row or ())}
-    return manifest.latest is None and needed <= {*manifest.columns}
+    return manifest.latest is None and {*key, *manifest.searched} <= {*manifest.columns}
 
 
 def most_rows(manifest: Manifest) -> int:

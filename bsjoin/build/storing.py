@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Concatenate, ParamSpec, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
-from bsjoin.build.job import Layout, build
+from bsjoin.build.job import build
+from bsjoin.build.layout import Layout, layout_of_refresh, layout_there, table_spelling
 from bsjoin.build.publishing import repeated
-from bsjoin.conditions import Condition, chooses
+from bsjoin.build.steps import Advance
+from bsjoin.conditions import chooses
 from bsjoin.errors import (
     DamagedTableError,
     StoreError,
@@ -21,22 +25,13 @@ from bsjoin.errors import (
 )
 from bsjoin.metrics.refreshes import recorded
 from bsjoin.options import Full
-from bsjoin.planner.aggregates import check_built_aggregates
-from bsjoin.planner.arguments import distinct
-from bsjoin.planner.boxes import box_ranges, checked_ranges
-from bsjoin.planner.columns import check_free, names_of, schema_of
-from bsjoin.planner.keys import check_key_types
-from bsjoin.planner.range_columns import range_columns
-from bsjoin.planner.resolve import BuiltTable
-from bsjoin.planner.sort_columns import sort_columns
-from bsjoin.planner.uses import as_nullable, check_columns, check_unique, types_of
+from bsjoin.planner.columns import check_free, schema_of
+from bsjoin.planner.uses import check_columns, check_unique, types_of
 from bsjoin.spark.arrow import check_storable
 from bsjoin.spark.fingerprint import Identity, renew
 from bsjoin.spark.fingerprint import identity as identity_of
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import (
-    BoxRange,
-    LatestBy,
     Manifest,
     SourceVersion,
     StorageLocation,
@@ -49,89 +44,32 @@ from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["build_new", "confirmed", "ensure", "layout_of", "refreshed", "source_of"]
+__all__ = ["build_new", "confirmed", "ensure", "refreshed", "source_of"]
 
 _log = logging.getLogger("bsjoin")
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 _TRIES = 3
 _RECENT_US = 600_000_000
 """A table that was confirmed since is not confirmed again by a start that builds nothing."""
 
 
-def layout_of(
-    df: DataFrame,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    options: Full,
-    condition: Condition | None,
-    others: Sequence[Condition] = (),
-    *,
-    private: bool,
-    nulls_equal: Sequence[str] = (),
-) -> Layout:
-    """Return what the table of a DataFrame is to hold.
+def _noted(
+    work: Callable[Concatenate[StorageLocation, P], Result],
+) -> Callable[Concatenate[StorageLocation, P], Result]:
+    """Remember how it goes, as that of the refresh or the build of a table."""
 
-    Args:
-        df: the source; its names are distinct.
-        keys: the key columns, as it spells them.
-        columns: the columns to store, as it spells them.
-        options: limits and uniqueness.
-        condition: the range condition that it is sorted for.
-        others: further ones, which an index of boxes has, too; default: none.
-        private: whether the table belongs to one join. If it has no store either, it is for
-            look-ups only, and rows that match nothing are left out.
-        nulls_equal: the key columns that are null-safe.
+    @functools.wraps(work)
+    def noted(location: StorageLocation, /, *args: P.args, **options: P.kwargs) -> Result:
+        with recorded(location.url):
+            return work(location, *args, **options)
 
-    Raises:
-        ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
-    """
-    schema = distinct(df, "the table")
-    typed = [(name, schema[name].dataType) for name in keys]
-    check_key_types(typed, typed)
-    names, ranged, latest, boxes = names_of(df, "the table"), None, None, tuple[BoxRange, ...]()
-    if condition is not None:
-        ranged = range_columns(condition, schema, names)
-    if not private:
-        given = () if condition is None else (condition, *others)
-        check_built_aggregates(given, names, schema)
-    if private:
-        boxes = box_ranges(condition, others, schema, names)
-    elif condition is not None and others:
-        boxes = checked_ranges((condition, *others), schema, names)
-    if options.latest_by:
-        order = sort_columns(options.latest_by, schema, names, "latest_by")
-        latest = LatestBy(order, options.keep)
-    # A private table stores the selected columns, of rows that all columns order.
-    ordered = chooses(condition) and options.store is None and columns
-    layout = Layout(
-        tuple(keys),
-        tuple(columns),
-        options.unique,
-        options.segment_bytes,
-        ranged,
-        condition,
-        tuple(df.columns if ordered or latest is not None else columns),
-        whole=not private or options.store is not None,
-        latest=latest,
-        nulls_equal=tuple(key for key in keys if key in nulls_equal),
-        boxes=boxes,
-    )
-    return (
-        layout if {*layout.needed, *nulls_equal} <= set(columns) else replace(layout, whole=False)
-    )
+    return noted
 
 
-def _check_same(layout: Layout, df: DataFrame, before: Manifest, path: str) -> None:
-    """Refuse a location that holds a table of other keys or another condition.
-
-    Raises:
-        TableMismatchError: says what it was built for.
-    """
-    types = [df.schema[name].dataType for name in layout.on]
-    built = BuiltTable(before, path)
-    built.check_built_for(layout.on, types, layout.ranged, layout.nulls_equal)
-
-
+@_noted
 def build_new(
     location: StorageLocation, df: DataFrame, layout: Layout, version: SourceVersion | None = None
 ) -> None:
@@ -147,10 +85,10 @@ def build_new(
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
-    with recorded(location.url):
-        _build(location, df, layout, None, _Source(df, followed=version))
+    _build(location, df, layout, None, _Source(df, followed=version))
 
 
+@_noted
 def confirmed(location: StorageLocation, read_us: int) -> None:
     """Note that the source of a table was looked at, and is the same as for its newest version.
 
@@ -158,8 +96,7 @@ def confirmed(location: StorageLocation, read_us: int) -> None:
         location: where the table is stored.
         read_us: when that began, microseconds since the epoch.
     """
-    with recorded(location.url):
-        freshness.confirm(location, versions.latest(location), read_us)
+    freshness.confirm(location, versions.latest(location), read_us)
 
 
 def source_of(location: StorageLocation) -> SourceVersion | None:
@@ -168,6 +105,7 @@ def source_of(location: StorageLocation) -> SourceVersion | None:
     return None if newest is None else newest.source
 
 
+@_noted
 def ensure(
     location: StorageLocation,
     df: DataFrame,
@@ -175,8 +113,7 @@ def ensure(
     options: Full,
     *,
     private: bool,
-    version: SourceVersion | None = None,
-    since: SourceVersion | None = None,
+    advance: Advance | None = None,
 ) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
@@ -187,68 +124,34 @@ def ensure(
         options: the user's own word for the state of the source, and how old rows may be.
         private: whether it is wanted by a join, which does not change the condition that a table
             was built with, and changes its rule of latest rows only by another one.
-        version: as for :func:`build_new`.
-        since: with ``version``, what :func:`source_of` returned before that was asked for: what
-            another application has made of the same source meanwhile stays. Default None: nothing.
+        advance: of a source that is followed, the version whose rows ``df`` has: what another
+            application has made of it meanwhile stays. Default None: it is not followed.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
-    with recorded(location.url):
-        _ensure(location, df, layout, options, private=private, version=version, since=since)
-
-
-def _ensure(
-    location: StorageLocation,
-    df: DataFrame,
-    layout: Layout,
-    options: Full,
-    *,
-    private: bool,
-    version: SourceVersion | None,
-    since: SourceVersion | None,
-) -> None:
-    began = now_us()
-    before, source = _newest_or_none(location), _Source(df, options.fingerprint, version)
+    began, before = now_us(), _newest_or_none(location)
+    source = _Source(df, options.fingerprint, None if advance is None else advance.until)
     if before is None:
         try:
             _build(location, df, layout, None, source)
         except Superseded:  # another has built it meanwhile, and more may have been applied to it
-            _ensure(location, df, layout, options, private=private, version=version, since=since)
+            ensure(location, df, layout, options, private=private, advance=advance)
         return
-    if names := _table_spelling(df, before):
+    if names := table_spelling(df, before):
         layout, df = layout.spelled(names), df.withColumnsRenamed(names)
-    _check_same(layout, df, before, str(location))
     is_ordered = layout.is_ordered
-    built = _safe_keys(before)
-    if not private and layout.nulls_equal != built:
-        raise TableMismatchError(
-            f"the table in {str(location)!r} was built with nulls_equal={list(built)!r}, not "
-            f"{list(layout.nulls_equal)!r}. Build another table at another path"
-        )
-    layout = replace(layout, nulls_equal=built)
     if private:
         is_ordered = layout.latest is not None or chooses(layout.condition)
-        columns = _in_order(before.columns, layout.columns)
-        condition = before.condition or layout.condition
-        layout = replace(layout, columns=columns, condition=condition)
-        if layout.latest is None and before.latest is not None:
-            layout = _by_its_rule(layout, df, before, before.latest, str(location))
-        layout = _kept_whole(layout, before)
-        layout = replace(layout, boxes=before.boxes)
+    layout = layout_there(layout, df, before, str(location), private=private)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
-    serves = (before.unique, before.latest) == (layout.has_unique_keys, layout.latest) and (
+    serves = _serves(before, layout, is_ordered) and (
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
-    if is_ordered:
-        serves = serves and before.row == layout.row
-    serves = serves and (before.is_whole or not layout.whole)
-    serves = serves and box_signature(before.boxes) == box_signature(layout.boxes)
-    is_newer = _has_gone_on(before.source, version, since)
-    is_known = is_newer or source.is_of(location, before)
-    if serves and is_known and _is_intact(location, before):
+    is_newer = advance is not None and advance.is_behind(before.source)
+    if serves and (is_newer or source.is_of(location, before)) and _is_intact(location, before):
         limited, recent_us = options.max_staleness is not None, began - _RECENT_US
         if is_newer:
             pass  # nobody has compared it with the source: its first look does
@@ -261,23 +164,14 @@ def _ensure(
     _build(location, df, layout, before, source)
 
 
-def _has_gone_on(
-    now: SourceVersion | None, asked: SourceVersion | None, since: SourceVersion | None
-) -> bool:
-    """Whether a table has got another version of its source since that was asked for its own."""
-    if now is None or asked is None:
-        return False
-    return now not in (since, asked) and now.is_of(asked)
-
-
+@_noted
 def refreshed(
     location: StorageLocation,
     df: DataFrame,
     options: Full,
     *,
     adds: bool,
-    version: SourceVersion | None = None,
-    since: SourceVersion | None = None,
+    advance: Advance | None = None,
 ) -> Manifest:
     """Publish a new version of a table, unless it holds what is there already.
 
@@ -286,9 +180,8 @@ def refreshed(
         df: the table as it is now.
         options: limits and uniqueness.
         adds: whether columns of ``df`` that the table does not have are added to it.
-        version: as for :func:`build_new`. If the rows are the same, a version says so.
-        since: with ``version``, that which the table had when ``version`` was asked for: nothing is
-            read if it has another one by now. Default None: it was not known.
+        advance: as for :func:`ensure`: nothing is read if the table has another version by now. If
+            the rows are the same, a version says so.
 
     Returns:
         The newest version.
@@ -296,71 +189,29 @@ def refreshed(
     Raises:
         TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.
     """
-    with recorded(location.url):
-        return _refreshed(location, df, options, adds=adds, version=version, since=since)
-
-
-def _refreshed(
-    location: StorageLocation,
-    df: DataFrame,
-    options: Full,
-    *,
-    adds: bool,
-    version: SourceVersion | None,
-    since: SourceVersion | None,
-) -> Manifest:
     before, path, began = versions.latest(location), str(location), now_us()
-    if version is not None and before.source != since:
+    if advance is not None and before.source != advance.since:
         return before  # another application has gone on
-    source = _Source(df, followed=version)
-    if names := _table_spelling(df, before):
+    source = _Source(df, followed=None if advance is None else advance.until)
+    if names := table_spelling(df, before):
         df = df.withColumnsRenamed(names)
-    schema = distinct(df, "the new table")
-    keys = [key.name for key in before.keys]
-    ranged = () if before.ranged is None else before.ranged.names
-    row = before.row or (() if before.latest is None else before.latest.columns)
-    boxed = [name for one in before.boxes for name in one.columns.names]
-    needed = {*keys, *ranged, *boxed, *before.columns, *row}
-    lacking = [name for name in needed if name not in schema.names]
-    if lacking:
-        raise TableMismatchError(
-            f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has. "
-            "A refresh keeps all of them: BatchTable.build(..., path=...) takes away those that no "
-            "running query uses"
-        )
-    columns = _in_order(before.columns, schema.names) if adds else tuple(before.columns)
-    layout = Layout(
-        tuple(keys),
-        columns,
-        options.unique,
-        options.segment_bytes,
-        before.ranged,
-        before.condition,
-        (*row, *(name for name in columns if name not in row)),
-        whole=adds,
-        latest=before.latest,
-        nulls_equal=_safe_keys(before),
-        boxes=before.boxes,
-    )
-    layout = _kept_whole(layout, before)
-    _check_same(layout, df, before, path)
-    for field in schema_of(before).fields:
-        new = schema[field.name].dataType
-        if as_nullable(new) != as_nullable(field.dataType):
-            raise TableMismatchError(
-                f"the column {field.name!r} is {new.simpleString()} "
-                f"in the new table and {field.dataType.simpleString()} in the table in "
-                f"{path!r}. A refresh keeps the types: cast it. BatchTable.build(..., path=...) "
-                "changes those of columns that no running query uses"
-            )
-    serves = before.unique == layout.has_unique_keys and before.columns == list(layout.columns)
-    serves = serves and (not layout.is_ordered or before.row == layout.row)
-    serves = serves and (before.is_whole or not layout.whole)
+    layout = layout_of_refresh(df, before, path, options, adds=adds)
+    serves = before.columns == list(layout.columns) and _serves(before, layout, layout.is_ordered)
     if serves and source.is_of(location, before) and _is_there(location, before):
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
         freshness.confirm(location, before, began)
         return before
     return _build(location, df, layout, before, source)
+
+
+def _serves(before: Manifest, layout: Layout, is_ordered: bool) -> bool:
+    """Whether a version has the rows that are wanted, in their order, if its source is the same."""
+    return (
+        (before.unique, before.latest) == (layout.has_unique_keys, layout.latest)
+        and (not is_ordered or before.row == layout.row)
+        and (before.is_whole or not layout.whole)
+        and box_signature(before.boxes) == box_signature(layout.boxes)
+    )
 
 
 class _Source:
@@ -414,52 +265,6 @@ class _Source:
         known = self.unchanged().fingerprint
         if known is not None:
             versions.mark(location, manifest, known)
-
-
-def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
-    """The table's own names of columns that a DataFrame spells in another case."""
-    given, found = names_of(df, "the table"), {}
-    ranged = () if before.ranged is None else before.ranged.names
-    keys, row = (key.name for key in before.keys), before.row or ()
-    boxed = (name for one in before.boxes for name in one.columns.names)
-    for name in dict.fromkeys([*keys, *ranged, *boxed, *before.columns, *row]):
-        if name not in given.columns and name in given:
-            found[given.find(name, "columns")] = name
-    return found
-
-
-def _in_order(before: Iterable[str], columns: Iterable[str]) -> tuple[str, ...]:
-    """Columns in the order of the table, then those that are new."""
-    given = list(columns)
-    kept = [name for name in before if name in given]
-    return (*kept, *(name for name in given if name not in kept))
-
-
-def _by_its_rule(
-    layout: Layout, df: DataFrame, before: Manifest, rule: LatestBy, path: str
-) -> Layout:
-    """A layout that keeps the latest rows of each key by the rule of a table that is there.
-
-    Raises:
-        TableMismatchError: the DataFrame lacks a column of the rule.
-    """
-    lacking = [name for name in rule.columns if name not in df.columns]
-    if lacking:
-        raise TableMismatchError(
-            f"the table in {path!r} has the latest rows of each key by {list(rule.order)}, and what"
-            f" is joined lacks the columns {lacking}. Give it with them, or another store"
-        )
-    return replace(layout, latest=rule, row=_in_order(before.row or (), df.columns))
-
-
-def _safe_keys(manifest: Manifest) -> tuple[str, ...]:
-    return tuple(key.name for key in manifest.keys if key.nulls_equal)
-
-
-def _kept_whole(layout: Layout, before: Manifest) -> Layout:
-    """A layout that leaves out no rows where a version before it has not."""
-    kept = before.is_whole and set(layout.needed) <= set(layout.columns)
-    return replace(layout, whole=layout.whole or kept)
 
 
 def _stored(df: DataFrame, layout: Layout) -> T.StructType:

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
-from bsjoin.following.taken import Taken
 from bsjoin.spark.fingerprint import selection_of
 from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, committed_at_us
 from bsjoin.spark.leaves import is_cached, leaves_of
@@ -58,7 +57,7 @@ class DataFrameSource:
         self._df, self._leaves = df, followable(leaves)
         self._settled = Settled(self._leaves)
         self._is_alone = len(leaves) == 1
-        self._taken, self._known_s = Taken(), time.monotonic()
+        self._known_s = time.monotonic()
         # Where nobody can tell what is done with the rows, nobody else makes the same of them.
         self._selection = selection_of(df) or f"of {uuid.uuid4().hex}"
 
@@ -80,12 +79,7 @@ class DataFrameSource:
         return self._settled.settled(found)
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in :class:`Followed`.
-
-        Raises:
-            SourceError: another application has taken the table over.
-        """
-        self._taken.check(version, until)
+        """As in :class:`Followed`."""
         return version == until
 
     def at(self, version: SourceVersion) -> DataFrame:

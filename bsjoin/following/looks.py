@@ -13,7 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.apply import apply_changes
-from bsjoin.build.steps import NotTold, Step, TooMany, can_step, has_identity, is_keyed, most_rows
+from bsjoin.build.steps import (
+    Advance,
+    NotTold,
+    Step,
+    TooMany,
+    can_step,
+    has_identity,
+    is_keyed,
+    most_rows,
+)
 from bsjoin.build.storing import confirmed, refreshed
 from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
@@ -77,6 +86,7 @@ class Following:
         self._whole_s = 0.0  # not before that time, of the monotonic clock
         self._put_off: SourceVersion | None = None  # nothing but a whole read leads on from it
         self._errors = 0  # of changes, one after the other
+        self._had = False  # the table has had rows that this source reads
 
     def pause_s(self) -> float:
         """How long to wait until the next look: such that looks take a small part of the time."""
@@ -110,7 +120,7 @@ class Following:
         if until is None:
             return
         looked(self._location.url, until, before.source)
-        if before.source is not None and self._followed.has(before.source, until):
+        if self._has(before.source, until):
             self._confirm(began_us)
             return
         is_early = time.monotonic() < self._whole_s
@@ -128,6 +138,29 @@ class Following:
             published(self._location.url, after.version, until, whole=why, is_first=False)
         self._tidy(after)
 
+    def _has(self, source: SourceVersion | None, until: SourceVersion) -> bool:
+        """Whether the table has a version of its source, or a newer one.
+
+        At a start a table is taken over: the code may be a newer one. After that, two that read
+        different things would replace the rows of each other for ever.
+
+        Raises:
+            SourceError: another application has taken the table over since the last look.
+        """
+        if source is None:
+            return False
+        if source.selection == until.selection:
+            self._had = True
+        elif self._had:
+            raise SourceError(
+                f"this table does not follow {until.source} any more: another application has put "
+                f"rows of {source.source} into it, with other filters, columns or settings of the "
+                "session, or by operators that cannot be compared (docs/how-to/table.md, "
+                '"When is a source unchanged?"). Give each its own store, or end one of them and '
+                "start the other again"
+            )
+        return self._followed.has(source, until)
+
     def _read_whole(self, before: Manifest, until: SourceVersion) -> Manifest:
         """Read the source whole, and note when that may be done again."""
         began_s = time.monotonic()
@@ -137,8 +170,7 @@ class Following:
                 self._followed.at(until),
                 self._options,
                 adds=self._adds,
-                version=until,
-                since=before.source,
+                advance=Advance(until, before.source),
             )
         finally:
             took_s = time.monotonic() - began_s
@@ -169,7 +201,7 @@ class Following:
         if not versions.numbers(self._location):
             return
         before = versions.latest(self._location)
-        if before.source is None or not self._followed.has(before.source, until):
+        if not self._has(before.source, until):
             self._errors = _LOOKS_FOR_CHANGES - 1  # a start reads it whole at once
             self._stepped(before, until, began_us)
 

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, SourceVersion
-from bsjoin.following.taken import Taken
 from bsjoin.spark import compat
 from bsjoin.spark.fingerprint import renew, selection_of
 from bsjoin.spark.leaves import is_cached
@@ -50,7 +49,6 @@ class QuerySource:
                 f"version={query!r} has the columns {columns}: give a query of one value"
             )
         self._identity = hashlib.sha256(query.encode()).hexdigest()[:16]
-        self._taken = Taken()
         self._selection = _selection(df) or f"of {uuid.uuid4().hex}"
 
     def version(self) -> SourceVersion | None:
@@ -65,12 +63,7 @@ class QuerySource:
         return SourceVersion(source, version[:_LONGEST], None, self._identity, self._selection)
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in :class:`Followed`.
-
-        Raises:
-            SourceError: another application has taken the table over.
-        """
-        self._taken.check(version, until)
+        """As in :class:`Followed`."""
         return version == until
 
     def at(self, version: SourceVersion) -> DataFrame:

@@ -12,7 +12,6 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.build.source_scan import scanned
 from bsjoin.errors import ArgumentError
 from bsjoin.following.protocol import Changes, SourceVersion
-from bsjoin.following.taken import Taken
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.protocol import Source
@@ -44,7 +43,6 @@ class FollowedTable:
                 'Give refresh="10 minutes"'
             )
         self._spark, self._source, self._changes = spark, source, changes
-        self._taken = Taken()
         self.columns = [*dict.fromkeys([*columns, *changes.key])]
         whole = schema_of_source(source)
         self._schema = T.StructType([whole[name] for name in self.columns])
@@ -65,12 +63,7 @@ class FollowedTable:
         )
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them.
-
-        Raises:
-            SourceError: another application has taken the table over.
-        """
-        self._taken.check(version, until)
+        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them."""
         return version.is_of(until) and self._changes.has(version.version, until.version)
 
     def at(self, version: SourceVersion) -> DataFrame:

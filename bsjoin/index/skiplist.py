@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index.levels import levels, top_level
+from bsjoin.index.levels import top_level
 
 __all__ = ["SkipList"]
 
@@ -50,11 +50,6 @@ class SkipList:
     def rows(self) -> int:
         """The number of rows that the list covers."""
         return len(self.values)
-
-    def at_level(self, level: int) -> Int64s:
-        """The values of the nodes that reach a level: a view, nothing is copied."""
-        step = 1 << level
-        return self.values[step - 1 :: step]
 
     def search(
         self,
@@ -92,11 +87,3 @@ class SkipList:
             # above, and stopped the search there.
             passed += moves.astype(np.int64) << level
         return passed + low
-
-    def _check(self) -> None:
-        """Assert the invariants of the one list of all rows; for the tests."""
-        assert (self.values[1:] >= self.values[:-1]).all()
-        heights = levels(self.rows) + 1
-        for level in range(top_level(self.rows) + 1):
-            assert (self.at_level(level) == self.values[heights > level]).all()
-        assert len(self.at_level(top_level(self.rows) + 1)) == 0

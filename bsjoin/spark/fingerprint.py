@@ -23,7 +23,7 @@ from bsjoin.spark.session import is_connect
 from bsjoin.spark.source_versions import version_in
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["Identity", "fingerprint", "identity", "is_fixed", "read_anew", "renew", "selection_of"]
+__all__ = ["Identity", "identity", "is_fixed", "read_anew", "renew", "selection_of"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -72,14 +72,6 @@ class Identity(NamedTuple):
 
     fingerprint: str | None
     version: SourceVersion | None = None
-
-
-def fingerprint(df: DataFrame) -> str | None:
-    """Return what identifies the rows of a DataFrame now; None where nothing does for certain.
-
-    Two DataFrames with the same fingerprint have the same rows, in any application.
-    """
-    return identity(df).fingerprint
 
 
 def identity(df: DataFrame) -> Identity:

@@ -28,7 +28,7 @@ from bsjoin.storage.merging import Gathering, HashRange, Merge, hash_ranges, run
 from bsjoin.storage.runs import RUN, UNINDEXED_RUN, RunInfo, RunRows, write_run
 from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
-from bsjoin.storage.segment_writer import write_segment
+from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.storage.unindexed import write_unindexed
 
@@ -50,6 +50,7 @@ __all__ = [
     "RunInfo",
     "RunRows",
     "Segment",
+    "SegmentForm",
     "SegmentInfo",
     "SourceVersion",
     "Stats",

@@ -41,6 +41,7 @@ __all__ = [
     "Stats",
     "box_signature",
     "compared_fields",
+    "has_integer_key",
 ]
 
 FORMAT = 2
@@ -237,6 +238,18 @@ class Manifest:
         return list(self.schema.names[self.compared :])
 
     @property
+    def range_names(self) -> tuple[str, ...]:
+        """The range columns; none in other tables."""
+        return () if self.ranged is None else self.ranged.names
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The columns by which rows are found and ordered; some may not be stored."""
+        keys = (key.name for key in self.keys)
+        boxes = (name for one in self.boxes for name in one.columns.names)
+        return tuple(dict.fromkeys([*keys, *self.range_names, *boxes, *(self.row or ())]))
+
+    @property
     def files(self) -> list[tuple[str, int, str]]:
         """Name, size in bytes and checksum of every file."""
         segments: list[SegmentInfo | UnindexedInfo] = [*self.indexed, *(self.unindexed or ())]
@@ -429,6 +442,13 @@ def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
     return [*found, *[pa.field(NULL_KEYS, pa.int64(), nullable=False)] * has_null_keys]
 
 
+def has_integer_key(keys: Sequence[KeyColumn], ranged: RangeColumns | None) -> bool:
+    """Whether the rows of a table may be sorted by its key: one integer, never null."""
+    if len(keys) != 1 or ranged is not None:
+        return False
+    return keys[0].type in _INTEGERS and not keys[0].nulls_equal
+
+
 def _check_format(data: Any, where: str) -> None:
     """Refuse another format by its number, before anything else is looked at."""
     found = fields.value(data, "format")
@@ -481,9 +501,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     number = fields.whole(data, "version", 1, LARGEST_NUMBER)
     if version is not None and number != version:
         raise ValueError(f"version is {number}, and the file is that of version {version}")
-    integers = (
-        len(keys) == 1 and keys[0].type in _INTEGERS and not keys[0].nulls_equal and ranged is None
-    )
+    integers = has_integer_key(keys, ranged)
     boxed = ranged is not None and data.get("boxes")
     boxes = tuple(map(_box_range, fields.items(data, "boxes"))) if boxed else ()
     if boxes and (ranged is None or not _has_codes(ranged) or len(boxes) >= MOST_DIMENSIONS):

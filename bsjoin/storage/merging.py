@@ -14,14 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from bsjoin.index.encoding import GREATEST, LEAST
-from bsjoin.index.sorted_rows import Closed
-from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.latest import Latest, PickedRows
 from bsjoin.storage.runs import RUN, RunInfo, RunRows
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
-from bsjoin.storage.segment_writer import write_segment
-from bsjoin.storage.ties import Tie
+from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.unindexed import write_unindexed
 
 __all__ = ["Gathering", "HashRange", "Merge", "hash_ranges", "run_groups"]
@@ -41,34 +38,19 @@ class Merge:
     Args:
         build: where the segments are to be.
         schema: the columns of the runs, without the hashes.
-        keys: as for :func:`bsjoin.storage.write_segment`.
-        ranged: as for :func:`bsjoin.storage.write_segment`.
-        closed: as for :func:`bsjoin.storage.write_segment`.
-        integers: as for :func:`bsjoin.storage.write_segment`.
-        ties: as for :func:`bsjoin.storage.write_segment`.
-        ordered: as for :func:`bsjoin.storage.write_segment`.
-        unstored: as for :func:`bsjoin.storage.write_segment`.
+        form: of the segments.
         latest: which rows of a key are written; None (default) for all.
-        boxes: as for :func:`bsjoin.storage.write_segment`.
     """
 
     build: Build
     schema: pa.Schema
-    keys: int
-    ranged: int
-    closed: Closed | None
-    integers: bool
-    ties: tuple[Tie, ...] = ()
-    ordered: bool = False
-    unstored: int = 0
+    form: SegmentForm
     latest: Latest | None = None
-    boxes: tuple[BoxSide, ...] = ()
 
     @property
     def stored(self) -> int:
         """How many columns a segment stores: those of the runs but the range columns and ties."""
-        ranged = sum(side.columns for side in self.boxes) or self.ranged
-        return len(self.schema) - ranged - self.unstored
+        return len(self.schema) - self.form.sides - self.form.unstored
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
@@ -89,18 +71,7 @@ class Merge:
                 rows = PickedRows(found.given_hashes().take(kept), found, kept)
         with self.build.writing():
             return write_segment(
-                location,
-                f"{self.build.folder}/{name}",
-                rows.given_hashes(),
-                rows,
-                self.keys,
-                self.ranged,
-                self.closed,
-                ties=self.ties,
-                ordered=self.ordered,
-                unstored=self.unstored,
-                integers=self.integers,
-                boxes=self.boxes,
+                location, f"{self.build.folder}/{name}", rows.given_hashes(), rows, self.form
             )
 
     def clean(self) -> None:

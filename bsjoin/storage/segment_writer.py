@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -28,9 +29,9 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.range_index import RangeCodes, index_ranges, run_starts
 from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file, column_file, index_file
-from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
+from bsjoin.storage.ties import Tie, break_all_ties, order_codes, places_in_runs
 
-__all__ = ["Rows", "one_column", "pieces", "taken", "write_batch", "write_segment"]
+__all__ = ["Rows", "SegmentForm", "one_column", "pieces", "taken", "write_batch", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -52,30 +53,13 @@ class Rows(Protocol):
         ...
 
 
-def write_segment(
-    location: StorageLocation,
-    name: str,
-    hashes: Int64s,
-    rows: Rows,
-    keys: int = 0,
-    ranged: int = 0,
-    closed: Closed | None = None,
-    *,
-    ties: Sequence[Tie] = (),
-    ordered: bool = False,
-    unstored: int = 0,
-    integers: bool = False,
-    boxes: Sequence[BoxSide] = (),
-) -> SegmentInfo:
-    """Write one segment.
+@dataclass(frozen=True)
+class SegmentForm:
+    """What the columns of rows are from which a segment is written, and how it is indexed.
 
     Args:
-        location: the table's location.
-        name: the segment's name, relative to the location.
-        hashes: int64[n]: the hash of each row's key, at least one.
-        rows: the n rows in the same order, which may be any.
-        keys: how many of its leading columns are keys to compare; 0 (default) if equal hashes mean
-            equal keys.
+        keys: how many leading columns are keys to compare; 0 (default) if equal hashes mean equal
+            keys.
         ranged: how many columns after them are range columns; they are indexed, and not stored as
             columns. The rows of each key are sorted by the first of them. Default 0.
         closed: which ends belong to the intervals, for two range columns; default None.
@@ -90,6 +74,34 @@ def write_segment(
         boxes: the ranges by which rows are indexed together, first that of ``ranged``, whose
             columns are followed by those of the others; default: none. They are indexed if a key
             has more than 64 rows.
+    """
+
+    keys: int = 0
+    ranged: int = 0
+    closed: Closed | None = None
+    ties: tuple[Tie, ...] = ()
+    ordered: bool = False
+    unstored: int = 0
+    integers: bool = False
+    boxes: tuple[BoxSide, ...] = ()
+
+    @property
+    def sides(self) -> int:
+        """How many columns after the keys are of ranges."""
+        return sum(side.columns for side in self.boxes) or self.ranged
+
+
+def write_segment(
+    location: StorageLocation, name: str, hashes: Int64s, rows: Rows, form: SegmentForm
+) -> SegmentInfo:
+    """Write one segment.
+
+    Args:
+        location: the table's location.
+        name: the segment's name, relative to the location.
+        hashes: int64[n]: the hash of each row's key, at least one.
+        rows: the n rows in the same order, which may be any.
+        form: what their columns are.
 
     Returns:
         The metadata of the segment for the manifest.
@@ -100,13 +112,13 @@ def write_segment(
     Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
         and 4 to 12 bytes a row, with ``ordered`` 40 more; the keys to be compared all at once.
     """
-    sides = sum(side.columns for side in boxes) or ranged
-    stored = range(keys + sides, rows.num_columns - unstored)
+    keys, ties = form.keys, form.ties
+    stored = range(keys + form.sides, rows.num_columns - form.unstored)
     first_hash = int(hashes.min())
     compared: list[pa.Array] = []
     ranges = None
     first_key = None
-    numbers = integers_of_hashes(hashes) if integers else None
+    numbers = integers_of_hashes(hashes) if form.integers else None
     # What is large is forgotten as soon as it is not needed.
     if numbers is not None and are_dense(numbers):
         del hashes
@@ -130,26 +142,26 @@ def write_segment(
         index = HashIndex.build(in_order, same_key, has_sentinel=True)
         del hashes, same_key
     del in_order
-    if ranged:
-        columns = [one_column(rows, keys + number) for number in range(ranged)]
+    if form.ranged:
+        columns = [one_column(rows, keys + number) for number in range(form.ranged)]
         codes = RangeCodes.of(columns)
         del columns
         starts = run_starts(index)
         _sort_runs(order, starts, codes.columns[0], rows, ties)
         places = None
-        if ordered:
+        if form.ordered:
             first = np.zeros(len(order), np.bool_)
             first[starts] = True
             some = pieces(starts, len(order))
             places = places_in_runs(order, first, partial(one_column, rows), ties, some)
-        ranges = index_ranges(codes.take(order), starts, closed, places)
+        ranges = index_ranges(codes.take(order), starts, form.closed, places)
         del codes, places
     count = index.rows
     distinct, longest = keys_and_longest_run(index)
     boxed = None
-    if boxes and longest > FEW_ROWS:
-        columns = [one_column(rows, keys + number) for number in range(sides)]
-        found, shares = index_boxes(boxes, columns, order, starts)
+    if form.boxes and longest > FEW_ROWS:
+        columns = [one_column(rows, keys + number) for number in range(form.sides)]
+        found, shares = index_boxes(form.boxes, columns, order, starts)
         boxed = BoxFile(*write_batch(location, box_file(name), box_batch(found)), shares)
         del columns, found
     files = [write_batch(location, index_file(name), index_batch(index, ranges))]
@@ -217,17 +229,8 @@ def _bring_together(
     """Make rows of one key neighbours, in place, where different keys have the same hash."""
     places = np.flatnonzero(np.isin(hashes, collided))
     some = pa.array(places)
-    ranks = [_ranks(key.take(some)) for key in reversed(keys)]
+    ranks = [order_codes(key.take(some), exact=False) for key in reversed(keys)]
     order[places] = order[places].take(np.lexsort((*ranks, hashes.take(places))))
-
-
-def _ranks(values: pa.Array) -> Int64s:
-    """Numbers in the order of the values, and the same for the same value."""
-    encoded = values.dictionary_encode()
-    ranks: Int64s = np.empty(len(encoded.dictionary), np.int64)
-    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
-    found: Int64s = ranks.take(encoded.indices.to_numpy())
-    return found
 
 
 def _sort_runs(

@@ -16,7 +16,7 @@ from bsjoin import BatchTable
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.metrics.refreshes import RefreshProgress, of_table
-from bsjoin.spark.fingerprint import fingerprint
+from bsjoin.spark.fingerprint import identity
 
 pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
 
@@ -73,9 +73,9 @@ def test_a_table_is_read_once_for_each_version(
             table = BatchTable.build(df, on="k", path=tmp_path / "store")
             assert len(builds) == number + 1, name
         assert stored(table) == rows(lake.read()), name
-        known.append((lake.version(), fingerprint(first)))
+        known.append((lake.version(), identity(first).fingerprint))
     # A version that is asked for is none of the others.
-    pinned = [fingerprint(lake.at(version)) for version, _ in known]
+    pinned = [identity(lake.at(version)).fingerprint for version, _ in known]
     assert None not in pinned
     assert len(set(pinned)) == len({found for _, found in known}) == len(known)
     # A refresh asks for the version, by no job.
@@ -85,10 +85,10 @@ def test_a_table_is_read_once_for_each_version(
     lake.commit(COMMITS["insert"], elsewhere=True)
     assert table.refresh(first) > version
     assert stored(table) == rows(lake.read())
-    before = fingerprint(lake.read())
+    before = identity(lake.read()).fingerprint
     spark.sql(f"DROP TABLE {lake.name}")
     lake.create(ROWS, name=lake.name)
-    assert fingerprint(lake.read()) not in (None, before)
+    assert identity(lake.read()).fingerprint not in (None, before)
 
 
 def test_after_each_commit_and_a_look_the_table_is_a_build_of_the_source(

@@ -17,7 +17,7 @@ import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.dataframe import followed_of
-from bsjoin.spark.fingerprint import fingerprint
+from bsjoin.spark.fingerprint import identity
 
 pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
 
@@ -41,22 +41,22 @@ def test_what_is_done_with_a_version_is_part_of_its_identity(
             t.union(t),
         ]
 
-    found = [fingerprint(df) for df in frames()]
+    found = [identity(df).fingerprint for df in frames()]
     assert None not in found
     assert len(set(found)) == len(found)
-    assert [fingerprint(df) for df in frames()] == found
+    assert [identity(df).fingerprint for df in frames()] == found
     # A commit to either side of a join is a change.
     other.commit("DELETE FROM {t} WHERE k = 1")
-    now = [fingerprint(df) for df in frames()]
+    now = [identity(df).fingerprint for df in frames()]
     assert [a == b for a, b in zip(found, now, strict=True)] == [i not in (4, 5) for i in range(8)]
     # Rows that Spark has cached have none.
     df = lake.read().cache()
     try:
-        assert fingerprint(df) is None
-        assert fingerprint(df.where("k > 1")) is None
+        assert identity(df).fingerprint is None
+        assert identity(df.where("k > 1")).fingerprint is None
     finally:
         df.unpersist(blocking=True)
-    assert fingerprint(df) == found[0]
+    assert identity(df).fingerprint == found[0]
 
 
 def test_a_micro_batch_of_foreach_batch_has_the_rows_of_sparks_own_join(

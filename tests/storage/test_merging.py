@@ -29,6 +29,7 @@ from bsjoin.storage import (
     RunInfo,
     RunRows,
     Segment,
+    SegmentForm,
     StorageLocation,
     builds,
     hash_ranges,
@@ -71,7 +72,7 @@ def test_every_row_is_in_one_segment(
     location = StorageLocation.of(tmp_path_factory.mktemp("merge"))
     numbers = itertools.count()
     stored = [[(*key, [n] * (n % 3)) for key, n in zip(p, numbers, strict=False)] for p in parts]
-    merge = Merge(builds.begin(location), SCHEMA, 2, 0, None, integers=False)
+    merge = Merge(builds.begin(location), SCHEMA, SegmentForm(2))
     tables, runs = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs_module, "_BLOCK_ROWS", block_rows)
@@ -100,30 +101,14 @@ def test_every_row_is_in_one_segment(
     assert all(before[1] < after[0] for before, after in itertools.pairwise(bounds))
     # The runs together make the files that all rows make.
     hashes = np.array([row[0] for row in every], np.int64)
-    whole = write_segment(location, "data/whole", hashes, pa.concat_tables(tables), 2)
+    whole = write_segment(location, "data/whole", hashes, pa.concat_tables(tables), SegmentForm(2))
     merged = RunRows(location, runs, SCHEMA)
-    again = write_segment(location, "data/merged", merged.hashes, merged, 2)
+    again = write_segment(location, "data/merged", merged.hashes, merged, SegmentForm(2))
     assert again == replace(whole, name="data/merged")
 
 
-def test_segments_are_of_about_one_size_and_not_too_large(location: StorageLocation) -> None:
-    random, runs = np.random.default_rng(7), []
-    for number, size in enumerate((200_000, 70_000, 1_000)):
-        rows = pa.table({"v": np.arange(size)})
-        runs.append(
-            run_of(location, f"data/x/{number}.run", random.integers(LEAST, GREATEST, size), rows)
-        )
-    ranges = hash_ranges(runs, sum(sum(run.block_bytes) for run in runs) // 7)
-    assert len(ranges) == 8
-    merge = Merge(builds.begin(location), pa.schema([("v", pa.int64())]), 0, 0, None, False)
-    infos = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
-    counts = [info.rows for info in infos if info is not None]
-    assert sum(counts) == 271_000
-    assert 0.9 * 271_000 / 8 <= min(counts) <= max(counts) <= 271_000 / 7
-
-
 def test_the_runs_of_failed_tasks_are_removed_too(location: StorageLocation) -> None:
-    merge = Merge(builds.begin(location), SCHEMA, 2, 0, None, integers=False)
+    merge = Merge(builds.begin(location), SCHEMA, SegmentForm(2))
     folder, rows = merge.build.folder, pa.table([["a"], [b""], [[1]]], SCHEMA)
     run, _ = (run_of(location, f"{folder}/{number}{RUN}", [5], rows) for number in (0, 9))
     info = merge.segment("0000", [run], (None, None))

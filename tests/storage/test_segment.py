@@ -19,6 +19,7 @@ from bsjoin.index import GREATEST, LEAST, are_dense, hashes_of_integers
 from bsjoin.index import hash as hash_module
 from bsjoin.storage import (
     Segment,
+    SegmentForm,
     SegmentInfo,
     StorageLocation,
     write_segment,
@@ -34,7 +35,9 @@ def location(tmp_path: Path) -> StorageLocation:
 def one_segment(
     location: StorageLocation, hashes: list[int], rows: pa.Table, keys: int = 0
 ) -> tuple[SegmentInfo, Segment]:
-    info = write_segment(location, "data/x/0000-000", np.array(hashes, np.int64), rows, keys)
+    info = write_segment(
+        location, "data/x/0000-000", np.array(hashes, np.int64), rows, SegmentForm(keys)
+    )
     return info, Segment(location, info, keys)
 
 
@@ -80,9 +83,11 @@ def test_the_info_counts_rows_keys_and_the_longest_run(location: StorageLocation
             assert checksum(file) == expected
     assert pickle.loads(pickle.dumps(info)) == info
     # Equal content has equal checksums.
-    assert write_segment(location, "data/y/s", hashes, rows, 0).checksums == info.checksums
+    assert (
+        write_segment(location, "data/y/s", hashes, rows, SegmentForm()).checksums == info.checksums
+    )
     more = pa.table({"v": pa.array(range(1, 7))})
-    other = write_segment(location, "data/z/s", hashes, more, 0).checksums
+    other = write_segment(location, "data/z/s", hashes, more, SegmentForm()).checksums
     assert other[0] == info.checksums[0]  # the index
     assert other[1] != info.checksums[1]
 
@@ -146,7 +151,7 @@ def test_rows_are_in_the_order_of_dense_keys(
     hashes = hashes_of_integers(keys)
     rows = pa.table({"k": keys, "number": np.arange(len(keys))})
     location = StorageLocation.of(tmp_path_factory.mktemp("dense"))
-    info = write_segment(location, "data/x/merged", hashes, rows, integers=True)
+    info = write_segment(location, "data/x/merged", hashes, rows, SegmentForm(integers=True))
     assert (info.first_key == keys.min()) if dense else (info.first_key is None)
     assert info == SegmentInfo.from_json(json.loads(json.dumps(info.to_json())))
 
@@ -172,7 +177,7 @@ def test_writing_a_segment_takes_25_bytes_of_numpy_a_row(
         hashes = hashes_of_integers(keys)
         tracemalloc.start()
         try:
-            write_segment(location, "data/x/s", hashes, rows, integers=True)
+            write_segment(location, "data/x/s", hashes, rows, SegmentForm(integers=True))
             most = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -206,7 +211,7 @@ def test_nulls_stand_only_where_the_schema_has_them(
         (False, [right, None, right], True),
     ):
         rows = pa.table({"v": pa.array(values, dtype)})
-        info = write_segment(location, "data/x/s", np.arange(3), rows, 0)
+        info = write_segment(location, "data/x/s", np.arange(3), rows, SegmentForm())
         segment = Segment(location, info, 0, pa.schema([pa.field("v", dtype, nullable)]))
         if damaged:
             with pytest.raises(DamagedTableError, match="nulls although the table"):

@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
-from bsjoin.storage.manifest import Manifest, RangeColumns
+from bsjoin.storage.manifest import Manifest, RangeColumns, has_integer_key
 from bsjoin.storage.segment_entries import SegmentInfo
-from bsjoin.storage.segment_writer import write_segment
+from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.spark_schema import arrow_type
 from bsjoin.storage.ties import ties_of
 
 __all__ = ["LazyRows", "ranged_columns", "write_gone", "write_rows"]
 
 Int64s = NDArray[np.int64]
-
-_INTEGERS = ("byte", "short", "integer", "long")
 
 
 class LazyRows:
@@ -100,16 +98,15 @@ def write_rows(
             f"{build.folder}/{name}",
             hashes,
             LazyRows([*stored[:compared], *searched, *others, *stored[compared:]]),
-            compared,
-            len(searched),
-            None if ranged is None else ranged.closed,
-            ties=() if ranged is None else ties_of(ranged.order_by, manifest.row or (), typed),
-            ordered=ranged is not None and ranged.ordered,
-            integers=not compared
-            and ranged is None
-            and bool(manifest.keys)
-            and manifest.keys[0].type in _INTEGERS,
-            boxes=boxes,
+            SegmentForm(
+                compared,
+                len(searched),
+                None if ranged is None else ranged.closed,
+                () if ranged is None else ties_of(ranged.order_by, manifest.row or (), typed),
+                ordered=ranged is not None and ranged.ordered,
+                integers=has_integer_key(manifest.keys, ranged),
+                boxes=tuple(boxes),
+            ),
         )
 
 
@@ -122,6 +119,7 @@ def write_gone(build: Build, name: str, hashes: Int64s, keys: list[pa.Array]) ->
         hashes: int64[n], of the keys, each once; at least one.
         keys: the compared columns of these.
     """
+    form = SegmentForm(len(keys))
     rows = pa.Table.from_arrays(keys, [f"k{number}" for number in range(len(keys))])
     with build.writing():
-        return write_segment(build.location, f"{build.folder}/{name}", hashes, rows, len(keys))
+        return write_segment(build.location, f"{build.folder}/{name}", hashes, rows, form)
