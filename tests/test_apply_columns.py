@@ -17,7 +17,7 @@ from bsjoin.errors import ColumnError, TableMismatchError
 from bsjoin.storage import Manifest, versions
 from bsjoin.storage.versioned_folder import Activation
 
-pytestmark = [pytest.mark.usefixtures("runtime")]
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 SCHEMA = "id long, name string, price int"
 ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30), (4, None, 40), (5, "a", 50)]

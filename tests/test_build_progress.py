@@ -70,9 +70,8 @@ def test_rows_are_counted_and_then_segments(tmp_path: Path) -> None:
     build.abandon()
 
 
-@pytest.mark.parametrize("kind", [Terminal, Notebook, io.StringIO])
 def test_a_build_shows_how_far_it_is_where_spark_does(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[io.StringIO]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_AFTER_S", 0.01)
     monkeypatch.setattr(progress, "_LOCAL_S", 0.01)
@@ -80,31 +79,28 @@ def test_a_build_shows_how_far_it_is_where_spark_does(
     monkeypatch.setattr(progress, "_SETTING", "spark.bsjoin.shown")
     df = spark.range(200_000).selectExpr("id AS k", "concat('name ', id) AS name")
 
-    def built(name: str) -> str:
+    def built(name: str, kind: type[io.StringIO] = Terminal) -> str:
         out = kind()
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stderr", out)
-            path = tmp_path / f"{name} {kind.__name__}"
-            table = BatchTable.build(df, on="k", segment_bytes=1 << 20, path=path)
+            table = BatchTable.build(df, on="k", segment_bytes=1 << 20, path=tmp_path / name)
         assert table.stats().rows == 200_000
         return out.getvalue()
 
     with settings(spark, spark__bsjoin__shown="true"):
-        text = built("shown")
+        texts = {kind: built(kind.__name__, kind) for kind in (Terminal, Notebook, io.StringIO)}
         found: list[str] = []
         background = threading.Thread(target=lambda: found.append(built("behind")))
         background.start()
         background.join()
-        assert found == [""]
-    assert built("off") == ""
-    if kind is io.StringIO:  # a file, or a pipe
-        assert text == ""
-        return
-    lines = seen(text)
-    count = BatchTable.open(tmp_path / f"shown {kind.__name__}").stats().segments
-    assert lines[0].startswith(f"[bsjoin shown {kind.__name__}: ")
-    assert any(line.endswith(" rows read]") for line in lines)
-    assert any(": 200,000 rows, segments " in line for line in lines)
-    assert all(line.endswith((f" / {count}]", " rows read]")) for line in lines)
-    assert ("\n" in text) == (kind is Terminal)
-    assert text.endswith("\x1b[1A\r\x1b[K" if kind is Terminal else " \r")
+    # A file, or a pipe; a thread behind; and where Spark shows nothing.
+    assert texts.pop(io.StringIO) == found[0] == built("off") == ""
+    for kind, text in texts.items():
+        lines = seen(text)
+        count = BatchTable.open(tmp_path / kind.__name__).stats().segments
+        assert lines[0].startswith(f"[bsjoin {kind.__name__}: ")
+        assert any(line.endswith(" rows read]") for line in lines)
+        assert any(": 200,000 rows, segments " in line for line in lines)
+        assert all(line.endswith((f" / {count}]", " rows read]")) for line in lines)
+        assert ("\n" in text) == (kind is Terminal)
+        assert text.endswith("\x1b[1A\r\x1b[K" if kind is Terminal else " \r")

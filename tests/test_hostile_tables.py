@@ -102,61 +102,50 @@ MAP = {"type": "map", "keyType": "string", "valueType": ARRAY, "valueContainsNul
 FIELD = {"name": "f", "type": MAP, "nullable": True, "metadata": {}}
 
 
-@pytest.mark.in_turns("runtime")
-@pytest.mark.parametrize(
-    ("name", "edit", "says"),
-    [
-        ("plain", with_type(UDT), "the column 'v': user-defined types are refused"),
-        ("plain", with_type({"type": "struct", "fields": [FIELD]}), "user-defined types are ref"),
-        ("plain", lambda data: data["keys"][0].__setitem__(1, UDT), "a dict is not a type"),
-        ("points", lambda data: data["ranged"].update(types=[UDT]), "types has a dict"),
-    ],
-    ids=["column", "struct", "key", "range"],
-)
-def test_no_type_in_a_manifest_runs_code(
-    spark: SparkSession,
-    rows: DataFrame,
-    tables: Path,
-    tmp_path: Path,
-    marker: Path,
-    name: str,
-    edit: Callable[[dict[str, Any]], None],
-    says: str,
-) -> None:
-    path = Path(shutil.copytree(tables / name, tmp_path / name))
-    before = BatchTable.open(path)
-    when = AsOf("p", "p") if name == "points" else None
-    streamed = rows.select("k", "p")
-    change(path, edit)
-    for call in (
-        lambda: BatchTable.open(path),
-        lambda: BatchTable.open(path, verify=False),
-        lambda: before.join(streamed, "k", when=when),
-        lambda: before.refresh(rows),
-        before.versions,
-        before.verify,
-        before.stats,
-        lambda: before.vacuum(older_than=0),
+HOSTILE: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
+    ("plain", with_type(UDT), "the column 'v': user-defined types are refused"),
+    ("plain", with_type({"type": "struct", "fields": [FIELD]}), "user-defined types are ref"),
+    ("plain", lambda data: data["keys"][0].__setitem__(1, UDT), "a dict is not a type"),
+    ("points", lambda data: data["ranged"].update(types=[UDT]), "types has a dict"),
+]
+
+
+def doors(table: BatchTable, rows: DataFrame, when: AsOf | None) -> list[Callable[[], object]]:
+    """All that reads the manifest of a table that was opened before it was changed."""
+    streamed, path = rows.select("k", "p"), table.path
+    return [
+        lambda: table.join(streamed, "k", when=when),
+        lambda: table.refresh(rows),
+        table.versions,
+        table.verify,
+        table.stats,
+        lambda: table.vacuum(older_than=0),
         lambda: BatchTable.build(rows, on="k", when=when, path=path),
         lambda: bsjoin.join(streamed, rows, "k", when=when, cache=Full(store=path)),
-    ):
-        with pytest.raises(TableNotFoundError, match=says) as caught:
-            call()
-        assert str(path) in str(caught.value)
-    assert str(path) in repr(before)
-    assert not marker.exists()
-    assert "bsjoin_hostile_module" not in sys.modules
+        lambda: full_cache._version(
+            StoredTable(location=StorageLocation.of(path), epoch=1, version=None, keys=()),
+            full_cache._Table(),
+            1,
+        ),
+    ]
 
 
 @pytest.mark.in_turns("runtime")
-def test_a_worker_does_not_run_the_code_of_a_version_that_comes_later(
-    spark: SparkSession, plain: Path, marker: Path
+def test_no_type_in_a_manifest_runs_code(
+    spark: SparkSession, rows: DataFrame, tables: Path, tmp_path: Path, marker: Path
 ) -> None:
-    stored = StoredTable(location=StorageLocation.of(plain), epoch=1, version=None, keys=())
-    change(plain, with_type(UDT))
-    with pytest.raises(TableNotFoundError, match="user-defined"):
-        full_cache._version(stored, full_cache._Table(), 1)
+    for number, (name, edit, says) in enumerate(HOSTILE):
+        path = Path(shutil.copytree(tables / name, tmp_path / str(number)))
+        before = BatchTable.open(path)
+        calls = doors(before, rows, AsOf("p", "p") if name == "points" else None)
+        change(path, edit)
+        for call in (lambda path=path: BatchTable.open(path, verify=False), *calls):  # type: ignore[misc]
+            with pytest.raises(TableNotFoundError, match=says) as caught:
+                call()
+            assert str(path) in str(caught.value)
+        assert str(path) in repr(before)
     assert not marker.exists()
+    assert "bsjoin_hostile_module" not in sys.modules
 
 
 def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame) -> None:
@@ -247,15 +236,3 @@ def test_a_pipe_does_not_hang_who_reads_it(plain: Path, rows: DataFrame) -> None
     os.mkfifo(plain / "versions" / "00000001.json")
     with pytest.raises(StoreError, match="neither a file nor a folder"):
         BatchTable.open(plain)
-
-
-@pytest.mark.in_turns("runtime")
-def test_files_that_are_not_of_the_table_are_passed_over(plain: Path, rows: DataFrame) -> None:
-    for name in ("notes.json", "00000003.json~", "9.json"):
-        (plain / "versions" / name).write_text("mine")
-    (plain / "data" / "my files").mkdir()
-    table = BatchTable.open(plain)
-    assert [version.number for version in table.versions()] == [1]
-    assert table.refresh(rows) == 2
-    table.vacuum(older_than=0)
-    assert (plain / "data" / "my files").is_dir()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from oracle import assert_same_rows, assert_same_schema, check, right_rows, rows_of_all, settings
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -160,16 +159,11 @@ def test_a_source_that_is_read_whole(spark: SparkSession, tmp_path: Path) -> Non
             "INSERT INTO h VALUES (?, ?, ?)", [tuple(r.values()) for r in written.to_pylist()]
         )
     connection.close()
-    pq.write_table(written, tmp_path / "h.parquet")
     stream = spark.createDataFrame([("x",), ("y",), ("z",), (None,)], "t string")
     case = Case(("t",), "v", (F.desc("v"),))
     own = stream.join(by_spark(spark.createDataFrame(written), case), "t")
-    for source in (
-        sources.sql(f"sqlite:///{tmp_path / 'db'}", table="h"),
-        sources.parquet(str(tmp_path / "h.parquet")),
-    ):
-        joined = bsjoin.join(stream, source, "t", cache=Full(latest_by="v"))
-        assert rows(joined) == rows(own)
+    source = sources.sql(f"sqlite:///{tmp_path / 'db'}", table="h")
+    assert rows(bsjoin.join(stream, source, "t", cache=Full(latest_by="v"))) == rows(own)
 
 
 def test_a_refresh_keeps_the_rule(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
@@ -181,14 +175,14 @@ def test_a_refresh_keeps_the_rule(spark: SparkSession, feed: Feed, tmp_path: Pat
     table = BatchTable.build(versions_of(1), on="k", latest_by="v", path=tmp_path / "t")
     query = feed.start(table.join(feed.stream))
     try:
-        for number, many in enumerate([1, 4, 9]):
+        for number, many in enumerate([1, 4]):
             BatchTable.open(tmp_path / "t").refresh(versions_of(many))
             feed.add(0, 2, 7)
             query.processAllAvailable()
             assert feed.results[number] == [(0, many - 1), (2, many - 1)]
     finally:
         query.stop()
-    assert json.loads((tmp_path / "t" / "versions" / "00000003.json").read_text())["latest"] == {
+    assert json.loads((tmp_path / "t" / "versions" / "00000002.json").read_text())["latest"] == {
         "order": ["v DESC NULLS LAST"],
         "keep": 1,
     }

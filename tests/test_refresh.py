@@ -156,23 +156,19 @@ def test_a_source_of_files_is_read_again_at_an_interval(
     until([(0, 1), (1, 1), (2, None)])
     write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([2, 2]))
     until([(0, 2), (1, 2), (2, None)])
-    write_parquet(source / "1.parquet", k=pa.array([2]), v=pa.array([3]))
-    until([(0, 2), (1, 2), (2, 3)])
-    # Reading the same again makes no version; so there are three, or four where a reading
-    # fell between two writes.
-    assert {cycle.table_version for cycle in cycles(query)} <= {1, 2, 3, 4}
+    # Reading the same again makes no version.
+    assert len({cycle.table_version for cycle in cycles(query)}) == 2
 
     with caplog.at_level(logging.WARNING, logger="bsjoin"):
-        # At once: a reading between the two would find the other file alone.
         write_parquet(source / "0.parquet", k=pa.array(["not", "a number"]))
         deadline = time.monotonic() + 30
         while not caplog.records and time.monotonic() < deadline:
             time.sleep(0.1)
     assert "refreshing the table" in caplog.records[0].getMessage()
     # The stream goes on with what it has, and refreshing goes on with the source.
-    until([(0, 2), (1, 2), (2, 3)])
+    until([(0, 2), (1, 2), (2, None)])
     write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([4, 4]))
-    until([(0, 4), (1, 4), (2, 3)])
+    until([(0, 4), (1, 4), (2, None)])
 
 
 def test_refreshing_can_be_started_and_stopped(
@@ -195,13 +191,18 @@ def test_refreshing_can_be_started_and_stopped(
 
 
 def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
-    spark: SparkSession, feed: Feed
+    spark: SparkSession, feed: Feed, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A table that is made of ``batch.sparkSession`` is refreshed like any other."""
     refreshed, seen = threading.Event(), []
 
+    def refresh() -> None:
+        if "is down" in caplog.text:
+            refreshed.set()
+        raise ValueError("jdbc:x://me:s3cr3t@host/db is down")
+
     def call(batch: DataFrame, number: int) -> None:
-        stop = start_refreshing(batch.sparkSession, refreshed.set, 0.01, "table")
+        stop = start_refreshing(batch.sparkSession, refresh, 0.01, "table")
         seen.append(refreshed.wait(30))
         stop.set()
 
@@ -210,3 +211,5 @@ def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
     query.processAllAvailable()
     query.stop()
     assert seen == [True]
+    assert "is down" in caplog.text
+    assert "s3cr3t" not in caplog.text

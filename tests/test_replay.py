@@ -52,6 +52,7 @@ def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     assert feed.results == {}
 
 
+@pytest.mark.in_turns("runtime")
 def test_vacuum_keeps_what_a_running_query_may_replay(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
@@ -77,6 +78,7 @@ def test_vacuum_keeps_what_a_running_query_may_replay(
     assert feed.results == {0: [(0, 1), (1, 1)], **{n: [(0, 2), (1, 2)] for n in (1, 2, 3)}}
 
 
+@pytest.mark.in_turns("runtime")
 def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import gc
 import logging
 import pickle
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +146,11 @@ def test_a_url_with_a_secret_works_and_is_never_shown(
     query = stream.writeStream.format("noop").option("checkpointLocation", str(feed.checkpoint))
     running = query.start()
     running.processAllAvailable()
+    table.start_refreshing(people, "1 hour")
+    names = [thread.name for thread in threading.enumerate()]  # as the log calls the table
+    assert any(name.startswith("bsjoin-refresh-local:") for name in names)
+    nowhere(*names)
+    table.stop_refreshing()
     nowhere(running.lastProgress, *map(repr, bsjoin.progress(running)))
     running.explain(True)
     running.stop()
@@ -212,9 +215,7 @@ def loud() -> str:
 
 LOUD: list[tuple[Callable[[str], Exception], type[StoreError]]] = [
     (lambda text: OSError(errno.ENOSPC, text), StoreFullError),
-    (lambda text: OSError(errno.EACCES, text), StoreAccessError),
     (PermissionError, StoreAccessError),
-    (ValueError, StoreError),
     (lambda text: Exception({"url": text}), StoreError),
 ]
 
@@ -254,34 +255,3 @@ def test_no_error_of_a_file_system_shows_the_secret(
     raised(location.make, StoreAccessError)
     unknown = f"nosuchscheme://bucket/table{QUERY}"
     assert "***" in str(raised(lambda: BatchTable.open(unknown), StoreError))
-
-
-@pytest.mark.usefixtures("copies")
-def test_a_refresh_that_fails_in_the_background_shows_no_secret(
-    spark: SparkSession,
-    people: DataFrame,
-    tmp_path: Path,
-    url: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    table = BatchTable.build(people, on="k", path=url)
-    feed = Feed(spark, tmp_path / "feed")
-    feed.add(1)
-    query = feed.stream.writeStream.format("noop")
-    running = query.option("checkpointLocation", str(feed.checkpoint)).start()
-    (manifest,) = (tmp_path / f"table{QUERY}" / "versions").iterdir()
-    manifest.write_text("{}")
-    table.start_refreshing(people, 0.1)
-    try:
-        names = [thread.name for thread in threading.enumerate()]
-        nowhere(*names)
-        assert any(name.startswith("bsjoin-refresh-local:") for name in names)
-        deadline = time.monotonic() + 60
-        while "refreshing the table" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.05)
-    finally:
-        table.stop_refreshing()
-        running.stop()
-    assert "is not a manifest of a table" in caplog.text
-    nowhere(caplog.text)
-    gc.collect()

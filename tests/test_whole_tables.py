@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,20 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import files
 
 import bsjoin
-from bsjoin import AsOf, Band, BatchTable, Full, Within
+from bsjoin import Band, BatchTable, Within
 from bsjoin.build import job, merging
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError
 from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.storage import Manifest, StorageLocation, versions
 
-KEYS: dict[str, list[str]] = {
-    "double": ["CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END"],
-    "pair": ["concat('k', {} DIV 2)", "CAST({} % 2 AS smallint)"],
-}
+KEYS = [
+    "CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END",
+    "concat('k', {} DIV 2)",
+]
 LONG = ["CAST({} AS bigint)"]
 CONDITIONS: dict[str, Condition] = {
     "points": Band("p", "at", 1, 2),
-    "asof": AsOf("p", "at"),
     "intervals": Within("p", "at", "until", closed="left"),
 }
 
@@ -91,11 +91,9 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object], version: int 
     path.write_text(json.dumps(data))
 
 
-@pytest.mark.parametrize("kind", KEYS)
-def test_a_scan_has_all_rows_of_the_source(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    keys = KEYS[kind]
-    df = random_table(spark, len(keys), keys)
-    on = [f"k{i}" for i in range(len(keys))]
+def test_a_scan_has_all_rows_of_the_source(spark: SparkSession, tmp_path: Path) -> None:
+    df = random_table(spark, len(KEYS), KEYS)
+    on = [f"k{i}" for i in range(len(KEYS))]
     table = BatchTable.build(df, on=on, path=tmp_path / "t")
     table.verify()
     scanned = relation(spark, table)
@@ -126,19 +124,16 @@ def same_in_sql(spark: SparkSession, table: BatchTable, df: DataFrame, *queries:
     spark.catalog.dropTempView("source")
 
 
-@pytest.mark.parametrize(("when", "seed"), [("asof", 1), ("intervals", 4)])
-def test_a_table_for_range_joins_has_all_rows_too(
-    spark: SparkSession, tmp_path: Path, when: str, seed: int
-) -> None:
-    df = random_table(spark, seed, LONG)
-    table = BatchTable.build(df, on="k0", when=CONDITIONS[when], path=tmp_path / "t")
+def test_a_table_for_range_joins_has_all_rows_too(spark: SparkSession, tmp_path: Path) -> None:
+    df, when = random_table(spark, 4, LONG), CONDITIONS["intervals"]
+    table = BatchTable.build(df, on="k0", when=when, path=tmp_path / "t")
     table.verify()
     assert shown(relation(spark, table)) == shown(df)
     stats = table.stats()
     # Inverted and empty intervals, and those without an end, are in the index.
     assert stats.rows == df.where("k0 IS NOT NULL AND at IS NOT NULL").count()
     assert stats.unindexed == df.count() - stats.rows
-    alone = BatchTable.build(df, on=[], when=CONDITIONS[when], path=tmp_path / "alone")
+    alone = BatchTable.build(df, on=[], when=when, path=tmp_path / "alone")
     assert shown(relation(spark, alone)) == shown(df)
     assert alone.stats().rows == df.where("at IS NOT NULL").count()
 
@@ -162,28 +157,6 @@ def test_a_join_by_the_key_alone_has_the_rows_without_a_point(
             stream.join(one, F.expr(condition), how).select(*columns) for one in (scanned, df)
         )
         assert shown(found) == shown(wanted), (condition, how)
-
-
-@pytest.mark.parametrize("seed", [0, 2])
-def test_not_in_a_table_with_null_keys_is_null(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
-    df = random_table(spark, seed, LONG)  # with null keys, and without any
-    table = BatchTable.build(df, on="k0", path=tmp_path / "t")
-    ids = "SELECT * FROM (SELECT nullif(id, 3) AS id FROM range(20)) WHERE id NOT IN "
-    same_in_sql(
-        spark,
-        table,
-        df,
-        *(f"{ids}(SELECT k0 FROM {{}}{some})" for some in ("", " WHERE k0 IS NOT NULL")),
-    )
-
-
-def test_rows_without_columns_are_stored_for_nobody(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.sql("SELECT explode(array(NULL, 1, NULL)) AS k")
-    table = BatchTable.build(df, on="k", path=tmp_path / "t")
-    assert shown(relation(spark, table)) == {"(None,)": 2, "(1,)": 1}
-    assert relation(spark, table).count() == 3
 
 
 def test_many_rows_without_a_key_are_in_few_segments(
@@ -217,25 +190,17 @@ def test_a_refresh_sees_rows_that_match_nothing(spark: SparkSession, tmp_path: P
         return spark.createDataFrame(data, "k int, v string")
 
     table = BatchTable.build(source("x", "y"), on="k", path=tmp_path / "t")
-    assert table.refresh(source("x", "y")) == 1
     assert table.refresh(source("y", "x")) == 1  # another order is no change
     assert table.refresh(source("y", None)) == 2
     assert table.refresh(source("y", None, None)) == 3
     assert table.refresh(source()) == 4
-    found = [
-        shown(
-            spark.read.format("bsjoin").option("versionAsOf", n).load(table.path).where("k IS NULL")
-        )
-        for n in (1, 2, 3, 4)
-    ]
-    assert found == [
-        {"(None, 'x')": 1, "(None, 'y')": 1},
-        {"(None, 'y')": 1, "(None, None)": 1},
-        {"(None, 'y')": 1, "(None, None)": 2},
-        {},
-    ]
+    apart = {
+        n: spark.read.format("bsjoin").option("versionAsOf", n).load(table.path).where("k IS NULL")
+        for n in (1, 3, 4)
+    }
+    found = reduce(DataFrame.unionAll, (df.select(F.lit(n), "v") for n, df in apart.items()))
+    assert shown(found) == {"(1, 'x')": 1, "(1, 'y')": 1, "(3, 'y')": 1, "(3, None)": 2}
     assert [version.rows for version in table.versions()] == [2, 2, 2, 2]
-    table.verify()
     assert table.vacuum(older_than=0) == [1, 2, 3]
     table.verify()
     assert shown(relation(spark, table)) == {"(1, 'a')": 1, "(2, 'b')": 1}
@@ -308,21 +273,6 @@ def test_building_it_again_makes_it_whole(
     assert BatchTable.build(df, on="k", path=tmp_path / "t").version == 2
 
 
-def test_a_table_that_a_join_stores_is_whole(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
-    probes = spark.range(3).selectExpr("int(id) AS k")
-    cache = Full(store=tmp_path / "t")
-    found = bsjoin.join(probes, df, on="k", select=["v"], cache=cache)
-    assert shown(found) == {"(1, 'a')": 1}
-    assert shown(relation(spark, tmp_path / "t")) == shown(df)
-    more = df.selectExpr("k", "upper(v) AS v").union(df)
-    assert shown(bsjoin.join(probes, more, on="k", select=["v"], cache=cache)) == {
-        "(1, 'a')": 1,
-        "(1, 'A')": 1,
-    }
-    assert shown(relation(spark, tmp_path / "t")) == shown(more)
-
-
 # Damaged and hostile ones
 
 
@@ -337,7 +287,7 @@ def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.in_turns("runtime")
-@pytest.mark.parametrize("damage", ["cut", "removed", "zeros", "another type"])
+@pytest.mark.parametrize("damage", ["cut", "another type"])
 def test_damage_outside_of_the_index_is_an_error_of_scans_alone(
     spark: SparkSession, stored: Path, tmp_path: Path, damage: str
 ) -> None:
@@ -348,9 +298,7 @@ def test_damage_outside_of_the_index_is_an_error_of_scans_alone(
     path.unlink()
     if damage == "cut":
         path.write_bytes(content[:-8])
-    elif damage == "zeros":
-        path.write_bytes(bytes(len(content)))
-    elif damage == "another type":
+    else:
         (other,) = folder.glob("data/*/u0000.0.arrow")
         path.write_bytes(other.read_bytes())
         edit(folder, lambda data: data["unindexed"][0]["sizes"].__setitem__(1, path.stat().st_size))
@@ -371,15 +319,11 @@ ENTRY = {"name": "data/x/u0000", "rows": 3, "sizes": [8, 8], "checksums": ["0" *
 
 HOSTILE: list[tuple[Any, str]] = [
     (5, "unindexed"),
-    ({}, "unindexed"),
     ([5], "JSON object|rows"),
-    ([{**ENTRY, "rows": 0}], "rows"),
     ([{**ENTRY, "rows": 1 << 31}], "rows"),
     ([{**ENTRY, "rows": 1e3}], "rows"),
     ([{**ENTRY, "sizes": [8]}], "sizes"),
     ([{**ENTRY, "sizes": [8, -8]}], "size"),
-    ([{**ENTRY, "sizes": None}], "sizes"),
-    ([{**ENTRY, "name": "/etc/passwd"}], "below 'data/'"),
     ([{**ENTRY, "name": "data/x/u0000/../../../y"}], "below 'data/'"),
     ([ENTRY, ENTRY], "twice"),
 ]
