@@ -12,12 +12,13 @@ from hostile_jvm import COLUMNS, change, file_of
 from hostile_jvm import build as build_hostile
 from messages import says
 from oracle import together
-from plain_joins import LOOKUP, Query, check_same, plan_of
+from plain_joins import LOOKUP, PLANNER, Query, check_same, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import rows, table_of
+from sessions import configured
+from spark_samples import Feed, rows, table_of
 
 from bsjoin import BatchTable, options
 from bsjoin.errors import (
@@ -358,6 +359,27 @@ class TestVersions:
         assert old.columns == ["k", "v"]
         BatchTable.build(spark.range(3).selectExpr("id AS k", "'x' AS v"), on="k", path=table.path)
         fails(TableMismatchError, first.select("v").collect, "'v'", table.path, "string", "for int")
+
+    def test_micro_batches_and_their_replays(
+        self, spark: SparkSession, feed: Feed, table: BatchTable
+    ) -> None:
+        def run() -> None:
+            feed.add(0, 9)
+            query = feed.start(feed.stream.join(table.to_df(spark), "k", "left"))
+            query.processAllAvailable()
+            query.stop()
+
+        with configured(spark, {PLANNER: "off"}):  # the scan answers
+            run()
+            table.refresh(table_of(spark, 2))
+            run()
+            assert feed.results == {0: [(0, 1), (9, None)], 1: [(0, 2), (9, None)]}
+            # The application dies before it commits micro-batch 1; the table changes meanwhile.
+            assert feed.forget_last_commit() == 1
+            table.refresh(table_of(spark, 3))
+            feed.results.clear()
+            run()
+        assert feed.results == {1: [(0, 2), (9, None)], 2: [(0, 3), (9, None)]}
 
 
 class TestRefusals:
