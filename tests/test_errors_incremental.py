@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,58 +33,32 @@ CACHE = Incremental(max_rows=10)
 # The options
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        ({}, ["needs max_rows= or max_bytes=", "without a bound"]),
-        ({"ttl": 5}, ["needs max_rows= or max_bytes="]),
-        *(
-            ({"max_rows": value}, [f"max_rows={value!r}", "a whole number of 1 or more"])
-            for value in (0, -1, 1.5, "10", True)
-        ),
-        *(
-            ({"max_rows": 1, "retries": value}, [f"retries={value!r}", "of 0 or more"])
-            for value in (-1, 2.0, "3", False)
-        ),
-        *(
-            ({"max_rows": 1, "max_connections": value}, [f"max_connections={value!r}", "1 or more"])
-            for value in (0, -5, 1.0)
-        ),
-        *(
-            ({"max_bytes": value}, [f"max_bytes={value!r}", '"512 MB"'])
-            for value in (0, 1023, "12", "1 XB", "MB", "-5 MB", "1 B", 2.5e9, True, [])
-        ),
-        *(
-            ({"max_rows": 1, name: value}, [f"{name}={value!r}", "above zero"])
-            for name in ("ttl", "idle_ttl", "negative_ttl", "backoff", "failure_cooldown")
-            for value in (0, -1, dt.timedelta(0))
-        ),
-        (
-            {"max_rows": 1, "ttl": 1, "stale_while_revalidate": 0},
-            ["stale_while_revalidate=0", "above zero"],
-        ),
-        *(
-            ({"max_rows": 1, name: value}, [name, repr(value)])
-            for name in ("ttl", "idle_ttl", "negative_ttl", "backoff", "failure_cooldown")
-            for value in ("soon", "5 parsecs", [], float("nan"))
-        ),
-        ({"max_rows": 1, "negative": 1}, ["negative=1", "True or False"]),
-        (
-            {"max_rows": 1, "negative": False, "negative_ttl": 5},
-            ["negative_ttl", "no meaning with negative=False"],
-        ),
-        ({"max_rows": 1, "stale_while_revalidate": 5}, ["stale_while_revalidate= needs ttl="]),
-        ({"max_rows": 1, "on_error": "nul"}, ["on_error='nul'", "Did you mean 'null'"]),
-        ({"max_rows": 1, "on_error": None}, ["on_error=None", "'fail'"]),
-        ({"max_rows": 1, "folder": ""}, ["folder=''", "give a folder"]),
-        ({"max_rows": 1, "invalidation_log": 5}, ["invalidation_log=5", "give a folder"]),
-    ],
-)
+TIMES = ("ttl", "idle_ttl", "negative_ttl", "backoff", "failure_cooldown")
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"ttl": 5}, ["needs max_rows= or max_bytes=", "without a bound"]),
+    *(({"max_rows": v}, [f"max_rows={v!r}", "of 1 or more"]) for v in (0, 1.5, "10", True)),
+    *(({"retries": v}, [f"retries={v!r}", "of 0 or more"]) for v in (-1, 2.0, False)),
+    *(({"max_connections": v}, [f"max_connections={v!r}", "1 or more"]) for v in (0, 1.0)),
+    *(({"max_bytes": v}, [f"max_bytes={v!r}", '"512 MB"']) for v in (0, "1 XB", "-5 MB", 2.5e9)),
+    *(({name: v}, [f"{name}={v!r}", "above zero"]) for name in TIMES for v in (0, dt.timedelta(0))),
+    *(({name: v}, [name, repr(v)]) for name in TIMES for v in ("5 parsecs", [], float("nan"))),
+    ({"ttl": 1, "stale_while_revalidate": 0}, ["stale_while_revalidate=0", "above zero"]),
+    ({"stale_while_revalidate": 5}, ["stale_while_revalidate= needs ttl="]),
+    ({"negative": 1}, ["negative=1", "True or False"]),
+    ({"negative": False, "negative_ttl": 5}, ["negative_ttl", "no meaning with negative=False"]),
+    ({"on_error": "nul"}, ["on_error='nul'", "Did you mean 'null'"]),
+    ({"folder": ""}, ["folder=''", "give a folder"]),
+    ({"invalidation_log": 5}, ["invalidation_log=5", "give a folder"]),
+]
+
+
+@pytest.mark.parametrize(("options", "parts"), WRONG)
 def test_a_value_out_of_range_is_refused_when_the_options_are_made(
     options: dict[str, Any], parts: list[str]
 ) -> None:
+    bound = {} if "needs max_rows" in parts[0] else {"max_rows": 1}
     with pytest.raises(ArgumentError) as error:
-        Incremental(**options)
+        Incremental(**{**bound, **options})
     says(error, *parts)
 
 
@@ -98,7 +72,7 @@ def test_options_are_given_as_numbers_or_texts_and_compared() -> None:
     assert options.ttl_s == 600
     assert options.most_bytes is None
     assert options == Incremental(max_rows=5, ttl="10 minutes", warm_up=[1, 2])
-    assert hash(options) == hash(dataclasses.replace(options))
+    assert hash(options) == hash(replace(options))
 
 
 # Keys that are given: for a warm-up, or to be forgotten
@@ -112,19 +86,13 @@ DAY = dt.date(2026, 11, 21)
     ("keys", "schema", "parts"),
     [
         (5, ONE, ["keys=5", "give a list of keys"]),
-        ("12", ONE, ["keys='12'", "give a list of keys"]),
         (b"12", ONE, ["give a list of keys"]),
-        (None, ONE, ["keys=None"]),
         (["a"], ONE, ["the keys are k (int64)", "does not fit"]),
-        ([1.5], ONE, ["the keys are k (int64)"]),
         ([2**63], ONE, ["the keys are k (int64)"]),
         ([(1, 2)], ONE, ["(1, 2) is not a key of ['k']", "give one value"]),
         ([{"x": 1}], ONE, ["{'x': 1} lacks one of the key columns ['k']"]),
         ([1], TWO, ["1 is not a key of ['k', 'day']", "a tuple of 2 values"]),
-        ([(1,)], TWO, ["a tuple of 2 values"]),
-        ([(1, DAY, 3)], TWO, ["a tuple of 2 values"]),
         ([(DAY, 1)], TWO, ["k (int64), day (date32[day])"]),
-        ([{"k": 1}], TWO, ["lacks one of the key columns ['k', 'day']"]),
         (pa.table({"k": [1]}), TWO, ["the table lacks the key column 'day'"]),
         (pa.table({"k": ["x"], "day": [DAY]}), TWO, ["does not fit"]),
     ],
@@ -142,9 +110,7 @@ def test_keys_of_another_type_or_number_of_columns_are_refused(
     ("keys", "schema", "rows"),
     [
         ([], ONE, []),
-        ((1, 2), ONE, [(1,), (2,)]),
         ({1, None}, ONE, [(1,)]),
-        (range(2), ONE, [(0,), (1,)]),
         ([(1,), {"k": 2}, 3], ONE, [(1,), (2,), (3,)]),
         ([(1, DAY), [2, DAY], {"day": DAY, "k": 3, "x": 0}], TWO, [(n, DAY) for n in (1, 2, 3)]),
         ([(None, DAY), (1, None), (1, DAY)], TWO, [(1, DAY)]),
@@ -213,39 +179,14 @@ def test_a_table_that_is_no_source_cannot_be_queried_for_keys(
         )
 
 
-def test_a_cache_is_one_of_three(spark: SparkSession, model: Model) -> None:
-    for cache in ("full", None, Incremental, 5):
-        with pytest.raises(ArgumentError) as error:
-            bsjoin.join(spark.range(3).toDF("k"), model, "k", cache=cache)
-        says(error, "cache=", "'auto'", "bsjoin.Full(...)", "bsjoin.Incremental(...)")
-
-
-def test_columns_that_a_source_has_not_are_named(spark: SparkSession, model: Model) -> None:
-    stream = spark.range(3).selectExpr("id AS k", "id AS v", "id AS n")
-    cases: list[tuple[dict[str, Any], list[str]]] = [
-        ({"on": {"k": "kk"}}, ["'kk'", "Did you mean 'k'"]),
-        ({"on": "k", "select": ["w"]}, ["select", "'w'"]),
-        ({"on": "n"}, ["'n'", repr(model)]),
-    ]
-    for arguments, parts in cases:
-        with pytest.raises(ColumnError) as error:
-            bsjoin.join(stream, model, cache=CACHE, **arguments)
-        says(error, *parts)
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.join(stream.select("n"), model, cache=CACHE)
-    says(error, "on=None", "['n']", "['k', 'v']")
-
-
 def test_a_source_with_a_name_twice_or_an_unknown_type_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = spark.range(3).toDF("k")
-    for name in ("k", "K"):
-        schema = pa.schema([("k", pa.int64()), (name, pa.int64())])
-        twice = Model(tmp_path / name, pa.table([[1], [2]], schema))
-        with pytest.raises(ColumnError) as error:
-            bsjoin.join(stream, twice, "k", cache=CACHE)
-        says(error, "2 columns called", "'k'")
+    schema = pa.schema([("k", pa.int64()), ("K", pa.int64())])
+    with pytest.raises(ColumnError) as error:
+        bsjoin.join(stream, Model(tmp_path / "K", pa.table([[1], [2]], schema)), "k", cache=CACHE)
+    says(error, "2 columns called", "'k'")
     schema = pa.schema([("k", pa.int64()), ("at", pa.month_day_nano_interval())])
     source = Model(tmp_path / "m", schema.empty_table())
     with pytest.raises(ColumnError) as error:
@@ -278,12 +219,9 @@ def test_a_source_without_scan_has_no_full_cache(spark: SparkSession, model: Mod
 
 
 def test_keys_to_warm_up_with_are_checked_by_the_call(spark: SparkSession, model: Model) -> None:
-    stream = spark.range(3).toDF("k")
-    for warm_up, part in ((["a"], "k (int64)"), ([(1, 2)], "give one value"), (5, "warm_up=5")):
-        cache = Incremental(max_rows=5, warm_up=warm_up)
-        with pytest.raises(ArgumentError) as error:
-            bsjoin.join(stream, model, "k", cache=cache)
-        says(error, "warm_up", part)
+    with pytest.raises(ArgumentError) as error:
+        bsjoin.join(spark.range(3).toDF("k"), model, "k", cache=replace(CACHE, warm_up=["a"]))
+    says(error, "warm_up", "k (int64)")
     assert not model.begun
 
 
@@ -294,10 +232,3 @@ def test_a_source_that_cannot_be_reached_is_an_error_of_the_call(
     with pytest.raises(SourceError) as error:
         bsjoin.join(spark.range(3).toDF("k"), source, "k", cache=CACHE)
     says(error, "absent.db", "there is no file")
-
-
-def test_a_streaming_table_is_refused_whatever_the_cache(spark: SparkSession, model: Model) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
-    with pytest.raises(ArgumentError):
-        bsjoin.join(model, stream, "k", cache=CACHE)
-    assert bsjoin.join(stream, model, "k", cache=CACHE).isStreaming

@@ -105,10 +105,8 @@ def test_null_treats_keys_as_not_found_and_does_not_keep_that(feed: Feed, model:
 
 
 def test_a_source_that_failed_is_left_alone_for_a_while(feed: Feed, model: Model) -> None:
-    run = Run(
-        feed,
-        joined(feed, model, on_error="null", retries=2, backoff="1 ms", failure_cooldown="1 hour"),
-    )
+    options = {"on_error": "null", "retries": 2, "backoff": "1 ms", "failure_cooldown": "1 hour"}
+    run = Run(feed, joined(feed, model, **options))
     model.fail()
     for keys in ((1,), (2, 3), (1, 9)):
         assert run.turn(*keys).rows == [(key, None) for key in keys]
@@ -156,15 +154,12 @@ def test_a_warm_up_that_fails_is_repeated_and_then_left_out(
     spark: SparkSession, model: Model
 ) -> None:
     stream = spark.sql("SELECT explode(array(1L, 3L)) AS k").coalesce(1)
-    for number, warm_up in enumerate(([1, 3], "[1, 3]")):
-        for faults, begun in ((2, 3), (3, 4)):  # then the join's own look-up is the fourth
-            # Other options, and so a cache of its own.
-            backoff = (1 + number * 2 + faults) / 1000
-            cache = Incremental(max_rows=9, warm_up=warm_up, retries=2, backoff=backoff)
-            model.fail(faults)
-            before = len(model.begun)
-            assert rows(bsjoin.join(stream, model, "k", cache=cache)) == [(1, "v1"), (3, "v1")]
-            assert len(model.begun) == before + begun + (warm_up == "[1, 3]" and faults == 2)
+    for warm_up, faults, begun in (("[1, 3]", 2, 4), ([1, 3], 3, 4)):
+        cache = Incremental(max_rows=9, warm_up=warm_up, retries=2, backoff=faults / 1000)
+        model.fail(faults)
+        before = len(model.begun)
+        assert rows(bsjoin.join(stream, model, "k", cache=cache)) == [(1, "v1"), (3, "v1")]
+        assert len(model.begun) == before + begun
 
 
 def test_a_wrong_answer_is_an_error_that_names_it(spark: SparkSession, tmp_path: Path) -> None:

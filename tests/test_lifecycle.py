@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import files, rows
 
 import bsjoin
-from bsjoin import BatchTable, Full
-from bsjoin.build import job, merging
+from bsjoin import BatchTable
+from bsjoin.build import job
 from bsjoin.errors import ArgumentError
 from bsjoin.runtimes.python.driver import keys_only
 
@@ -84,68 +83,6 @@ def test_stats_are_those_of_the_newest_version(spark: SparkSession, tmp_path: Pa
     before = files(tmp_path / "t" / "data"), files(tmp_path / "t" / "versions")
     assert table.refresh(df.select(F.col("v").alias("V"), "k")) == 1
     assert (files(tmp_path / "t" / "data"), files(tmp_path / "t" / "versions")) == before
-
-
-def test_an_empty_table_matches_nothing_until_it_is_refreshed(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    table = BatchTable.build(table_of(spark, 1).where("k < 0"), on="k", path=tmp_path / "t")
-    stats = table.stats()
-    assert (stats.rows, stats.keys, stats.segments, stats.longest_run) == (0, 0, 0, 0)
-    table.verify()
-    assert rows(table.join(stream)) == []
-    assert rows(table.join(stream, how="left"))[0] == (3, None)
-    assert rows(table.join(stream, how="anti")) == [(3,), (4,), (5,), (6,)]
-    assert table.refresh(table_of(spark, 1)) == 2
-    assert rows(table.join(stream, how="semi")) == [(3,), (4,)]
-    assert table.refresh(table_of(spark, 1).where("k < 0")) == 3
-    assert rows(table.join(stream)) == []
-
-
-def test_a_table_larger_than_a_segment_has_several(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    df = spark.range(60_000).selectExpr("id AS k", "repeat(string(id), 20) AS v")
-    probes = spark.range(0, 60_010, 7).withColumnRenamed("id", "k")
-    expected = rows(probes.join(df, "k").selectExpr("k", "xxhash64(v)"))
-    shapes = {}
-    # Runs of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
-    for module in (job, merging):
-        monkeypatch.setattr(module, "RUN_BYTES", 1 << 20)
-    for limit in (1 << 20, 64 << 20):
-        table = BatchTable.build(df, on="k", path=tmp_path / str(limit), segment_bytes=limit)
-        table.verify()
-        stats = table.stats()
-        assert (stats.rows, stats.keys) == (60_000, 60_000)
-        assert len(files(tmp_path / str(limit) / "data")) == 3 * stats.segments
-        shapes[limit] = stats.segments
-        assert rows(table.join(probes).selectExpr("k", "xxhash64(v)")) == expected
-    assert shapes[1 << 20] > 3
-    assert shapes[64 << 20] == 1
-
-
-def test_settings_and_arguments_are_left_as_they_are(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    df = table_of(spark, 1).withColumn("w", F.lit("x"))
-    keys, pairs, select = ["k"], {"k": "k"}, ["w", "v"]
-    cache = Full(store=tmp_path / "t")
-
-    def state() -> tuple[Any, ...]:
-        settings = spark.conf.getAll, sorted(spark.sparkContext.getConf().getAll())
-        arguments = df.schema.json(), stream.schema.json(), repr(cache)
-        return settings, dict(os.environ), arguments
-
-    before = state()
-    table = BatchTable.build(df, on=keys, path=tmp_path / "u")
-    for joined in (
-        bsjoin.join(stream, df, pairs, select=select, cache=cache),
-        table.join(stream, keys, select=select),
-    ):
-        assert joined.columns == ["k", "w", "v"]
-        joined.collect()
-    assert state() == before
-    assert (keys, pairs, select) == (["k"], {"k": "k"}, ["w", "v"])
 
 
 def test_what_is_shipped_to_workers_is_small_and_holds_no_session(

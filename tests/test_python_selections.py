@@ -139,56 +139,6 @@ def test_a_selection_keeps_the_stage(
     assert found == right, (found - right, right - found)
 
 
-@pytest.mark.parametrize("last", ["left", "semi"])
-def test_a_long_chain_with_selections(
-    spark: SparkSession, rows: Model, tables: dict[str, BatchTable], last: Any
-) -> None:
-    """Later keys and range columns under other names; two joins without a selection between."""
-    frame = spark.createDataFrame(rows._read())
-    by_id, by_text, points = tables["id"], tables["text"], tables["points"]
-
-    def second(df: DataFrame) -> DataFrame:
-        return df.selectExpr("id2 AS at", "text AS t", "next * 2 AS twice", "k AS next", "g")
-
-    def third(df: DataFrame) -> DataFrame:
-        return df.drop("next").withColumnRenamed("next_3", "next").withColumn("n", F.lit("n"))
-
-    def ours() -> DataFrame:
-        df = by_id.join(stream(spark), {"k": "id"}, how="left")
-        df = by_text.join(df, "text", how="left", select=["id"], suffix="2")
-        df = second(df.withColumnRenamed("id", "id2"))
-        df = bsjoin.join(df, rows, {"at": "id"}, cache=CACHE, suffix="_3", select=["next"])
-        df = by_id.join(third(df), {"next": "id"}, how="left", select=["text"])
-        df = points.join(df.toDF(*"abcdefg"), {"d": "g"}, when=AsOf("a", "since"), how="left")
-        df = df.drop("c")
-        return by_text.join(df, {"point": "text"}, how=last, suffix="_9")
-
-    def theirs() -> DataFrame:
-        df = oracle.expected(stream(spark), frame, {"k": "id"}, "left")
-        df = oracle.expected(df, frame, {"text": "text"}, "left", ["id"], "2")
-        df = second(df.withColumnRenamed("id", "id2"))
-        df = oracle.expected(df, frame, {"at": "id"}, "inner", ["next"], "_3")
-        df = oracle.expected(third(df), frame, {"next": "id"}, "left", ["text"])
-        df = df.toDF(*"abcdefg")
-        every = frame.groupBy((F.col("id") % 3).alias("g"))
-        every = every.agg(F.collect_list(F.struct("id", "text")).alias("all"))
-        df = df.join(every.withColumnRenamed("g", "of"), F.col("d") == F.col("of"), "left")
-        before = F.filter("all", lambda one: one["id"] <= F.col("a"))
-        df = df.withColumn("best", F.array_max(before))
-        df = df.selectExpr(*"abdefg", "best.id AS since", "best.text AS point")
-        return oracle.expected(df, frame, {"point": "text"}, last, None, "_9")
-
-    with oracle.settings(spark, **{CHAINS: "false"}):
-        apart = ours()
-    together = ours()
-    assert (stages(together), stages(apart)) == (1, 6)
-    assert reasons(together) == [""] * 6
-    assert reasons(apart) == ["", *["spark.bsjoin.python.chains is false"] * 5]
-    expected = oracle.collected(theirs())
-    for df in (together, apart):
-        oracle.assert_same_rows(oracle.collected(df), expected, last)
-
-
 def test_two_derivations_of_one_result(
     spark: SparkSession, rows: Model, tables: dict[str, BatchTable]
 ) -> None:

@@ -134,16 +134,13 @@ def test_a_stage_is_explained(
     apart = bsjoin.join(bsjoin.join(wide, table, "id"), table, "id", suffix="_2")
     assert explained(apart) == [keys, f"{keys}, in a stage of their own: the rows are wide"]
     third = bsjoin.join(second, table, "id", suffix="_3", partition=bsjoin.Hash(2))
-    assert explained(third)[2].endswith(
-        "in a stage of their own: its rows are sent to partitions first"
-    )
-    with oracle.settings(spark, spark__bsjoin__python__chains="false"):
-        third = bsjoin.join(second, table, "id", suffix="_3")
-    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.chains is false")
-    with oracle.settings(spark, spark__bsjoin__python__transfer="keys"):
-        third = bsjoin.join(second, table, "id", suffix="_3")
-    assert explained(third)[2].startswith(keys)
-    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.transfer is keys")
+    assert explained(third)[2].endswith("of their own: its rows are sent to partitions first")
+    for setting, value in (("chains", "false"), ("transfer", "keys")):
+        with oracle.settings(spark, **{f"spark__bsjoin__python__{setting}": value}):
+            third = bsjoin.join(second, table, "id", suffix="_3")
+        told = explained(third)[2]
+        assert told.endswith(f"of their own: spark.bsjoin.python.{setting} is {value}")
+    assert told.startswith(keys)
 
 
 def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
