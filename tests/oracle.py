@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeVar
 
-import hypothesis
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,6 @@ from bsjoin import BatchTable
 from tests.sessions import CODE, configured
 
 __all__ = [
-    "FUZZ",
     "HOWS",
     "apart",
     "assert_same",
@@ -41,9 +39,6 @@ __all__ = [
     "settings",
     "together",
 ]
-
-# Few examples with many rows each, since every one costs Spark actions.
-FUZZ = hypothesis.settings(max_examples=5, suppress_health_check=list(hypothesis.HealthCheck))
 
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
