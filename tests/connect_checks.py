@@ -5,6 +5,7 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -659,7 +660,30 @@ CHECKS = reporting_checks.CHECKS | named(
     changes_are_applied_in_foreach_batch,
 )
 
+
+def patiently(start: Any) -> Any:
+    """Start a query again where Spark has not waited for the Python of its function.
+
+    It waits for 10 seconds, which are too short where other tests hold the cores.
+    """
+
+    @functools.wraps(start)
+    def started(*given: Any, **named: Any) -> Any:
+        for _ in range(3):
+            try:
+                return start(*given, **named)
+            except PySparkException as error:
+                if "failed to connect back" not in str(error):
+                    raise
+        return start(*given, **named)
+
+    return started
+
+
 if __name__ == "__main__":
+    from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+
+    DataStreamWriter.start = patiently(DataStreamWriter.start)  # type: ignore[method-assign]
     os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
     # As in the tests of a driver's work, nothing waits for code that Spark generates.
     settings = on_this_machine(INTERPRETED, "driver")
