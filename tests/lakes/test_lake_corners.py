@@ -1,25 +1,98 @@
-"""Tables of lakes that come to an end, have branches, are joined with others, lose their history.
+"""Tables of lakes after many commits; that end, have branches, are joined, lose their history.
 
 CI leaves this file out; ``make lakes`` runs it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lake_samples import COMMITS, ROWS, Lake
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, rows
-from test_lake_commits import figures, following, stored
+from test_lake_commits import stored
 
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.dataframe import followed_of
+from bsjoin.following.looks import Following
+from bsjoin.metrics.refreshes import RefreshProgress, of_table
 from bsjoin.spark.fingerprint import identity
 
 pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
+
+
+# Of Iceberg only what is appended is told.
+STEPS = {
+    "delta": ("insert", "merge", "key", "alike", "restore"),
+    "iceberg": ("insert", "merge", "alike", "restore"),
+}
+# What is read of the table, its keys, and whether only a part of it.
+FRAMES = (
+    (["k", "v", "part", "n"], ["k"], False),
+    (["part", "v", "k"], ["part", "v"], True),
+)
+
+
+def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
+    given = replace(table._options, refresh="on_commit", **options)
+    return table._following(followed_of(df, given.version), given)
+
+
+def figures(table: BatchTable) -> RefreshProgress:
+    found = of_table(table._location.url)
+    assert found is not None
+    return found
+
+
+def selected(df: DataFrame, columns: list[str], *, some: bool) -> DataFrame:
+    """The table, or a part of it with a column that is computed."""
+    if not some:
+        return df.select(*columns)
+    *others, last = columns
+    kept = df.where("part < 2 OR v LIKE 'o%'")
+    return kept.selectExpr(*others, f"concat(cast({last} AS string), '!') AS last")
+
+
+def test_after_each_commit_and_a_look_the_table_is_a_build_of_the_source(
+    lake: Lake, tmp_path: Path
+) -> None:
+    lake.create(ROWS, feed=True)
+    first = lake.version()
+    tables, looks = [], []
+    for place, (columns, on, some) in enumerate(FRAMES):
+        df = selected(lake.read(), columns, some=some)
+        tables.append(BatchTable.build(df, on=on, path=tmp_path / str(place)))
+        looks.append(following(tables[-1], df))
+    whole: list[int] = []
+    for number, step in enumerate(("", *STEPS[lake.format])):
+        if step == "restore":
+            lake.restore(first)
+        elif step:
+            lake.commit(COMMITS[step], elsewhere=number % 2 == 1)
+        version = lake.version()
+        now = lake.at(version).localCheckpoint()
+        for (columns, _, some), table, look in zip(FRAMES, tables, looks, strict=True):
+            look.look()
+            source = table.versions()[-1].source
+            assert source is not None
+            assert source.version == version, step
+            assert stored(table) == rows(selected(now, columns, some=some)), step
+        # A build knows its version, unless operators are above of which nobody knows what they do.
+        whole = whole or [figures(table).read_whole for table in tables]
+    assert whole[0] == 0
+    for table, before in zip(tables, whole, strict=True):
+        told = figures(table)
+        assert told.applied + told.read_whole - before == len(STEPS[lake.format])
+        assert told.source == told.newest == table.versions()[-1].source
+        # Rows with a null key are read whole.
+        assert told.applied >= (3 if lake.format == "delta" else 1), told
+        assert told.last_error is None
+        assert told.lag_s is not None
 
 
 def test_what_is_done_with_a_version_is_part_of_its_identity(
