@@ -20,8 +20,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Check", "each", "environment", "named", "passes", "run"]
-
 TESTS = Path(__file__).resolve().parent
 _LIMIT_S = 900  # of a program, on a busy machine
 

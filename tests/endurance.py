@@ -30,9 +30,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import BatchTable, Incremental
-from bsjoin.storage import versions
-
-__all__ = ["LIMITS", "Endurance", "Series", "Slope"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
@@ -50,6 +47,9 @@ _RETAINED = "spark.sql.streaming.minBatchesToRetain"
 _CODE = "spark.sql.codegen.cache.maxEntries"
 """The tests keep the code of 10,000 queries: that grows as long as a run lasts."""
 
+_COUNTS = {"batches": 50_000, "changes": 2_000, "queries": 1_000}
+_WARM_UP = 0.4
+"""This share of the samples is left out."""
 LIMITS: dict[str, tuple[float, float]] = {
     "JVM heap after a collection, MiB": (24, 0.10),
     "JVM resident memory, MiB": (64, 0.15),
@@ -66,14 +66,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Slope:
-    """A fitted line.
-
-    Args:
-        mean: of the figure.
-        per_1000: growth per 1,000 steps.
-        growth: over the measured part.
-        limit: the most that it may grow.
-    """
+    """A fitted line: the mean, the growth in 1,000 steps and in all, and the most allowed."""
 
     mean: float
     per_1000: float
@@ -88,12 +81,7 @@ class Slope:
 
 @dataclass
 class Series:
-    """Figures at steps.
-
-    Args:
-        steps: of each sample.
-        figures: by their name, one number for each sample.
-    """
+    """Figures by their names, one number for each of some steps."""
 
     steps: list[int] = field(default_factory=list)
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -104,25 +92,18 @@ class Series:
         for name, value in figures.items():
             self.figures.setdefault(name, []).append(value)
 
-    def slopes(self, warm_up: float = 0.4) -> dict[str, Slope]:
-        """The slope of each figure, without the first samples.
-
-        Args:
-            warm_up: the share of samples that are left out.
-        """
-        first = int(warm_up * len(self.steps))
+    def slopes(self) -> dict[str, Slope]:
+        """The slope of each figure, without the first samples."""
+        first = int(_WARM_UP * len(self.steps))
         steps = np.array(self.steps[first:], float)
         found = {}
         for name, values in self.figures.items():
             some = np.array(values[first:], float)
             slope = float(np.polyfit(steps - steps[0], some, 1)[0]) if np.ptp(steps) else 0.0
             least, share = LIMITS[name]
-            found[name] = Slope(
-                mean=float(some.mean()),
-                per_1000=1000 * slope,
-                growth=slope * float(steps[-1] - steps[0]),
-                limit=max(least, share * float(some.mean())),
-            )
+            limit = max(least, share * float(some.mean()))
+            growth = slope * float(steps[-1] - steps[0])
+            found[name] = Slope(float(some.mean()), 1000 * slope, growth, limit)
         return found
 
 
@@ -153,13 +134,7 @@ def _program(process: psutil.Process) -> str:
 
 
 class Endurance:
-    """The session, its tables and its streams.
-
-    Args:
-        spark: the session.
-        folder: for everything on disk.
-        tell: prints a line.
-    """
+    """The session, its tables and its streams."""
 
     def __init__(self, spark: SparkSession, folder: Path, tell: Callable[[str], None]):
         self.spark, self.folder, self.tell = spark, folder, tell
@@ -233,102 +208,89 @@ class Endurance:
             "files on disk": sum(len(files) for _, _, files in os.walk(self.folder)),
         }
 
-    def refresh(self) -> None:
-        """Publish one more version, and remove old ones."""
-        self.version += 1
-        self.table.refresh(self._rows())
-        self.table.vacuum(keep=2, older_than="1 second")
-
-    def micro_batches(self, count: int, refreshes: int, samples: int = 50) -> Series:
-        """Run a stream for so many micro-batches, with refreshes between them.
-
-        Args:
-            count: of micro-batches, unless it is interrupted.
-            refreshes: how many, evenly.
-            samples: how often to measure.
-        """
-        series = Series()
-        query = self._start("checkpoint")
-        begun, refreshed = time.monotonic(), 0
-        try:
-            for sample in range(1, samples + 1):
-                goal = count * sample // samples
-                while (done := _batches(query)) < goal and not self.interrupted:
-                    if refreshed < refreshes * done // count:
-                        self.refresh()
-                        refreshed += 1
-                    time.sleep(0.1)
-                series.add(done, self.measure())
-                if self.interrupted or sample % max(1, samples // 10) == 0:
-                    rate = done / (time.monotonic() - begun)
-                    self.tell(f"{done} micro-batches, {refreshed} refreshes, {rate:.1f} a second")
-                    self.tell(told(series.slopes()))  # if the rest is lost, this is not
-                if self.interrupted:
-                    break
-        finally:
-            query.stop()
+    def _measured(self, what: str, goals: Sequence[int], reach: Callable[[int], int]) -> Series:
+        """Reach one goal after the other, unless it is interrupted, and measure at each."""
+        series, begun = Series(), time.monotonic()
+        for place, goal in enumerate(goals):
+            series.add(reach(goal), self.measure())
+            if self.interrupted or place % 5 == 4 or goal == goals[-1]:
+                done = series.steps[-1]
+                rate = done / (time.monotonic() - begun)
+                self.tell(f"{done} {what}, version {self.table.version}, {rate:.1f} a second")
+                self.tell(told(series.slopes()))  # if the rest is lost, this is not
+            if self.interrupted:
+                break
         return series
 
-    def changes(self, count: int, samples: int = 50) -> Series:
-        """Publish so many versions, each of a few changes, while one stream runs.
+    def micro_batches(self, count: int, refreshes: int, samples: int = 50) -> Series:
+        """Run a stream for so many micro-batches, with refreshes between them."""
+        query = self._start("checkpoint")
 
-        Args:
-            count: of versions, unless it is interrupted.
-            samples: how often to measure.
-        """
-        series, draw = Series(), np.random.default_rng(1)
-        query = self._start("changed")
-        every = max(1, count // samples)
-        begun = time.monotonic()
+        def reach(goal: int) -> int:
+            while (done := _batches(query)) < goal and not self.interrupted:
+                if self.version <= refreshes * done // count:
+                    self.version += 1
+                    self.table.refresh(self._rows())
+                    self.table.vacuum(keep=2, older_than="1 second")
+                time.sleep(0.1)
+            return done
+
         try:
-            while not _batches(query):
-                time.sleep(0.01)
-            for number in range(1, count + 1):
+            return self._measured("micro-batches", _goals(count, samples), reach)
+        finally:
+            query.stop()
+
+    def changes(self, count: int, samples: int = 50) -> Series:
+        """Publish so many versions, each of a few changes, while one stream runs."""
+        draw, query, done = np.random.default_rng(1), self._start("changed"), 0
+
+        def reach(goal: int) -> int:
+            nonlocal done
+            while done < goal and not self.interrupted:
+                done += 1
                 keys = draw.choice(2 * _KEYS, 20, replace=False).tolist()
-                ops = ["delete" if key % 3 == 0 else "upsert" for key in keys]
-                rows = [(key, number, op) for key, op in zip(keys, ops, strict=True)]
+                rows = [(key, done, "upsert" if key % 3 else "delete") for key in keys]
                 changes = self.spark.createDataFrame(rows, "k long, v int, op string")
                 # Calls of `apply` remove old versions, some at a time.
                 self.table.apply(changes, key="k", retain="1 second")
                 _batches(query)  # whether it has failed
-                if self.interrupted or number % every == 0:
-                    series.add(number, self.measure())
-                    if self.interrupted or len(series.steps) % max(1, samples // 10) == 0:
-                        rate = number / (time.monotonic() - begun)
-                        layers = len(versions.latest(self.table._location).layers)
-                        self.tell(f"{number} versions, {layers} layers, {rate:.1f} a second")
-                        self.tell(told(series.slopes()))
-                if self.interrupted:
-                    break
-        finally:
-            query.stop()
-        return series
+            return done
 
-    def queries(self, count: int, samples: int = 20) -> Series:
-        """Start and stop so many queries, each for a micro-batch.
-
-        Args:
-            count: of queries, unless it is interrupted.
-            samples: how often to measure.
-        """
-        series = Series()
-        every = max(1, count // samples)
-        for number in range(1, count + 1):
-            name = f"query-{number}"
-            query = self._start(name)
+        try:
             while not _batches(query):
                 time.sleep(0.01)
-            measured = self.interrupted or number % every == 0
-            if measured:  # while it has workers
-                series.add(number, self.measure())
+            return self._measured("changes", _goals(count, samples), reach)
+        finally:
             query.stop()
-            shutil.rmtree(self.folder / name)
-            if measured and len(series.steps) % max(1, samples // 5) == 0:
-                self.tell(f"{number} queries\n{told(series.slopes())}")
-            if self.interrupted:
-                break
-        self.tell(f"{number} queries started and stopped")
-        return series
+
+    def queries(self, count: int, samples: int = 20) -> Series:
+        """Start and stop so many queries, each for a micro-batch."""
+        done, query = 0, None
+
+        def stop() -> None:
+            if query is not None:
+                query.stop()
+                shutil.rmtree(self.folder / f"query-{done}")
+
+        def reach(goal: int) -> int:
+            nonlocal done, query
+            while done < goal and not self.interrupted:
+                stop()
+                query = self._start(f"query-{done + 1}")
+                done += 1
+                while not _batches(query):
+                    time.sleep(0.01)
+            return done  # the last one has its workers while they are measured
+
+        try:
+            return self._measured("queries", _goals(count, samples), reach)
+        finally:
+            stop()
+
+
+def _goals(count: int, samples: int) -> list[int]:
+    """So many numbers up to one, or fewer."""
+    return sorted({-(-count * sample // samples) for sample in range(1, samples + 1)})
 
 
 def _batches(query: Any) -> int:
@@ -351,13 +313,13 @@ def told(slopes: dict[str, Slope]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, and print the slopes; 1 if one is not flat."""
+    """Run all, or what is named, and print the slopes; 1 if one is not flat."""
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
-    parser.add_argument("--batches", type=int, default=50_000, help="micro-batches; 0: none")
-    parser.add_argument("--refreshes", type=int, default=1_000)
-    parser.add_argument("--changes", type=int, default=2_000, help="versions applied; 0: none")
-    parser.add_argument("--queries", type=int, default=1_000, help="started and stopped; 0: none")
-    given = parser.parse_args(arguments)
+    for name in _COUNTS:
+        parser.add_argument(f"--{name}", type=int, help=f"only what is named, so many {name}")
+    parser.add_argument("--refreshes", type=int, default=1_000, help="among the micro-batches")
+    given = vars(parser.parse_args(arguments))
+    counts = {name: given[name] for name in _COUNTS if given[name]} or _COUNTS
     from tests import sessions
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -373,20 +335,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run.interrupted = True
 
         before = signal.signal(signal.SIGINT, interrupt)
-        for title, count, series in (
-            (
-                "micro-batches",
-                given.batches,
-                lambda: run.micro_batches(given.batches, given.refreshes),
-            ),
-            ("changes", given.changes, lambda: run.changes(given.changes)),
-            ("queries", given.queries, lambda: run.queries(given.queries)),
-        ):
-            if not count or run.interrupted:
-                continue
-            slopes = series().slopes()
-            print(f"\n{title}:\n{told(slopes)}", flush=True)
-            flat &= all(slope.is_flat for slope in slopes.values())
+        for name, count in counts.items():
+            if run.interrupted:
+                break
+            if name == "batches":
+                series = run.micro_batches(count, given["refreshes"])
+            else:
+                series = run.changes(count) if name == "changes" else run.queries(count)
+            slopes = series.slopes()
+            grown = [figure for figure, slope in slopes.items() if not slope.is_flat]
+            print(f"{name}: {', '.join(grown) or 'nothing'} grew over its limit\n", flush=True)
+            flat &= not grown
         signal.signal(signal.SIGINT, before)
         spark.stop()
     return 0 if flat else 1

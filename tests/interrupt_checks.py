@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import checks_apart
+import psutil
 import sessions
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import rows, soon
@@ -25,7 +26,7 @@ from bsjoin import BatchTable, Full
 from bsjoin.build import job, merging
 from bsjoin.storage import versions
 
-_LATE_S = 3  # what a task that is not ended at once would write
+_LATE_S = 1  # a task that is not ended at once would write some runs
 _TIMEOUT_S = 120
 
 Moment = Callable[[Path], contextlib.AbstractContextManager[None]]
@@ -131,36 +132,33 @@ def _expect_interrupt(call: Callable[[], Any], moment: Moment, store: Path) -> N
 
 
 def _check(spark: SparkSession, folder: Path, names: Iterable[str]) -> None:
-    keys = spark.range(3, 5).withColumnRenamed("id", "k")
+    keys, store = spark.range(3, 5).withColumnRenamed("id", "k"), folder / "deep" / "table"
+
+    def interrupted(name: str, call: Callable[[DataFrame], Any], version: int) -> None:
+        rows = table_of(spark, version, 400 if name == "during the tasks" else 40)
+        _expect_interrupt(lambda: call(rows), MOMENTS[name], store)
+        soon(lambda: left(store), [])
+
     for name in names:
-        moment, store = MOMENTS[name], folder / name / "deep" / "table"
-        size = 400 if name == "during the tasks" else 40
-
-        def build(store: Path = store, size: int = size) -> BatchTable:
-            return BatchTable.build(table_of(spark, 1, size), on="k", path=store)
-
-        _expect_interrupt(build, moment, store)
+        interrupted(name, lambda df: BatchTable.build(df, on="k", path=store), 1)
         published = store.exists()  # whole, or not at all
         assert published == (name == "after the publication") or name in _EITHER, name
-        soon(lambda s=store: left(s), [])
         if not published:  # the folders that were made for it are gone, too
             soon(lambda: list(folder.iterdir()), [])
+        shutil.rmtree(store, ignore_errors=True)
 
-        table = BatchTable.build(table_of(spark, 2), on="k", path=store)
+    table, now = BatchTable.build(table_of(spark, 2), on="k", path=store), 2
+    for version, name in enumerate(names, 3):
         before = table.version
-
-        def refresh(table: BatchTable = table, size: int = size) -> int:
-            return table.refresh(table_of(spark, 3, size))
-
-        _expect_interrupt(refresh, moment, store)
-        soon(lambda s=store: left(s), [])
-        found = 2 + (table.version > before)
-        assert (table.version > before) == published or name in _EITHER, name
-        assert rows(table.join(keys)) == [(3, found), (4, found)], name
-        table.verify()
-        table.refresh(table_of(spark, 4))
-        assert rows(table.join(keys)) == [(3, 4), (4, 4)], name
-        shutil.rmtree(folder / name)
+        interrupted(name, table.refresh, version)
+        published = table.version > before
+        assert published == (name == "after the publication") or name in _EITHER, name
+        now = version if published else now
+        assert rows(table.join(keys)) == [(3, now), (4, now)], name
+    table.verify()
+    table.refresh(table_of(spark, 99))
+    assert rows(table.join(keys)) == [(3, 99), (4, 99)]
+    shutil.rmtree(folder / "deep")
 
 
 def a_build_in_a_script(spark: SparkSession, folder: Path) -> None:
@@ -217,9 +215,10 @@ def a_killed_driver_leaves_nothing_to_the_next_build(spark: SparkSession, folder
         until = time.monotonic() + _TIMEOUT_S
         while not list(folder.rglob("*.run")) and time.monotonic() < until:
             time.sleep(0.01)
+        below = psutil.Process(child.pid).children(recursive=True)
         child.kill()
     assert child.returncode == -signal.SIGKILL
-    time.sleep(_LATE_S)  # its JVM and its workers end after it
+    assert not psutil.wait_procs(below, _TIMEOUT_S)[1]  # its JVM and its workers end after it
     assert left(folder / "t")
     assert table.refresh(table_of(spark, 2)) == 2
     assert left(folder / "t") == []

@@ -14,8 +14,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["State", "stop_streams"]
-
 # pytest says there where it is; Spark's launcher what the session needs; supervisor.py its mark.
 _OTHERS = ("PYTEST_", "PYSPARK_", "SPARK_", "BSJOIN_TEST_RUN_")
 

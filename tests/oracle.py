@@ -21,25 +21,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from bsjoin import BatchTable
 from tests.sessions import CODE, configured
 
-__all__ = [
-    "HOWS",
-    "apart",
-    "assert_same",
-    "assert_same_rows",
-    "assert_same_schema",
-    "by_join_type",
-    "check",
-    "collected",
-    "expected",
-    "numbered",
-    "one_part",
-    "right_rows",
-    "rows_of_all",
-    "rows_of_spark",
-    "settings",
-    "together",
-]
-
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 _ID, _FOUND = "__id", "__found"

@@ -22,21 +22,6 @@ from pyspark.sql import SparkSession
 
 from bsjoin.host import private_folder
 
-__all__ = [
-    "CLUSTER",
-    "CODE",
-    "INTERPRETED",
-    "JVM",
-    "LONG",
-    "SETTINGS",
-    "archive_of",
-    "configured",
-    "first_jars",
-    "on_this_machine",
-    "session",
-]
-
-
 _QUICKLY = "-XX:TieredStopAtLevel=1"
 # A JVM that compiles quickly beats one that compiles well. Room for the code that Spark generates
 # for each query, of which none is checked again; and few collections.
@@ -122,12 +107,7 @@ def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession
 
 
 def on_this_machine(settings: Mapping[str, str], *kinds: str) -> dict[str, str]:
-    """Settings with what JVMs of this machine find here: ``LocalFiles.java``, and the archive.
-
-    Args:
-        settings: of a session.
-        kinds: of the JVMs, ``"driver"`` and ``"executor"``.
-    """
+    """Settings with what JVMs of this machine find here: ``LocalFiles.java``, and the archive."""
     found = dict(settings)
     for kind in kinds if (jars := first_jars()) else ():
         found["spark.hadoop.fs.file.impl"] = _LOCAL_FILES.stem

@@ -14,8 +14,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["add_worker", "process_of", "start"]
-
 
 def start(gateway: Any, folder: Path, cores: Sequence[int], resources: Sequence[str]) -> str:
     """Start a master and workers on 127.0.0.2 and following; the master's URL.

@@ -14,7 +14,6 @@ and removes the folders of the servers, and those of bsjoin whose processes were
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import select
@@ -22,17 +21,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["forget", "start", "watch"]
+import psutil
 
 _MARK = "BSJOIN_TEST_RUN_"
 _ROOT = Path(__file__).resolve().parent.parent
-_GRACE_S = 5.0
-_PROC = Path("/proc")
+_GRACE_S, _PAUSE_S = 5.0, 0.1
 _SWEEP = """
 import sys, tempfile
 from pathlib import Path
@@ -54,7 +52,7 @@ def start() -> None:
     if _running_for == os.getpid():
         return
     own = {name: value for name, value in os.environ.items() if not name.startswith(_MARK)}
-    os.environ[f"{_MARK}{os.getpid()}"] = mark = _begun(os.getpid()) or "?"
+    os.environ[f"{_MARK}{os.getpid()}"] = mark = str(_begun(os.getpid()))
     # Ctrl-C reaches the terminal's processes, and not this one.
     _running = subprocess.Popen(
         [sys.executable, "-I", __file__, f"{_MARK}{os.getpid()}={mark}"],
@@ -93,7 +91,7 @@ def leave_in_order() -> None:
 def _tell(**line: object) -> None:
     assert _running is not None
     assert _running.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
+    with suppress(BrokenPipeError):
         _running.stdin.write(json.dumps(line).encode() + b"\n")
         _running.stdin.flush()
 
@@ -110,72 +108,57 @@ def _supervise(mark: str) -> None:
     lines = [json.loads(line) for line in given.splitlines()]
     gone = {line["gone"] for line in lines if "gone" in line}
     servers = [line for line in lines if "folder" in line and line["folder"] not in gone]
-    there = {one["pid"]: one for one in servers if one["pid"]}
-    there = {pid: one for pid, one in there.items() if one["begun"] == _begun(pid)}
-    _end(mark.encode(), {pid: one["signal"] for pid, one in there.items()})
-    for folder in {one["folder"] for one in servers}:
-        shutil.rmtree(folder, ignore_errors=True)
+    there = {}
+    for one in servers:
+        if one["pid"] and one["begun"] == _begun(one["pid"]):
+            there[psutil.Process(one["pid"])] = one["signal"]
+    _end(mark, there)
+    for one in servers:
+        shutil.rmtree(one["folder"], ignore_errors=True)
     if not any("in_order" in line for line in lines):
         subprocess.run([sys.executable, "-c", _SWEEP], timeout=60, stderr=subprocess.DEVNULL)
 
 
-def _end(mark: bytes, servers: dict[int, int]) -> None:
-    asked: set[int] = set()
-    until = time.monotonic() + _GRACE_S
-    while (left := set(_processes(mark, servers))) and time.monotonic() < until:
-        for pid in left - asked:
-            _send(pid, servers.get(pid, signal.SIGTERM))
-        asked |= left
-        time.sleep(0.05)
-    until = time.monotonic() + _GRACE_S
-    while (left := set(_processes(mark, servers))) and time.monotonic() < until:
-        for pid in left:
-            _send(pid, signal.SIGKILL)
-        time.sleep(0.05)
+def _end(mark: str, servers: dict[psutil.Process, int]) -> None:
+    for forced in (False, True):
+        asked: set[psutil.Process] = set()
+        for _ in range(round(_GRACE_S / _PAUSE_S)):
+            if not (left := _processes(mark, servers)):
+                return
+            for process in left:
+                if forced or process not in asked:
+                    number = signal.SIGKILL if forced else servers.get(process, signal.SIGTERM)
+                    with suppress(psutil.Error):
+                        process.send_signal(number)
+            asked |= left
+            psutil.wait_procs(left, _PAUSE_S)
 
 
-def _send(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-def _processes(mark: bytes, servers: Iterable[int]) -> Iterator[int]:
+def _processes(mark: str, servers: Iterable[psutil.Process]) -> set[psutil.Process]:
     """The run's processes that are there, zombies excepted."""
-    parents, wanted = {}, set(servers)
-    for entry in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            state, parent = _status(int(entry.name))[:2]
-            if state != "Z":
-                parents[int(entry.name)] = int(parent)
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    wanted.add(int(entry.name))
-    if not _PROC.is_dir():  # a system without it: the servers alone
-        yield from (pid for pid in wanted if _is_there(pid))
-    for pid in parents:
-        above = pid
-        while above in parents and above not in wanted:
-            above = parents[above]
-        if above in wanted and pid != os.getpid():
-            yield pid
+    name, _, value = mark.partition("=")
+    found = set(servers)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has ended, or is another account's
+            if process.environ().get(name) == value:
+                found.add(process)
+    for process in [*found]:
+        with suppress(psutil.Error):
+            found.update(process.children(recursive=True))
+    return {one for one in found if one.pid != os.getpid() and _is_alive(one)}
 
 
-def _status(pid: int) -> list[str]:
-    """The fields of a process behind its name: state, parent and so on."""
-    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-
-
-def _begun(pid: int) -> str | None:
-    """When a process began, to tell it from a later one with its number."""
-    with contextlib.suppress(OSError):
-        return _status(pid)[19]
-    return None
-
-
-def _is_there(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
+def _is_alive(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
+
+
+def _begun(pid: int) -> float | None:
+    """When a process began, to tell it from a later one with its number."""
+    with suppress(psutil.Error):
+        return psutil.Process(pid).create_time()
+    return None
 
 
 if __name__ == "__main__":

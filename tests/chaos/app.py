@@ -23,8 +23,6 @@ import bsjoin
 from bsjoin import BatchTable, Incremental
 from tests.sessions import CLUSTER, session
 
-__all__ = ["STORED_KEYS", "table_rows"]
-
 STORED_KEYS = 25
 """How many of the stream's keys the stored table has; the others find nothing."""
 SCHEMA = "n long, k long, f long"

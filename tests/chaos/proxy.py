@@ -8,15 +8,9 @@ import struct
 import threading
 import time
 
-__all__ = ["Proxy"]
-
 
 class Proxy:
-    """Forwards connections to a port of this machine.
-
-    Args:
-        target: the port; may be changed, for new connections.
-    """
+    """Forwards connections to a port of this machine."""
 
     def __init__(self, target: int):
         self.target = target

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,13 +29,23 @@ from tests.chaos.verify import wrong_files, wrong_rows
 from tests.servers import PostgreSQL, postgresql_programs
 from tests.spark_samples import write_stream_file
 
-__all__ = ["Run", "impossible_here"]
-
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _KEYS = 40
 _ROWS = 20
 _AHEAD = 4
 """How many micro-batches the files are ahead of the slower query."""
+_KILLED = {
+    "worker process killed": "pyspark.worker",
+    "executor killed": "CoarseGrainedExecutorBackend",
+}
+_PROXIED = {
+    "database slow": (0.3, False),
+    "database half-open": (0.0, True),
+    "network delays": (0.05, False),
+    "network loses": (0.0, True),
+    "network resets": (0.0, False),
+}
+"""By how much the proxy delays what passes, and whether it holds all of it back."""
 _MOUNTED = ("disk full", "disk read-only", "memory for the cache full")
 _SLOWEST_S = 240
 _WAITS = 0.8
@@ -222,55 +231,33 @@ class Run:
 
     # The faults.
 
-    def _order(self, **what: object) -> None:
-        number = sum(1 for _ in (self.folder / "orders").iterdir()) + time.monotonic_ns()
+    def _order(self, what: str, **more: object) -> None:
+        number = time.monotonic_ns()
         hidden = self.folder / "orders" / f".{number}"
-        hidden.write_text(json.dumps(what))
+        hidden.write_text(json.dumps({"do": what, **more}))
         os.replace(hidden, self.folder / "orders" / f"{number:024d}.json")
+
+    def _order_refresh(self) -> str:
+        self.version += 1
+        self._order("refresh", version=self.version)
+        return f"to version {self.version}"
 
     def _fault(self, event: Event) -> str | None:
         """Make a fault; it returns when the fault is over."""
         what, lasts = event.what, event.lasts_s
-        if what == "worker process killed":
-            return self._kill_one("pyspark.worker", event.draw)
-        if what == "executor killed":
-            return self._kill_one("CoarseGrainedExecutorBackend", event.draw)
-        if what == "driver killed":
-            assert self.app is not None
-            self._kill_group(self.app)
-            return None
+        if what in _KILLED:
+            return self._kill_one(_KILLED[what], event.draw)
         if what == "refresh":
-            self.version += 1
-            self._order(do="refresh", version=self.version)
-            return f"to version {self.version}"
-        if what == "vacuum":
-            self._order(do="vacuum")
-            return None
+            return self._order_refresh()
         if what == "another application":
             if any(other.poll() is None for other in self.others):
                 return "the one before still runs"
             self.others.append(self._application("other.log", "other"))
-            return None
-        if what.startswith("database"):
-            self._database_fault(what, lasts)
-        elif what.startswith("network"):
-            self._network_fault(what, lasts)
-        else:
-            self._disk_fault(what, lasts)
-        return None
-
-    def _database_fault(self, what: str, lasts: float) -> None:
-        if what == "database killed":
-            self.server.kill()
-            self.proxy.reset()
-            time.sleep(lasts)
-            self.server.start()
-        elif what == "database fails over to another port":
-            self.server.kill()
-            self.proxy.reset()
-            time.sleep(lasts)
-            self.server.move()
-            self.proxy.target = self.server.port
+        elif what == "driver killed":
+            assert self.app is not None
+            self._kill_group(self.app)
+        elif what == "vacuum":
+            self._order(what)
         elif what == "database out of connections":
             with contextlib.ExitStack() as held:
                 for _ in range(60):
@@ -278,27 +265,24 @@ class Run:
                         held.enter_context(self._connect())
                 self.proxy.reset()  # so that its clients connect again
                 time.sleep(lasts)
-        elif what == "database slow":
-            self._for_a_while(lasts, delay_s=0.3)
-        else:
-            self._for_a_while(lasts, stalled=True)
-
-    def _network_fault(self, what: str, lasts: float) -> None:
-        if what == "network delays":
-            self._for_a_while(lasts, delay_s=0.05)
-        elif what == "network loses":
-            self._for_a_while(lasts, stalled=True)
+        elif what in ("database killed", "database fails over to another port"):
+            self.server.kill()
             self.proxy.reset()
+            time.sleep(lasts)
+            if what == "database killed":
+                self.server.start()
+            else:
+                self.server.move()
+                self.proxy.target = self.server.port
+        elif what in _MOUNTED:
+            self._disk_fault(what, lasts)
         else:
-            self.proxy.reset()
-
-    def _for_a_while(self, lasts: float, **state: Any) -> None:
-        before = {name: getattr(self.proxy, name) for name in state}
-        for name, value in state.items():
-            setattr(self.proxy, name, value)
-        time.sleep(lasts)
-        for name, value in before.items():
-            setattr(self.proxy, name, value)
+            self.proxy.delay_s, self.proxy.stalled = _PROXIED[what]
+            time.sleep(lasts)
+            self.proxy.delay_s, self.proxy.stalled = 0, False
+            if what in ("network loses", "network resets"):
+                self.proxy.reset()
+        return None
 
     def _disk_fault(self, what: str, lasts: float) -> None:
         folder = self.folder / ("memory" if what.startswith("memory") else "disk")
@@ -317,10 +301,6 @@ class Run:
             self._order_refresh()
         time.sleep(lasts)
         filler.unlink()
-
-    def _order_refresh(self) -> None:
-        self.version += 1
-        self._order(do="refresh", version=self.version)
 
     # The whole.
 
@@ -387,29 +367,11 @@ class Run:
                 before, end = self.committed(), time.monotonic() + _SLOWEST_S
             if time.monotonic() > end:
                 self.kept = True
-                raise AssertionError(f"it does not go on; {self._stacks()}\n{self.log()}")
+                raise AssertionError(f"it does not go on, see {self.folder}\n{self._log()}")
             self._alive()
             time.sleep(0.1)
 
-    def _stacks(self) -> str:
-        """Write where all JVMs are, for a run that stands still, and say where."""
-        assert self.app is not None
-        place = self.folder / "stacks.txt"
-        drivers = [child.pid for child in psutil.Process(self.app.pid).children()]
-        with place.open("w") as file:
-            for number in [*drivers, *self._processes("CoarseGrainedExecutorBackend")]:
-                file.write(f"process {number}\n")
-                file.flush()
-                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                    subprocess.run(["jstack", str(number)], stdout=file, stderr=file, timeout=30)
-        counts = {
-            f"{query} {log}": _newest(self.folder / f"checkpoint-{query}" / log)
-            for query in ("files", "batches")
-            for log in ("offsets", "commits")
-        }
-        return f"the folder {self.folder} is kept, {place.name} has the stacks; {counts}"
-
-    def log(self) -> str:
+    def _log(self) -> str:
         """The end of the application's output."""
         return (self.folder / "app.log").read_text("utf-8", "replace")[-3000:]
 
@@ -447,16 +409,12 @@ class Run:
 
 def _read(checkpoint: Path) -> int:
     """How many files the committed micro-batches of a query have read."""
-    newest = _newest(checkpoint / "commits")
+    commits = (path.name for path in (checkpoint / "commits").glob("*"))
+    newest = max((int(name) for name in commits if name.isdigit()), default=-1)
     if newest < 0:
         return 0
     offset = (checkpoint / "offsets" / str(newest)).read_text().splitlines()[-1]
     return int(json.loads(offset)["logOffset"]) + 1
-
-
-def _newest(log: Path) -> int:
-    """The number of the last micro-batch in a log of a checkpoint; -1 without one."""
-    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
 
 
 def _sink(folder: Path) -> list[dict[str, Any]]:

@@ -6,8 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["FAULTS", "Event", "schedule"]
-
 FAULTS: dict[str, tuple[float, float]] = {
     "worker process killed": (0, 0),
     "executor killed": (0, 0),

@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["wrong_files", "wrong_rows"]
-
 Row = Sequence[Any]
 
 
