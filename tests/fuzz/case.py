@@ -12,8 +12,6 @@ from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.spark.sql import quoted
 from tests.fuzz.values import array
 
-__all__ = ["Case", "Join", "Rows", "Table", "result_columns", "where_text"]
-
 Condition = Band | Within | Overlaps | AsOf
 Row = tuple[Any, ...]
 Columns = tuple[tuple[str, str], ...]
@@ -60,6 +58,7 @@ class Table:
         limits: arguments of ``Incremental``.
         strict: whether columns without nulls are declared so.
         max_keys: how many keys a query of a source has at most.
+        boxes: further range conditions, by which its rows are boxes.
     """
 
     columns: Columns
@@ -74,6 +73,7 @@ class Table:
     limits: tuple[tuple[str, Any], ...] = ()
     strict: bool = False
     max_keys: int = 10_000
+    boxes: tuple[Condition, ...] = ()
 
     def nullable(self) -> list[bool]:
         """Which columns may have nulls."""
@@ -103,6 +103,7 @@ class Join:
         where: the rest of the condition: ``"same"`` or ``"above"``, which compare a column of the
             stream with one of the table, or ``"null"``: the table's one is null.
         nulls_equal: the table's keys that are null-safe.
+        also: further range conditions, which hold as well.
     """
 
     table: int
@@ -115,6 +116,7 @@ class Join:
     selects: bool = False
     where: tuple[str, str, str] | None = None
     nulls_equal: tuple[str, ...] = ()
+    also: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -198,13 +200,7 @@ def brought(table: Table, join: Join) -> list[str]:
 
 
 def where_text(join: Join, stream: Sequence[str], number: int) -> str | None:
-    """The rest of a join's condition in SQL; None if there is none.
-
-    Args:
-        join: the join.
-        stream: the columns before it.
-        number: of the join.
-    """
+    """The rest of a join's condition in SQL; None if there is none."""
     if join.where is None:
         return None
     what, ours, theirs = join.where

@@ -1,70 +1,46 @@
-"""Drawn cases that show what the deliberate faults need: an ordinary test runs them.
+"""Drawn cases that find the deliberate faults: an ordinary test runs them.
 
-What each fault of :mod:`tests.fuzz.mutants` needs is met several times, and so is each word of
-:mod:`tests.fuzz.words` with each runtime. Which cases these are is found anew whenever something
-else is drawn.
+A case is named by its key: its seed where its joins run in the JVM, the complement of that where
+they run in Python.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
 from tests.fuzz.case import Case
-from tests.fuzz.draw import draw_round
-from tests.fuzz.mutants import MUTANTS
-from tests.fuzz.words import has_all, wanted, words
+from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
 
-__all__ = ["chosen", "shown_by", "with_each_runtime"]
-
-# Those in which most is seen come first.
-_FIRST = (1, 10, 27, 31, 43, 52, 69, 70, 91, 97, 123, 127, 129, 131, 136, 137, 149, 159, 217, 330)
-_ROUNDS = dict.fromkeys([*_FIRST, *range(400)])
-_FAULTS = {mutant.name: wanted(mutant.file, mutant.needs) for mutant in MUTANTS}
-_OF_A_FAULT, _OF_A_WORD = 6, 2
-"""How many cases are to have what a fault needs, and how many a word."""
+KEYS = (
+    1742, 4416, -4417, 4419, -4423, 4425, -4426, 4428, -4434, -4438, 4437, 4444, 4452, -4453,
+    -4481, 4480, 4507, 4515, -4516, 7872, -7873, 7877, -7878, -8259, 8258, -8261, 8260, 8263,
+    -8268, -8277, 8276, 8770, 8776, 8962, -8968, 8967, 8968, -8969, 8969, -8970, -8978, 8977,
+    -8979, 8978, 8986, -8997, 8996, -9729, -9736, -9745, -9749, 13057, -13058, 13060, 13063,
+    13073, -13074, 13078, 13084, -13085, 13088, 13090, -13442, 13441, 13454, -13455, -13459,
+    13464, 13466, -13467, -13479, 13478, 13827, -13828, 13835, -13836, -15114, 15680, -15681,
+    15681, 15683, -15684, 15686, -15687, -15692,
+)  # fmt: skip
+"""Each fault has four of them with all that it needs: such a condition, value, type, or cache."""
 
 
 @cache
 def chosen() -> dict[int, dict[int, Case]]:
-    """Cases by round and key (:func:`with_each_runtime`).
-
-    Each round gives its cases in the order of how much they show that was shown too rarely, until
-    there is what each fault needs.
-    """
-    left: defaultdict[str, int] = defaultdict(lambda: _OF_A_WORD)
-    left.update(dict.fromkeys(_FAULTS, _OF_A_FAULT))
-    found: dict[int, dict[int, Case]] = {}
-    for number in _ROUNDS:
-        if not any(left[name] for name in _FAULTS):
-            break
-        drawn = {key: (case, shown_by(case)) for key, case in with_each_runtime(number).items()}
-        while drawn:
-            key = max(drawn, key=lambda one: sum(left[item] > 0 for item in drawn[one][1]))
-            case, shown = drawn.pop(key)
-            if not any(left[item] for item in shown):
-                break
-            for item in shown:
-                left[item] = max(0, left[item] - 1)
-            found.setdefault(number, {})[key] = case
-    return found
+    """The cases by their rounds and keys."""
+    rounds = dict.fromkeys(max(key, ~key) // SEEDS_A_ROUND for key in KEYS)
+    return {number: cases_of(KEYS, number) for number in rounds}
 
 
-def shown_by(case: Case) -> set[str]:
-    """The faults that a case has all for that they need, and its words with the runtime."""
-    found: set[str] = set()
-    for number, join in enumerate(case.joins):
-        there = words(case, number)
-        found |= {name for name, needed in _FAULTS.items() if has_all(there, needed)}
-        found |= {f"{word}, {join.runtime}" for word in there}
-    return found
+def cases_of(keys: Iterable[int], number: int) -> dict[int, Case]:
+    """Those cases of a round that some keys name."""
+    return {key: case for key, case in with_each_runtime(number).items() if key in keys}
 
 
 def with_each_runtime(number: int) -> dict[int, Case]:
-    """The cases of a round by their keys: the seed with the JVM's runtime, else its complement."""
+    """All cases of a round, each with both runtimes."""
     found = {}
-    for seed, case in draw_round(number).cases.items():
+    for seed, case in draw_round(number).items():
         for key, runtime in ((seed, "jvm"), (~seed, "python")):
             joins = tuple(replace(join, runtime=runtime) for join in case.joins)
             found[key] = replace(case, joins=joins)

@@ -6,16 +6,6 @@ from typing import Any
 
 import xxhash
 
-__all__ = [
-    "EXTREMES",
-    "TEXTS",
-    "bytes_of_hash",
-    "hash_of",
-    "long_of_hash",
-    "partner",
-    "second_of_pair",
-]
-
 TEXTS = ("key 545918789", "9UqՆCT\x02", "key 1701610", "2('e\x14\x0c\x14P")
 """The first two have one hash, and so have the others."""
 

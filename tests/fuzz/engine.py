@@ -29,8 +29,6 @@ from tests.oracle import collected
 from tests.sessions import CODE, configured
 from tests.spark_samples import write_stream_file
 
-__all__ = ["Engine"]
-
 _numbers = itertools.count()
 _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": lambda case: str(case.batch_rows),
@@ -63,11 +61,7 @@ class Engine:
         self.built_with = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
 
     def failures(self, cases: Mapping[int, Case]) -> dict[int, str]:
-        """The cases whose rows are wrong, and what is wrong.
-
-        Args:
-            cases: by a number; they share tables, stream and settings.
-        """
+        """The cases whose rows are wrong, and what is wrong."""
         shared = next(iter(cases.values()))
         settings = {name: value(shared) for name, value in _SETTINGS.items()}
         if not shared.generated:
@@ -204,7 +198,7 @@ class _Tables:
             return BatchTable.build(
                 self._frame(table, 0),
                 on=list(table.keys),
-                when=table.when,
+                when=[table.when, *table.boxes] if table.boxes else table.when,
                 path=place,
                 unique=table.unique,
                 latest_by=table.latest_by,
@@ -253,6 +247,10 @@ class _Tables:
             "partition": _partition(join),
             "nulls_equal": [ours for ours, theirs in join.on if theirs in join.nulls_equal],
         }
+        if join.also:
+            whens = [join.when, *join.also]
+            # Of a source the first one is searched, which needs no certain one either.
+            arguments["when"] = whens[:: -1 if table.cache == "stored" and join.selects else 1]
         if join.where is not None:
             number = int(ending.removeprefix("_"))
             arguments["where"] = where_text(join, stream.columns, number)
@@ -362,12 +360,7 @@ def _wrong_schema(result: DataFrame, case: Case) -> str | None:
 
 
 def _wrong_rows(results: dict[int, list[pa.Table]], case: Case) -> str | None:
-    """What is wrong with the rows of the micro-batches.
-
-    Args:
-        results: of each micro-batch; several if it was run again.
-        case: the case.
-    """
+    """What is wrong with the rows of the micro-batches."""
     columns = result_columns(case)[-1]
     answers = expected(case)
     if len(results) != len(answers):

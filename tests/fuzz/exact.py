@@ -17,20 +17,6 @@ from bsjoin.values.sort_order import SortOrder
 from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table, brought, result_columns
 from tests.fuzz.values import KINDS, equality, order, place, shown
 
-__all__ = [
-    "TooManyRowsError",
-    "difference",
-    "expected",
-    "is_within",
-    "latest",
-    "matcher",
-    "nearest_groups",
-    "order_or_none",
-    "overlaps",
-    "take_order",
-    "width_of",
-]
-
 _MOST_ROWS = 3000
 
 
@@ -231,9 +217,26 @@ def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Itera
             probe = [row[names.index(name)] for name in join.when.stream_columns]
             kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
             found = _ranged(join.when, probe, kinds[0], equal, side)
+        for one in join.also if found else ():
+            found = _narrowed(one, row, columns, side, found)
         if join.where is not None:
             found = [n for n in found if _passes(join.where, row, names, side, n)]
         yield from _rows(row, join.how, found, side)
+
+
+def _narrowed(
+    when: Any, row: Row, columns: Columns, side: _Side, found: Sequence[int]
+) -> list[int]:
+    """Those of some rows that fulfil a further condition."""
+    names = [name for name, _ in columns]
+    places = [names.index(name) for name in when.stream_columns]
+    probe = [row[i] for i in places]
+    if probe[0] is None:
+        return []
+    holds = matcher(when, probe, columns[places[0]][1])
+    theirs = [side.names.index(name) for name in when.table_columns]
+    there = (n for n in found if side.rows[n][theirs[0]] is not None)
+    return [n for n in there if holds([order_or_none(side.rows[n][i]) for i in theirs])]
 
 
 def _passes(
@@ -279,13 +282,7 @@ def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _
 
 
 def take_order(when: Within, ends: Sequence[Any], kind: str) -> tuple[Any, ...]:
-    """What is less for an interval that is taken before another one.
-
-    Args:
-        when: which is taken.
-        ends: its start and its end.
-        kind: the type of them.
-    """
+    """What is less for an interval that is taken before another one."""
     start, end = ends
     if end == 2**63 - 1 and when.closed in ("both", "right"):
         end = None  # behind it there is no other number
@@ -310,13 +307,7 @@ class _Descending:
 
 
 def matcher(when: Any, probe: Sequence[Any], kind: str) -> Callable[[Sequence[Any]], bool]:
-    """Whether range columns of a row match, of which is given what orders their values.
-
-    Args:
-        when: a band, an interval, or an overlap.
-        probe: the stream's range columns; the first is not null.
-        kind: the type of the first of them.
-    """
+    """Whether range columns of a row match, of which is given what orders their values."""
     closed = when.closed
     if isinstance(when, Band):
         low = order_or_none(_moved(probe[0], when.before, kind, -1))
@@ -477,13 +468,7 @@ def _nearer(point: Any, before: Any, behind: Any, floating: bool) -> bool:
 
 
 def difference(found: Sequence[Row], rows: Sequence[Row], columns: Columns) -> str | None:
-    """What is wrong with the rows of a micro-batch; None if nothing is.
-
-    Args:
-        found: the rows, as :func:`values.cells` gives them.
-        rows: what :func:`expected` answers.
-        columns: of the result.
-    """
+    """What is wrong with the rows of a micro-batch; None if nothing is."""
     kinds = [kind for _, kind in columns]
     wanted = Counter(tuple(map(shown, kinds, row)) for row in rows)
     got = Counter(found)

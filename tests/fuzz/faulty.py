@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,8 @@ from typing import Any
 import psutil
 import pyspark
 
-__all__ = ["FaultySession", "HarnessError", "Places", "is_of_the_engine"]
-
-Places = Mapping[int, Sequence[int]]
-"""Numbers of rounds, and of each the keys of cases (:func:`tests.fuzz.chosen.chosen`)."""
-
+Places = Iterable[tuple[int, Sequence[int]]]
+"""Numbers of rounds, and of each the keys of cases (:mod:`tests.fuzz.chosen`)."""
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _PACKAGES = ("bsjoin", "scheduling", "tests")
@@ -54,11 +51,7 @@ class HarnessError(Exception):
 
 
 class FaultySession:
-    """A session that runs chosen cases with one fault at a time.
-
-    Args:
-        places: some that hold without a fault, by round.
-    """
+    """A session that runs chosen cases with one fault at a time."""
 
     def __init__(self, places: Places) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -98,15 +91,15 @@ class FaultySession:
             return self._first_wrong(places)
 
     def _first_wrong(self, places: Places) -> str:
-        from tests.fuzz.chosen import with_each_runtime
+        from tests.fuzz.chosen import cases_of
         from tests.fuzz.engine import Engine
 
         with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
             engine = Engine(self._spark, Path(folder), first=True)
-            for number, keys in places.items():
-                drawn = with_each_runtime(number)
-                for key, wrong in engine.failures({key: drawn[key] for key in keys}).items():
-                    told = f"case {key} of round {number}: {' '.join(wrong.split())}"
+            for number, keys in places:
+                cases = cases_of(keys, number)
+                for key, wrong in engine.failures(cases).items() if cases else ():
+                    told = f"case {key}: {' '.join(wrong.split())}"
                     if not is_of_the_engine(wrong):
                         raise HarnessError(told[:1000])
                     return told[:240]
@@ -159,12 +152,14 @@ class FaultySession:
 
     def _compiled(self, file: Path, text: str) -> dict[str, bytes]:
         """The classes of another text; the tree, which names the jar, stays as it is."""
+        from bsjoin.runtimes.jvm.jar import jar
+
         jvm, gateway = self._spark._jvm, self._spark.sparkContext._gateway
         with tempfile.TemporaryDirectory() as given, tempfile.TemporaryDirectory() as out:
             source = Path(given, file.name)
             source.write_text(text)
-            jars = ":".join(map(str, (Path(pyspark.__file__).parent / "jars").glob("*.jar")))
-            options = [*_JAVAC, "-cp", jars, "-sourcepath", str(file.parents[2]), "-d", out]
+            jars = [jar(), *(Path(pyspark.__file__).parent / "jars").glob("*.jar")]
+            options = [*_JAVAC, "-cp", ":".join(map(str, jars)), "-d", out]
             arguments = gateway.new_array(jvm.java.lang.String, len(options) + 1)
             for i, option in enumerate([*options, str(source)]):
                 arguments[i] = option

@@ -9,16 +9,10 @@ import pyarrow as pa
 
 from tests.fuzz.values import equality
 
-__all__ = ["Lookup", "plain"]
-
 
 @dataclass(frozen=True)
 class Lookup:
-    """Finds the rows of keys, the last one first.
-
-    Args:
-        rows: the table.
-    """
+    """Finds the rows of keys, the last one first."""
 
     rows: pa.Table
 

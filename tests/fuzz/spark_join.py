@@ -18,21 +18,21 @@ from tests.fuzz.exact import TooManyRowsError, difference, expected, latest, wid
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
 
-__all__ = ["disagreement"]
-
 _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
 
 def disagreement(spark: SparkSession, case: Case) -> str | None:
-    """How the oracle's rows differ from those of Spark; the joins up to one that
-    takes one of several rows, or aggregates them; in batch.
+    """How the oracle's rows differ from those of Spark, in batch.
+
+    It compares the joins up to one that takes one of several rows, aggregates them, or has several
+    range conditions or another relation than an overlap.
 
     Returns:
         None where they are equal; an empty text where there is nothing to compare.
     """
     joins: list[Join] = []
     for join in case.joins:
-        if chooses(join.when) or aggregates(case.tables[join.table], join):
+        if chooses(join.when) or aggregates(case.tables[join.table], join) or _is_related(join):
             break
         joins.append(join)
     if not joins:
@@ -47,6 +47,13 @@ def disagreement(spark: SparkSession, case: Case) -> str | None:
         result = _joined(spark, result, case, number, join)
     found = list(zip(*map(cells, collected(result).columns), strict=True))
     return difference(found, rows, result_columns(case)[-1])
+
+
+def _is_related(join: Join) -> bool:
+    """Whether it has several range conditions, or another relation than an overlap."""
+    when = join.when
+    is_narrow = isinstance(when, Overlaps) and (when.relation, when.at_least) != ("overlaps", None)
+    return bool(join.also) or is_narrow
 
 
 def _joined(

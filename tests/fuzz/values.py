@@ -17,27 +17,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = [
-    "CARRIED",
-    "FAMILIES",
-    "KINDS",
-    "RANGED",
-    "Kind",
-    "array",
-    "cells",
-    "comparable",
-    "equality",
-    "fits",
-    "middle",
-    "order",
-    "other",
-    "place",
-    "pool",
-    "shown",
-    "special",
-    "together",
-]
-
 _EXACT = Context(prec=80)
 MAX_DIGITS = 38
 
@@ -274,13 +253,7 @@ def order(value: Any) -> Any:
 
 
 def place(kind: str, value: Any, *, exact: bool) -> Any:
-    """Where a value of any kind is in the order by which as-of chooses among rows; no nulls.
-
-    Args:
-        kind: the column's.
-        value: the value.
-        exact: whether values are told apart that Spark takes for equal.
-    """
+    """Where a value of any kind is in the order by which as-of chooses among rows; no nulls."""
     arrow = KINDS[kind].arrow
     if isinstance(value, float):
         sign = math.copysign(1.0, value) if exact and value == 0 else 0.0

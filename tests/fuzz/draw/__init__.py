@@ -7,7 +7,7 @@ table costs more than to join with it.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tests.fuzz.case import Case
 from tests.fuzz.draw.joins import chain
@@ -16,44 +16,21 @@ from tests.fuzz.draw.streams import stream
 from tests.fuzz.draw.tables import table
 from tests.fuzz.exact import TooManyRowsError, expected
 
-__all__ = ["SEEDS_A_ROUND", "Round", "case_of", "draw_round"]
-
 SEEDS_A_ROUND = 64
 _BATCH_ROWS = (1, 2, 7, 49, 50, 51, 100, 10_000, 10_000)
 _ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kathmandu")
 
 
-@dataclass(frozen=True)
-class Round:
-    """Cases that share tables, the stream and settings.
-
-    Args:
-        cases: by their seeds.
-        streaming: whether they run in one streaming query.
-    """
-
-    cases: dict[int, Case]
-    streaming: bool
-
-
 def case_of(seed: int) -> Case:
-    """The case of a seed.
-
-    Raises:
-        LookupError: the round of the seed has fewer cases.
-    """
-    return draw_round(seed // SEEDS_A_ROUND).cases[seed]
+    """The case of a seed."""
+    return draw_round(seed // SEEDS_A_ROUND)[seed]
 
 
-def draw_round(number: int) -> Round:
+def draw_round(number: int) -> dict[int, Case]:
     """The cases of the seeds from ``number * SEEDS_A_ROUND`` on."""
     draw = random.Random(number)
     streaming = draw.random() < 0.15
-    return _round(Pools(draw), number * SEEDS_A_ROUND, streaming)
-
-
-def _round(pools: Pools, seed: int, streaming: bool) -> Round:
-    draw = pools.draw
+    pools = Pools(draw)
     tables = tuple(
         table(pools, first=not n, refreshed=streaming) for n in range(draw.choice([2, 3, 3]))
     )
@@ -88,8 +65,8 @@ def _round(pools: Pools, seed: int, streaming: bool) -> Round:
         case = _small(replace(shared, joins=joins, events=here))
         if case is not None:
             privates += private
-            cases[seed + len(cases)] = case
-    return Round(cases, streaming)
+            cases[number * SEEDS_A_ROUND + len(cases)] = case
+    return cases
 
 
 def _schedule(

@@ -12,8 +12,7 @@ from typing import Any
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.conditions import chooses
 from tests.fuzz.draw.pools import Pools
-
-__all__ = ["CLOSED", "condition", "served", "sorted_by"]
+from tests.fuzz.values import KINDS
 
 _PLACED = ("earliest_end", "shortest", "first")
 
@@ -26,23 +25,35 @@ def condition(
     """A condition on columns of both sides."""
     draw, names = pools.draw, [name for name, _ in points]
     if len(points) == 2:
-        if draw.random() < 0.5:
-            return Within(probes[0][0], *names, closed)
-        return Overlaps((probes[0][0], probes[1][0]), tuple(names), closed)
+        return of_intervals(draw, probes, names, closed)
     family = pools.ranged
     has_distance = family not in ("string", "binary")
     if has_distance and draw.random() < 0.5:
-        while True:
-            before, after = _width(draw, family), _width(draw, family)
-            try:
-                return Band(probes[0][0], names[0], before, after, draw.choice(CLOSED))
-            except ValueError:
-                continue
+        return band(draw, family, probes[0][0], names[0])
     direction = draw.choice(["backward", "forward", *(["nearest"] * 2 if has_distance else [])])
     tolerance = None
     if has_distance and draw.random() < 0.4:
         tolerance = _width(draw, family, least=0)
     return AsOf(probes[0][0], names[0], direction, tolerance, draw.random() < 0.7)
+
+
+def of_intervals(
+    draw: random.Random, probes: Sequence[tuple[str, str]], names: Sequence[str], closed: str
+) -> Any:
+    """A condition on two columns of the table."""
+    if draw.random() < 0.5:
+        return Within(probes[0][0], *names, closed)
+    return Overlaps((probes[0][0], probes[1][0]), tuple(names), closed)
+
+
+def band(draw: random.Random, family: str, probe: str, point: str) -> Band:
+    """A band that is not empty."""
+    while True:
+        before, after = _width(draw, family), _width(draw, family)
+        try:
+            return Band(probe, point, before, after, draw.choice(CLOSED))
+        except ValueError:
+            continue
 
 
 def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
@@ -63,24 +74,36 @@ def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
 
 
 def served(when: Any, built: Any, columns: Sequence[tuple[str, str]]) -> Any:
-    """The condition as a table that was built for another one answers it: for several rows, or one.
-
-    Args:
-        when: the condition.
-        built: that of the table.
-        columns: of the table.
-    """
+    """The condition as a table answers it that was built for another one."""
     draw = random.Random(repr((when, columns, "n")))
     order_by = built.order_by if chooses(built) else ()
     if isinstance(when, AsOf):
         when = replace(when, order_by=order_by)
         return when if draw.random() < 0.6 else replace(when, n=draw.choice([2, 2, 3, 100]))
+    if isinstance(when, Overlaps):
+        return related(draw, when, columns)
     if not isinstance(when, Within) or draw.random() < 0.3:
         return when
     takes = ["latest_start"]
     if getattr(built, "take", "") in _PLACED:
         takes += ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns)]
     return replace(when, take=draw.choice(takes), order_by=order_by)
+
+
+def related(draw: random.Random, when: Overlaps, columns: Sequence[tuple[str, str]]) -> Overlaps:
+    """The condition, mostly with another relation of the intervals, or a length that they share."""
+    # Intervals that meet are found where the index has both ends.
+    relations = ["overlaps", "contains", "within", "equals", *["meets"] * (when.closed == "both")]
+    when = replace(when, relation=draw.choice(relations))
+    kinds = [kind for name, kind in columns if name in (*when.stream, *when.batch)]
+    family = KINDS[kinds[0]].family
+    # Spark rounds a sum of more digits: an error at the call.
+    has_lengths = family not in ("string", "binary") and all(KINDS[k].digits[1] < 6 for k in kinds)
+    if not has_lengths or when.relation in ("equals", "meets") or draw.random() < 0.5:
+        return when
+    while (width := _width(draw, family, least=0)) == float("inf"):
+        pass
+    return replace(when, at_least=width)
 
 
 def _has_lengths(when: Within, columns: Sequence[tuple[str, str]]) -> bool:

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from bsjoin.conditions import Band, chooses
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
+from tests.fuzz.draw.boxes import also
 from tests.fuzz.draw.conditions import condition, served
 from tests.fuzz.draw.matching import compare, no_points, places, searches
 from tests.fuzz.draw.pools import POINTS, Pools
 from tests.fuzz.values import KINDS
-
-__all__ = ["chain"]
 
 _SUMMED = ("byte", "short", "int")
 _ORDERED = ("long", "decimal(4,1)", "decimal(10,2)", "decimal(18,0)", "date", "timestamp")
@@ -62,7 +61,7 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
             one, other = ends[0], ends[-1]
         when = condition(pools, [one, other], points, closed)
-        when = served(when, table.when, table.columns)
+        when = served(when, table.when, (*table.columns, *columns))
     how = draw.choice(_HOWS)
     names = [name for name, _ in table.columns]
     select = None
@@ -75,7 +74,8 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
     join = Join(which, tuple(on), how, when, select, partition, runtime, selects)
     join = replace(join, where=_where(join, table, columns))
     join = replace(join, nulls_equal=_nulls_equal(join, table))
-    return _aggregated(join, table, columns)
+    join = _aggregated(join, table, columns)
+    return replace(join, also=also(join, table, columns))
 
 
 def _aggregated(join: Join, table: Table, columns: Columns) -> Join:

@@ -8,8 +8,6 @@ from tests.fuzz.case import Columns, Table
 from tests.fuzz.draw.pools import POINTS
 from tests.fuzz.values import CARRIED, KINDS, MAX_DIGITS, comparable, together
 
-__all__ = ["compare", "no_points", "places", "searches"]
-
 
 def compare(stream: str, table: str) -> bool:
     """Whether columns of two types can be equal."""

@@ -10,8 +10,6 @@ from typing import Any
 from tests.fuzz.case import Columns, Row
 from tests.fuzz.values import KINDS, fits, middle, order
 
-__all__ = ["in_order", "near"]
-
 
 def in_order(draw: random.Random, row: Row, columns: Columns, first: int, second: int) -> Row:
     """The row, whose two points are mostly the beginning and the end of an interval."""

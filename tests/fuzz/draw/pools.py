@@ -12,8 +12,6 @@ from tests.fuzz.case import Columns, Row
 from tests.fuzz.collisions import EXTREMES, TEXTS, partner, second_of_pair
 from tests.fuzz.values import CARRIED, FAMILIES, KINDS, RANGED, carried, dense, fits, pool
 
-__all__ = ["INTEGERS", "NULLS", "POINTS", "Pools"]
-
 INTEGERS = ("byte", "short", "int", "long")
 _NARROW = ("short", "int", "decimal(4,1)", "decimal(10,2)")
 """Together they have few digits: ranges of them are searched in the JVM."""
@@ -26,11 +24,7 @@ _OFTEN = {"exact": 6, "floating": 4, "string": 2, "int": 3, "long": 3}
 
 
 class Pools:
-    """The types and values of a round.
-
-    Args:
-        draw: random numbers; every draw of the round takes the next ones.
-    """
+    """The types and values of a round."""
 
     def __init__(self, draw: random.Random):
         self.draw = draw

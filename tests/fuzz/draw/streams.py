@@ -14,8 +14,6 @@ from tests.fuzz.draw.points import in_order, near
 from tests.fuzz.draw.pools import POINTS, Pools
 from tests.fuzz.values import CARRIED, KINDS, fits
 
-__all__ = ["NUMBER", "WIDE", "stream"]
-
 NUMBER = "n"
 """The column that numbers the rows."""
 WIDE = 24
@@ -23,13 +21,7 @@ WIDE = 24
 
 
 def stream(pools: Pools, tables: Sequence[Table], least: int) -> Rows:
-    """A number, and at least one column of each family in use, two of the ranged one.
-
-    Args:
-        pools: of the round.
-        tables: whose keys and points rows get.
-        least: the number of rows.
-    """
+    """A number, and at least one column of each family in use, two of the ranged one."""
     draw = pools.draw
     enough = Counter(pools.families)
     for table in tables if draw.random() < 0.8 else ():  # a column for each key of a table

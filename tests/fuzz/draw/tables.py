@@ -9,13 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 from bsjoin.values.sort_order import sort_orders
-from tests.fuzz.case import Columns, Row, Table
+from tests.fuzz.case import Columns, Condition, Row, Table
+from tests.fuzz.draw.boxes import boxes, many_of_a_key
 from tests.fuzz.draw.conditions import CLOSED, condition, sorted_by
 from tests.fuzz.draw.points import in_order
 from tests.fuzz.draw.pools import INTEGERS, NULLS, Pools
 from tests.fuzz.values import CARRIED, KINDS, comparable, equality, fits
-
-__all__ = ["table"]
 
 _SQLITE = {
     "exact": "long",
@@ -37,13 +36,7 @@ _LIMITS: tuple[tuple[tuple[str, Any], ...], ...] = (
 
 
 def table(pools: Pools, first: bool, refreshed: bool) -> Table:
-    """A table; some do not have all values that the stream has.
-
-    Args:
-        pools: of the round.
-        first: whether it is the first one, which is stored.
-        refreshed: whether it is refreshed between micro-batches.
-    """
+    """A table; some do not have all values that the stream has."""
     with pools.fewer():
         return _table(pools, first, refreshed)
 
@@ -98,12 +91,19 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
         if unique or (refreshed and not versions and draw.random() < 0.3):
             rows = _distinct(rows, shape.keys)
         versions.append(rows)
+    when = sorted_by(when, columns)
+    ranges: tuple[Condition, ...] = ()
+    if cache == "stored" and not unique:
+        ranges = boxes(shape.columns, [name for name, _ in keys], when)
+    if ranges:
+        versions = [many_of_a_key(rows, shape.keys) for rows in versions]
     latest_by, keep = _latest(columns, cache in ("stored", "private") and versions)
     return Table(
         columns=shape.columns,
         versions=tuple(versions),
         keys=tuple(name for name, _ in keys),
-        when=sorted_by(when, columns),
+        when=when,
+        boxes=ranges,
         cache=cache,
         unique=unique,
         latest_by=latest_by,
@@ -116,12 +116,7 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
 
 
 def _latest(columns: Sequence[tuple[str, str]], versions: object) -> tuple[tuple[str, ...], int]:
-    """By what the latest rows of a key are kept, and how many; of few tables.
-
-    Args:
-        columns: of the table.
-        versions: its rows, or False where it has all of them.
-    """
+    """By what the latest rows of a key are kept, and how many; of few tables."""
     draw = random.Random(repr((columns, versions)))  # of its own: other draws stay what they are
     if not versions or draw.random() < 0.85:
         return (), 1

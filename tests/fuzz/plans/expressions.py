@@ -11,8 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "TYPES", "Column", "Expressions", "Scope"]
-
 TYPES = {
     "long": "BIGINT", "int": "INT", "text": "STRING", "double": "DOUBLE",
     "decimal": "DECIMAL(12,2)", "date": "DATE", "timestamp": "TIMESTAMP", "boolean": "BOOLEAN",
@@ -69,12 +67,7 @@ Scope = Sequence[Column]
 
 
 class Expressions:
-    """Draws expressions.
-
-    Args:
-        draw: random numbers; every expression takes the next ones.
-        features: words for what was drawn are added to it.
-    """
+    """Draws expressions."""
 
     def __init__(self, draw: random.Random, features: set[str]):
         self.draw = draw

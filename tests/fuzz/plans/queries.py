@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from tests.fuzz.plans.expressions import KINDS, TYPES, Column, Expressions, Scope
 from tests.fuzz.plans.tables import STORED, STREAMS, TABLES, VIEWS
 
-__all__ = ["Queries"]
-
 _COMPARABLE = {
     "long": ("long", "long", "int"), "int": ("int", "int", "int", "long"), "text": ("text",),
     "date": ("date", "date", "timestamp"), "double": ("double", "double", "int"),
@@ -43,11 +41,7 @@ class Relation:
 
 
 class Queries:
-    """Draws queries.
-
-    Args:
-        draw: random numbers.
-    """
+    """Draws queries."""
 
     def __init__(self, draw: random.Random):
         self.draw = draw

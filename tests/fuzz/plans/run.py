@@ -19,8 +19,6 @@ from tests.oracle import collected, counted
 from tests.plain_joins import PLANNER, lookups, plan_of
 from tests.sessions import CODE, configured
 
-__all__ = ["Outcome", "Plan", "Runner", "draw_plan", "running"]
-
 _INTERPRETED = CODE["python"]
 _SETTINGS: tuple[dict[str, str], ...] = (
     {},
@@ -60,14 +58,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a plan.
-
-    Args:
-        lookups: joins that the index answered.
-        rows: of the answer.
-        refused: Spark refuses the query over plain rows: why.
-        wrong: what differs, or None.
-    """
+    """What came of a plan."""
 
     lookups: int = 0
     rows: int = 0
@@ -86,12 +77,7 @@ def draw_plan(seed: int) -> Plan:
 
 
 class Runner:
-    """Runs plans in a session whose tables are there.
-
-    Args:
-        spark: the session.
-        paths: of the stored tables.
-    """
+    """Runs plans in a session whose tables are there."""
 
     def __init__(self, spark: SparkSession, paths: Mapping[str, str]):
         self.spark = spark

@@ -15,8 +15,6 @@ from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable, Within
 
-__all__ = ["STORED", "STREAMS", "TABLES", "VIEWS", "Source", "names_of", "stored"]
-
 
 @dataclass(frozen=True)
 class Source:
@@ -139,12 +137,7 @@ PREFIX = "fuzz_"
 
 
 def names_of(way: str, paths: Mapping[str, str]) -> dict[str, str]:
-    """What the names of a plan stand for.
-
-    Args:
-        way: "plain", or how the stored tables are named: "catalog", "path".
-        paths: of the stored tables.
-    """
+    """What the names of a plan stand for."""
     views = "plain" if way == "plain" else "stored"
     names = {name: f"{views}_{name}" for name in VIEWS} | {name: name for name in STREAMS}
     for name, path in paths.items():
@@ -155,11 +148,7 @@ def names_of(way: str, paths: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def stored(spark: SparkSession, folder: Path) -> Iterator[dict[str, str]]:
-    """Make all tables and views, for a while.
-
-    Yields:
-        The paths of the stored tables.
-    """
+    """Make all tables and views, for a while."""
     settings, paths = set(spark.conf.getAll), {}
     # Spark's cache skips batches by their least and greatest value, and loses rows with NaN.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.partitionPruning", "false")
