@@ -54,7 +54,9 @@ def test_joins_with_sources_equal_sparks_join(
     left = spark.createDataFrame(stream)
     sources, copies = {}, {}
     for kind in PLACES:
-        stand = STANDS[kind](tmp_path, request)
+        folder = tmp_path / kind.replace(" ", "_")
+        folder.mkdir()
+        stand = STANDS[kind](folder, request)
         if isinstance(stand, Database):
             stand.create()
         copies[kind] = 1 if isinstance(stand, Redis) else 2
