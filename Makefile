@@ -7,7 +7,7 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo archive test smoke fuzz minimum lakes matrix installs check bench wheel docs clean
+.PHONY: help demo archive test long smoke fuzz minimum lakes matrix installs check bench wheel docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
@@ -20,6 +20,9 @@ archive: ## Archive the classes that Spark loads: the tests' JVMs start in half 
 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)
+
+long: ## Run the tests that take minutes: live placement and scaling, Ctrl-C, foreign Pythons, shells
+	$(PYTEST) -m long $(ARGS)
 
 smoke: ## Run a test of each capability that needs neither a cluster nor Kafka nor Connect
 	$(PYTEST) @tests/capabilities.txt $(ARGS)

@@ -111,10 +111,11 @@ class BatchTable:
         self._options = options
         self._given: DataFrame | None = None  # what build() was given
         self._refreshing: threading.Event | None = None
+        self._looks: Following | None = None
 
     def __getstate__(self) -> dict[str, object]:
         # A DataFrame stays in the process of its session.
-        return {**vars(self), "_given": None}
+        return {**vars(self), "_given": None, "_looks": None}
 
     def __repr__(self) -> str:
         try:
@@ -325,7 +326,8 @@ class BatchTable:
         table = cls(location, may_change=may_change, options=options, private=private)
         if followed is not None and version is not None:
             if options.store is not None:
-                table._following(followed, options).catch_up(version, began_us)
+                table._looks = table._following(followed, options)
+                table._looks.catch_up(version, began_us)
             df = followed.at(version)
         if options.store is None:
             try:
@@ -737,7 +739,10 @@ class BatchTable:
 
     def _follow(self, df: DataFrame, followed: Followed, options: Full) -> None:
         """Follow a source in a thread, while streams run."""
-        following = self._following(followed, options)
+        # That of the start goes on: it knows what the table had.
+        following, self._looks = self._looks, None
+        if following is None or following.followed is not followed:
+            following = self._following(followed, options)
         self._refreshing = start_refreshing(
             df.sparkSession, following.look, following.pause_s, self.path
         )

@@ -230,8 +230,7 @@ def references_to_the_table_hold_as_after_sparks_own_join(
         ("python", ("the first of a chain", "a selection between")),
     ):
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
-            every = table_kinds(spark, folder)
-            kinds = {name: every[name] for name in names}
+            kinds = table_kinds(spark, folder, *names)
             assert table_differences(kinds, {}, renamed_are_refused=True) == []
     stream, table = spark.range(3).toDF("k"), table_of(spark, 1)
     joined = bsjoin.join(stream, table, "k", "left")

@@ -5,6 +5,7 @@ For classic sessions and Spark Connect: nothing in here asks for the one or the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,8 +174,8 @@ class TableKind:
     renamed: tuple[str, ...] = ()
 
 
-def table_kinds(spark: SparkSession, folder: Path) -> dict[str, TableKind]:
-    """Joins with tables that are given as DataFrames; they are built in a folder, once."""
+def table_kinds(spark: SparkSession, folder: Path, *names: str) -> dict[str, TableKind]:
+    """Joins with tables that are given as DataFrames, all or some; built in a folder, once."""
     raw = spark.sql("SELECT * FROM VALUES (1L, 10, 'p'), (2L, 20, 'q'), (9L, 90, 'r') t(k, n, s)")
     more = spark.sql("SELECT * FROM VALUES (1L, 'm'), (2L, 'o') AS t(k2, zz)")
     base = spark.sql(
@@ -195,49 +196,55 @@ def table_kinds(spark: SparkSession, folder: Path) -> dict[str, TableKind]:
         full = Full(store=folder / name)
         return bsjoin.join(stream, table, on, how, cache=full, **more)  # type: ignore[arg-type]
 
-    chained = ours(ours(orders, named, "k"), prices, {"city": "name"})
-    own_chain = own(orders, named).join(prices, F.col("city") == prices["name"])
-    own_chain = own_chain.drop(prices["name"])
+    @functools.cache
+    def chain() -> tuple[DataFrame, DataFrame]:
+        last = own(orders, named).join(prices, F.col("city") == prices["name"])
+        return ours(ours(orders, named, "k"), prices, {"city": "name"}), last.drop(prices["name"])
+
+    def selected() -> TableKind:
+        other = spark.sql("SELECT * FROM VALUES (1L, 100), (2L, 200) AS t(k, m)")
+        columns = "k", places["city"], "n"
+        return TableKind(
+            ours(ours(orders, places, "k").select(*columns), other, "k"),
+            own(own(orders, places).select(*columns), other),
+            places,
+            ("city",),
+        )
+
     joined = orders.join(more, F.col("o.k") == more["k2"], "left")
     timed = AsOf("n", "at")
-    first, again = ours(orders, places, "k"), own(orders, places)
-    other = spark.sql("SELECT * FROM VALUES (1L, 100), (2L, 200) AS t(k, m)")
-    return {
-        "what it is made of": TableKind(first, again, base, ("city",)),
-        "an alias": TableKind(
+    kinds: dict[str, Callable[[], TableKind]] = {
+        "what it is made of": lambda: TableKind(
+            ours(orders, places, "k"), own(orders, places), base, ("city",)
+        ),
+        "an alias": lambda: TableKind(
             ours(orders, named, "k", "left"), own(orders, named, "left"), named,
             ("city", "code"), "c",
         ),
-        "an alias, and other names": TableKind(
+        "an alias, and other names": lambda: TableKind(
             ours(orders, base.alias("c"), "k"), own(orders, base.alias("c")), base,
             ("city", "at", "n"), "c", ("n",),
         ),
-        "some columns": TableKind(
+        "some columns": lambda: TableKind(
             ours(orders, base, "k", select=["at", "city"]),
             own(orders, base.select("k", "at", "city")), base, ("city", "at"),
         ),
-        "a stream that is a join": TableKind(
+        "a stream that is a join": lambda: TableKind(
             ours(joined, named, "k"), own(joined, named), named, ("city", "code"), "c"
         ),
-        "the first of a chain": TableKind(
-            chained, own_chain, named, ("city", "code"), "c"
-        ),
-        "the last of a chain": TableKind(
-            chained, own_chain, prices, ("price",), "p"
-        ),
-        "a selection between": TableKind(
-            ours(first.select("k", places["city"], "n"), other, "k"),
-            own(again.select("k", places["city"], "n"), other), places, ("city",),
-        ),
-        "a range join": TableKind(
+        "the first of a chain": lambda: TableKind(*chain(), named, ("city", "code"), "c"),
+        "the last of a chain": lambda: TableKind(*chain(), prices, ("price",), "p"),
+        "a selection between": selected,
+        "a range join": lambda: TableKind(
             ours(orders, base, "k", when=timed, select=["city", "at"]),
             own(orders, base.select("k", "city", "at")), base, ("city", "at"),
         ),
-        "a stored table": TableKind(
+        "a stored table": lambda: TableKind(
             BatchTable.build(named, on="k").join(orders), own(orders, named), named,
             ("city", "code"), "c",
         ),
     }  # fmt: skip
+    return {name: kinds[name]() for name in names or kinds}
 
 
 def table_uses(name: str) -> dict[str, Callable[[TableKind, DataFrame], DataFrame]]:

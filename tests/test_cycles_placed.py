@@ -363,7 +363,7 @@ def test_a_micro_batch_without_rows(
 # What fails
 
 
-@pytest.mark.parametrize("what", ["monitor", "figures", "observed", "pins"])
+@pytest.mark.parametrize("what", ["monitor", "policy", "figures", "observed", "pins"])
 def test_what_fails_is_logged_and_the_cycle_goes_on(
     spark: SparkSession,
     built: BatchTable,
@@ -377,6 +377,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
 
     patches: dict[str, tuple[Any, str]] = {
         "monitor": (SparkMonitor, "snapshot"),
+        "policy": (RoundRobin, "plan"),
         "figures": (loop, "tasks_of"),
         "observed": (pins.Pinned, "observed"),
         "pins": (pins, "pin"),
@@ -389,7 +390,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
     assert ran.rows == [right()]
     assert [one.hits for one in ran.told] == [HITS]
     (placed,) = ran.placed
-    if what == "monitor":
+    if what in ("monitor", "policy"):
         assert (placed.action, placed.reason) == ("failed", "see the log of scheduling")
         assert placed.requested == 0
     else:

@@ -201,6 +201,14 @@ def test_other_columns_and_filters_are_built_again(
     assert table.stats().rows == 2
 
 
+def test_a_promise_of_uniqueness_is_checked_when_it_is_new(
+    spark: SparkSession, source: Path, store: Path, builds: list[str]
+) -> None:
+    for unique in (False, True, True):
+        BatchTable.build(read(spark, source), on="k", path=store, unique=unique)
+    assert len(builds) == 2
+
+
 def test_what_cannot_be_shortened_or_recognised(
     spark: SparkSession, store: Path, tmp_path: Path, builds: list[str]
 ) -> None:

@@ -75,7 +75,7 @@ def test_a_seed_always_draws_the_same_case() -> None:
 
 
 def test_the_cases_can_show_each_fault() -> None:
-    """That they do, ``python -m tests.fuzz.find_faults`` tells."""
+    """Its text is there; that they do show it, ``python -m tests.fuzz.find_faults`` tells."""
     for mutant in MUTANTS:
         text = (BSJOIN / mutant.file).read_text()
         assert mutant.applied(text) != text

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import checks_apart
 import interrupt_checks
+import pytest
+
+pytestmark = pytest.mark.long
 
 
 @checks_apart.each(interrupt_checks.CHECKS)

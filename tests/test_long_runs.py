@@ -46,7 +46,7 @@ def test_a_wrong_row_of_a_sink_is_told() -> None:
     assert back == ["micro-batch 1 goes back from version 2 to 1"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_counts_stay_flat_over_micro_batches_refreshes_and_queries(
     spark: SparkSession, tmp_path: Path

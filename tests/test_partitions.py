@@ -162,10 +162,13 @@ def test_with_damaged_rules_a_stream_goes_by_hash(
 ) -> None:
     arrivals.add(2)
     options = HotSpot(**EAGER, store=tmp_path / "rules")
-    routed = bsjoin.join(arrivals.stream, table, "k", partition=options)
-    for file in (tmp_path / "rules").glob("*.rule"):
+    arrivals.run(bsjoin.join(arrivals.stream, table, "k", partition=options), "damaged")
+    files = list((tmp_path / "rules").glob("*.rule"))
+    assert files
+    for file in files:
         file.write_bytes(b"{")
-    arrivals.run(routed, "damaged")
+    arrivals.add(1)
+    arrivals.run(bsjoin.join(arrivals.stream, table, "k", partition=options), "damaged")
     assert arrivals.written("damaged") == arrivals.right(table)
 
 

@@ -25,6 +25,7 @@ from bsjoin import BatchTable, Full
 from bsjoin.build import job
 from bsjoin.errors import StaleTableError
 from bsjoin.metrics.refreshes import error_text, follow, of_table, recorded, url_of
+from bsjoin.spark import settled
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -129,6 +130,22 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     query = feed.start(joined)
     query.processAllAvailable()
     assert feed.results == {number: [(1, 2)]}
+
+
+def test_a_look_that_finds_the_same_version_makes_rows_fresh(
+    feed: Feed, source: Source, refreshes: Refreshes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled, "_QUIET_S", 0.0)
+    cache = Full(refresh="on_commit", max_staleness=LIMIT)
+    query = feed.start(bsjoin.join(feed.stream, source.df, "k", cache=cache))
+    refreshes()
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results == {0: [(1, 1)]}
+    refreshes.make_old()
+    feed.add(1)
+    with pytest.raises(Exception, match="StaleTableError"):
+        query.processAllAvailable()
 
 
 def test_tables_that_others_refresh_and_those_behind_a_url(

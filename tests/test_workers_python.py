@@ -5,12 +5,14 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 import workers_python_checks
 from checks_apart import each, passes
 
 from bsjoin.spark import workers
 
 
+@pytest.mark.long
 @each([*workers_python_checks.CHECKS, *workers_python_checks.NEWCOMER])
 def test_workers_run_a_python_that_has_bsjoin_or_are_refused(check: str) -> None:
     passes("workers_python_checks.py", check)

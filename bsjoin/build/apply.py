@@ -368,11 +368,12 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             draft = replace(draft, build_s=max(0, age_us) / 1e6)
             published = versions.publish(location, draft, parent=now, marked_as=now)
             build.published()
-            location.sync(VERSIONS, files=False)
-            forget(location)  # the files of the base before it
             return published
 
-        return repeated(location, attempt, "compacted")
+        after = repeated(location, attempt, "compacted")
+    location.sync(VERSIONS, files=False)
+    forget(location)  # the files of the base before it
+    return after
 
 
 def start_compacting(location: StorageLocation, manifest: Manifest, segment_bytes: int) -> None:

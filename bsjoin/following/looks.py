@@ -76,7 +76,7 @@ class Following:
         adds: bool,
         tidy: Callable[[Manifest], None],
     ):
-        self._location, self._followed, self._options = location, followed, options
+        self._location, self.followed, self._options = location, followed, options
         self._adds, self._tidy = adds, tidy
         self._costs: deque[float] = deque(maxlen=5)
         self._failures = 0
@@ -115,7 +115,7 @@ class Following:
     def _look(self) -> None:
         # The table first: the source is then at that version, or at a later one.
         before, began_us, began_s = versions.latest(self._location), now_us(), time.monotonic()
-        until = self._followed.version()
+        until = self.followed.version()
         self._costs.append(time.monotonic() - began_s)
         if until is None:
             return
@@ -159,7 +159,7 @@ class Following:
                 '"When is a source unchanged?"). Give each its own store, or end one of them and '
                 "start the other again"
             )
-        return self._followed.has(source, until)
+        return self.followed.has(source, until)
 
     def _read_whole(self, before: Manifest, until: SourceVersion) -> Manifest:
         """Read the source whole, and note when that may be done again."""
@@ -167,7 +167,7 @@ class Following:
         try:
             return refreshed(
                 self._location,
-                self._followed.at(until),
+                self.followed.at(until),
                 self._options,
                 adds=self._adds,
                 advance=Advance(until, before.source),
@@ -204,6 +204,7 @@ class Following:
         if not self._has(before.source, until):
             self._errors = _LOOKS_FOR_CHANGES - 1  # a start reads it whole at once
             self._stepped(before, until, began_us)
+            self._errors = 0
 
     def _stepped(self, before: Manifest, until: SourceVersion, began_us: int) -> Manifest | None:
         """Apply the changes up to a version of the source; None if it has to be read whole."""
@@ -231,7 +232,7 @@ class Following:
         Raises:
             NotTold: they do not lead to one.
         """
-        changes = self._followed.changes(since, until)
+        changes = self.followed.changes(since, until)
         if changes is None:
             return None
         if changes.key is None and not can_step(before):

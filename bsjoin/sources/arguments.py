@@ -26,13 +26,13 @@ def located(path: str | os.PathLike[str], name: str) -> str:
         raise ArgumentError(f"{name}: {error}") from None
 
 
-def check_unique(unique: object) -> None:
-    """Refuse what is neither True, False nor None.
+def check_unique(unique: object, *, or_none: bool = True) -> None:
+    """Refuse what is neither True nor False, nor None where that asks the source.
 
     Raises:
         ArgumentError: it is something else.
     """
-    if unique is not None and not isinstance(unique, bool):
+    if not (isinstance(unique, bool) or (unique is None and or_none)):
         raise ArgumentError(f"unique={unique!r}: give True or False")
 
 

@@ -66,12 +66,12 @@ def function(
     """
     if not callable(fn):
         raise ArgumentError(f"fn={fn!r}: give a function of a pyarrow.Table of keys")
-    check_unique(unique)
+    check_unique(unique, or_none=False)
     check_max_keys(max_keys)
     timeout_s = None if timeout is None else seconds(timeout, "timeout")
     if timeout_s is not None and timeout_s <= 0:
         raise ArgumentError(f"timeout={timeout!r}: it must be above zero, or None for no limit")
-    return _Function(fn, _schema(schema), bool(unique), max_keys, timeout_s)
+    return _Function(fn, _schema(schema), unique, max_keys, timeout_s)
 
 
 def _schema(schema: Any) -> pa.Schema:

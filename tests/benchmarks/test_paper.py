@@ -71,7 +71,7 @@ def test_routing_loses_no_row_and_looks_up_a_key_once_by_hash(
 
 
 def test_figures_11_and_12_are_simulated_and_their_statements_judged(
-    routed: paper_hotspots.Found, tmp_path: Path
+    routed: paper_hotspots.Found,
 ) -> None:
     figures = paper_hotspots.figures(routed)
     assert all(figure.simulated and figure.paper for figure in figures)

@@ -88,6 +88,7 @@ def test_a_table_that_is_removed_is_not_kept(
     assert mapped(spark, tmp_path / "removed", 0) == 0
 
 
+@pytest.mark.long
 def test_collecting_garbage_breaks_no_running_task(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def output(command: Sequence[str], folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_spark_sql(path: str, tmp_path: Path) -> None:
     home = Path(pyspark.__file__).parent
     join = "SELECT o.id, c.name FROM range(4) o LEFT JOIN bsjoin.customers c ON o.id = c.id"
@@ -89,6 +90,7 @@ def test_spark_sql(path: str, tmp_path: Path) -> None:
     assert found == ["0\tname 0", "1\tname 1", "2\tname 2", "3\tNULL", "3"]
 
 
+@pytest.mark.long
 def test_a_java_program(path: str, tmp_path: Path) -> None:
     java = shutil.which("java", path=os.environ.get("JAVA_HOME", "") + "/bin") or "java"
     classpath = f"{bsjoin.jar()}:{Path(pyspark.__file__).parent}/jars/*"

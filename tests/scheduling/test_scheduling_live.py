@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(600),
     pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is no address elsewhere"),
 ]

@@ -117,6 +117,7 @@ def test_the_letter_is_algorithm_1() -> None:
     # What overflowed is lost: R(2) = 1.
     assert oera.cores(load(300, 3)) == pytest.approx(183_000 / 60_000)
     assert OERA(literal=True, buffer=10_000).cores(load(0, 3)) == 1
+    assert OERA(buffer=100, per_thread=True).size(load(0, 3)) == 300
 
 
 def test_the_letter_shrinks_below_what_comes_in() -> None:

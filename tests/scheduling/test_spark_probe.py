@@ -70,6 +70,19 @@ def test_an_executor_is_all_processes_below_it(proc: Proc) -> None:
     assert probe.read(proc.folder, pid=10).cpu_s == found.cpu_s
 
 
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend",
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+    ],
+)
+def test_every_cluster_manager_s_executor_is_recognised(proc: Proc, backend: str) -> None:
+    proc.add(10, 1, "java", backend, "--executor-id", "7", "--hostname", "pod_1")
+    proc.add(11, 10, "python")
+    assert probe.read(proc.folder, pid=11).executor == "7"
+
+
 @pytest.mark.parametrize("damage", ["no executor", "no id", "no folder", "no parent", "no process"])
 def test_without_an_executor_above_the_process_alone_is_read(proc: Proc, damage: str) -> None:
     proc.executor(10, 1, "4")

@@ -478,6 +478,23 @@ def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: P
             assert rows(source.lookup(asked), ["a", "i"]) == rows(matching(both, asked), ["a", "i"])
 
 
+def test_a_version_is_that_of_the_snapshot_that_is_held(tmp_path: Path) -> None:
+    rows, at = pa.table({"k": pa.array([1], pa.int64())}), str(tmp_path / "t")
+    deltalake.write_deltalake(at, rows)
+    source = delta(at)
+    assert source.size() == 1
+    first = source._execute(source._version_of)  # type: ignore[attr-defined]
+    for _ in range(2):
+        deltalake.write_deltalake(at, rows, mode="append")
+    assert source._execute(source._version_of) == first  # type: ignore[attr-defined]
+    assert source.table_changes().version().text == "2"
+    for log in (tmp_path / "t" / "_delta_log").glob("*.json"):
+        lines = [line for line in log.read_text().splitlines() if "commitInfo" not in line]
+        log.write_text("".join(f"{line}\n" for line in lines))
+    newest = source.table_changes().version()
+    assert (newest.text, newest.committed_at_us) == ("2", None)
+
+
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_stream_follows_each_version(
     kind: str, spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -486,7 +503,7 @@ def test_a_stream_follows_each_version(
     monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
     table = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
     source = lake(kind, tmp_path, table, parts=1)
-    source.renewed_every_s = source.opened_every_s = 0  # type: ignore[attr-defined]
+    source.opened_every_s = 0  # type: ignore[attr-defined]
     cache = bsjoin.Full(refresh="on_commit")
     query = feed.start(bsjoin.join(feed.stream, source, "k", how="left", cache=cache))
     catalog = None if kind == "delta" else load_catalog(**Iceberg(tmp_path).properties)

@@ -1,4 +1,4 @@
-"""``redis`` with a cluster whose slots move, a server that is loading, and read-only replicas."""
+"""``redis`` with a cluster whose slots move, and what other servers answer."""
 
 from __future__ import annotations
 

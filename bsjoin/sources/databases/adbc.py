@@ -131,7 +131,7 @@ def adbc(
     if uri is not None and not isinstance(uri, str):
         raise ArgumentError("uri: give a text, or None")
     named = check_texts(options, "options")
-    check_unique(unique)
+    check_unique(unique, or_none=False)
     check_max_keys(max_keys)
     if uri is not None:
         named["uri"] = uri
@@ -147,7 +147,7 @@ def adbc(
             table=parts,
             query=text,
             schema=None if schema is None else as_schema(schema),
-            unique=bool(unique),
+            unique=unique,
             timeout_s=seconds,
             connect_timeout_s=seconds,
             max_keys=max_keys,

@@ -155,8 +155,10 @@ class _Delta(LakeTable):
         return int(total)
 
     def _version_of(self, table: Any) -> TableVersion:
-        (commit,) = table.history(1)
-        at_ms = commit.get("timestamp")
+        # From the newest one on, past the limit: the last one is that of the snapshot. A commit
+        # need not tell of itself.
+        commits = table.history(1)
+        at_ms = commits[-1].get("timestamp") if commits else None
         return TableVersion(
             f"the Delta table {hidden(self._path)}",
             str(table.version()),

@@ -115,7 +115,8 @@ class _Iceberg(LakeTable):
         self._is_file = catalog is None
         self._uuids: frozenset[str] = frozenset()
         secrets = (*secrets_in(self._properties), *secrets_of(table))
-        super().__init__(schema, unique, max_keys, snapshot is not None, secrets)
+        pinned = snapshot is not None or (self._is_file and table.endswith(".metadata.json"))
+        super().__init__(schema, unique, max_keys, pinned, secrets)
 
     def _open(self) -> Any:
         if self._is_file:
@@ -145,7 +146,7 @@ class _Iceberg(LakeTable):
         if not self._is_file:
             # Not its refresh(), which refuses a table that was dropped and made again.
             return table.catalog.load_table(self._table)
-        return table if self._table.endswith(".metadata.json") else self._of_file()
+        return self._of_file()
 
     def _pinned_to_snapshot(self, table: Any) -> Any:
         """The table with the schema of its snapshot as the present one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from abc import abstractmethod
@@ -174,12 +175,14 @@ class LakeTable(Source):
     def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         batches = self._execute(lambda table: self._batches(table, wanted.names, {}), at_once=True)
 
-        def following() -> pa.RecordBatch | None:
-            return next(batches, None)
-
-        while (batch := self._run(following, at_once=True)) is not None:
+        def following() -> list[pa.RecordBatch] | None:
+            if (batch := next(batches, None)) is None:
+                return None
             rows = pa.Table.from_batches([batch]).select(wanted.names)
-            yield from fitted(rows, wanted, repr(self)).to_batches()
+            return list(fitted(rows, wanted, repr(self)).to_batches())
+
+        while (found := self._run(following, at_once=True)) is not None:
+            yield from found
 
     def size(self) -> int | None:
         """The number of rows by the snapshot's statistics; None if it has none."""
@@ -193,7 +196,10 @@ class LakeTable(Source):
         """As in :class:`Source`; None if always the same snapshot is read."""
         if self._pinned:
             return None
-        return LakeVersions(lambda: self._execute(self._version_of, at_once=True))
+        # Looks have a source of their own, for their thread, which asks each time.
+        asked = copy.copy(self)
+        asked._held, asked.renewed_every_s = None, 0.0
+        return LakeVersions(lambda: asked._execute(asked._version_of, at_once=True))
 
     def close(self) -> None:
         """Forget the snapshot; the next call opens the table again."""
