@@ -204,7 +204,11 @@ def test_the_examples_in_the_docstrings_that_need_a_session_run(stage: Stage) ->
 def commands(page: str) -> list[str]:
     """The lines of shell blocks, and what stands in the text as code and begins like a command."""
     shell = [block.code for block in blocks(page) if block.kind == "sh"]
-    lines = [line.split("  #")[0].strip() for code in shell for line in code.splitlines()]
+    lines = [
+        line.split("  #")[0].strip()
+        for code in shell
+        for line in code.replace("\\\n", "").splitlines()
+    ]
     prose = _FENCE.sub("", text_of(page))
     known = r"make [a-z]|python -m |python3? \w+/|pip install |\.venv/bin/"
     lines += [code for code in _INLINE.findall(prose) if re.match(known, code)]
@@ -244,8 +248,8 @@ def check_command(command: str) -> None:
         for extra in re.findall(r"bsjoin\[([\w,]+)\]", command):
             assert set(extra.split(",")) <= extras().keys(), command
     else:
-        known = ("venv-pack", "spark-submit", "spark-sql", ".venv/bin/pre-commit")
-        assert words[0] in known, command
+        known = ("pip", "pre-commit", "python3", "spark-submit", "spark-sql", "venv-pack")
+        assert words[0].rpartition("/")[2] in known, command
 
 
 def check_options(words: list[str], code: str, command: str) -> None:

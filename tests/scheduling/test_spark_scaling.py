@@ -147,7 +147,7 @@ def test_the_thread_measures_and_ends_with_the_query(
         made._thread.join(60)
         assert not made._thread.is_alive()
     assert query.exception() is None
-    assert [one.message for one in caplog.records].count(
+    assert [one.getMessage() for one in caplog.records].count(
         "scheduling: a step of scaling failed: the status is away"
     ) == 1
     assert made.load.arrival is not None

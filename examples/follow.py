@@ -1,0 +1,204 @@
+"""Sales joined with a price list that is a Delta table, and that changes while the stream runs.
+
+Each commit changes prices, adds products and removes some. Delta's change data feed tells which,
+and bsjoin applies that to its table: the sales behind a commit have the new prices, and nothing is
+read whole. At the end each sale is held against the version of the Delta table that was the newest.
+
+    python examples/follow.py [--out FOLDER] [--products ROWS] [--commits COMMITS]
+
+The program fetches Delta's jars with Maven, once. They are for Spark 4.1 and 4.2: no newer ones.
+
+Needs the `examples` extra (`pip install "bsjoin[examples]"`), Java, and Maven.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import _maven
+import _support
+import numpy as np
+import pandas as pd
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+
+_DELTA = "4.4.0"
+_SPARKS = ("4.1", "4.2")
+_SALES = 5_000  # behind each commit
+_LIMIT_S = 120.0  # until a commit is followed
+_SEEN_S = 0.5  # micro-batches use a version that was there a moment before them
+_STEP = 50  # each so-many-th product changes in a commit
+
+
+def main() -> None:
+    """Change prices while sales are joined with them, and check every sale."""
+    options = arguments()
+    jars = delta_jars()
+    out = _support.fresh_folder(options.out)
+    spark = start_spark(jars, out)
+    try:
+        right = run(spark, out, options)
+    finally:
+        _support.stop(spark)
+    sys.exit(0 if right else 1)
+
+
+def run(spark: SparkSession, out: Path, options: argparse.Namespace) -> bool:
+    """The example in a session; whether all sales have the right price."""
+    create(spark, options.products)
+    (out / "sales").mkdir()
+    query = start(spark, out)
+    random = np.random.default_rng(1)
+    for number in range(options.commits + 1):
+        if number:
+            commit(spark, options.products, number)
+            wait_for(query, number)
+        sell(out, random, options.products, number)
+        query.processAllAvailable()
+    query.stop()
+    return check(spark, query, out, options.commits)
+
+
+def create(spark: SparkSession, products: int) -> None:
+    """Make the price list, version 0 of it: with a feed of what changes."""
+    spark.sql(
+        "CREATE TABLE products USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS "
+        f"SELECT id AS product, 100 + id % 9000 AS cents FROM range({products})"
+    )
+
+
+def start(spark: SparkSession, out: Path) -> StreamingQuery:
+    """Join the sales with the price list; that it follows the commits is one argument."""
+    sales = spark.readStream.schema("commit int, product long").parquet(str(out / "sales"))
+    priced = bsjoin.join(
+        sales,
+        spark.table("products"),
+        on="product",
+        how="left",
+        cache=bsjoin.Full(refresh="on_commit"),
+    )
+    sink = priced.writeStream.format("parquet").option("path", str(out / "result"))
+    return sink.option("checkpointLocation", str(out / "checkpoint")).start()
+
+
+def commit(spark: SparkSession, products: int, number: int) -> None:
+    """Change some prices, remove some products and add some: one commit, made by anybody."""
+    spark.sql(
+        "MERGE INTO products USING (SELECT id, 100 + id * 31 % 9000 + "
+        f"{number} AS new FROM range({number}, {products + 500}, {_STEP})) ON product = id "
+        "WHEN MATCHED AND id % 7 = 3 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET cents = new "
+        "WHEN NOT MATCHED THEN INSERT (product, cents) VALUES (id, new)"
+    )
+
+
+def wait_for(query: StreamingQuery, number: int) -> None:
+    """Wait until the table has a commit, as progress says it, and print how long that took."""
+    until = time.monotonic() + _LIMIT_S
+    while True:
+        told = bsjoin.progress(query)[-1].refresh
+        if told is not None and told.source is not None and told.source.version == f"{number}":
+            break
+        if time.monotonic() > until:
+            raise RuntimeError(
+                f"commit {number} is not in the table after {_LIMIT_S:.0f} s: {told}"
+            )
+        time.sleep(0.1)
+    print(f"commit {number} is in the table, {told.lag_s or 0:.1f} s after it", flush=True)
+    time.sleep(_SEEN_S)
+
+
+def sell(out: Path, random: np.random.Generator, products: int, number: int) -> None:
+    """Sales behind a commit: of products that are there, were there, come later, or never do."""
+    sold = random.integers(0, products + 600, _SALES)
+    hidden, file = (out / "sales" / f"{dot}{number:04}.parquet" for dot in (".", ""))
+    rows = pd.DataFrame({"commit": np.full(_SALES, number, np.int32), "product": sold})
+    rows.to_parquet(hidden, index=False)
+    hidden.rename(file)  # the stream finds it whole
+
+
+def check(spark: SparkSession, query: StreamingQuery, out: Path, commits: int) -> bool:
+    """Hold the sales against the versions of the Delta table, which Delta keeps."""
+    result = spark.read.parquet(str(out / "result"))
+    cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+    used = [cycle.source and cycle.source.version for cycle in cycles]
+    refresh = cycles[-1].refresh
+    rounds = [result.where(F.col("commit") == number) for number in range(commits + 1)]
+    equal = [
+        joined.exceptAll(expected(spark, joined, n)).count() for n, joined in enumerate(rounds)
+    ]
+    return _support.checks(
+        {
+            "sales in the result": (_SALES * len(rounds), result.count()),
+            "sales with another price than Delta's": (0, sum(equal)),
+            "micro-batches that used the newest commit": (
+                len(rounds), sum(one == f"{number}" for number, one in enumerate(used)),
+            ),
+            "commits that were applied as changes": (commits, refresh.applied if refresh else 0),
+            "commits that were read whole": (0, refresh.read_whole if refresh else -1),
+        },
+        by="the versions of the Delta table",
+    )  # fmt: skip
+
+
+def expected(spark: SparkSession, joined: DataFrame, version: int) -> DataFrame:
+    """The sales of a result, joined by Spark with a version of the price list."""
+    prices = spark.sql(f"SELECT * FROM products VERSION AS OF {version}")
+    return joined.drop("cents").join(prices, "product", "left").select(*joined.columns)
+
+
+def delta_jars() -> Path:
+    """The folder with Delta's jars; the program ends where there are none."""
+    spark = ".".join(pyspark.__version__.split(".")[:2])
+    if spark not in _SPARKS:
+        sys.exit(f"Delta has jars for Spark {' and '.join(_SPARKS)}, and this is {spark}")
+    packages = [f"io.delta:delta-spark_{spark}_2.13:{_DELTA}", f"io.delta:delta-storage:{_DELTA}"]
+    try:
+        found = _maven.jars(packages, only=[one.split(":")[1] for one in packages])
+    except RuntimeError as error:
+        sys.exit(str(error))
+    if found is None:
+        sys.exit("Maven fetches Delta's jars: install it (Debian: maven)")
+    return found
+
+
+def start_spark(jars: Path, out: Path) -> SparkSession:
+    """A Spark of this machine whose own catalogue has tables of Delta."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet = (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
+    settings = {
+        "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(out / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    spark = SparkSession.builder.master("local[2]").appName("follow").config(map=settings)
+    session = spark.getOrCreate()
+    _support.end_at_ctrl_c()
+    return session
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("out/follow"), metavar="FOLDER")
+    parser.add_argument("--products", type=_support.positive, default=20_000, metavar="ROWS")
+    parser.add_argument("--commits", type=_support.positive, default=5, metavar="COMMITS")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    _support.program(main)
