@@ -310,7 +310,6 @@ print("version", table.version)
 """
 
 
-@pytest.mark.slow
 def test_a_restarted_application_finds_its_table(
     spark: SparkSession, source: Path, store: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from following_samples import figures, following, stored
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows, soon, write_parquet
 
@@ -25,7 +26,6 @@ from bsjoin.following import dataframe, looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.following.protocol import Changes
-from bsjoin.metrics.refreshes import RefreshProgress, of_table
 from bsjoin.spark import settled, source_versions
 from bsjoin.storage import versions
 
@@ -48,21 +48,6 @@ class Clock(SimpleNamespace):
 
     def monotonic(self) -> float:
         return float(self.now_s)
-
-
-def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
-    given = replace(table._options, refresh="on_commit", **options)
-    return table._following(followed_of(df, given.version), given)
-
-
-def figures(table: BatchTable) -> RefreshProgress:
-    found = of_table(table._location.url)
-    assert found is not None
-    return found
-
-
-def values(table: BatchTable) -> list[tuple[Any, ...]]:
-    return rows(table.to_df())
 
 
 def write(file: Path, keys: list[int], value: str) -> None:
@@ -99,7 +84,7 @@ def test_files_are_read_whole_whenever_their_list_has_changed(
     for number, change in enumerate(changes[: 3 if where == "a folder" else 1], 1):
         change()
         look.look()
-        assert (len(builds), values(table)) == (read + number, rows(df.select("*")))
+        assert (len(builds), stored(table)) == (read + number, rows(df.select("*")))
         version = table.versions()[-1].source
         assert version is not None
         assert version == figures(table).source == figures(table).newest
@@ -119,12 +104,12 @@ def test_files_that_are_just_being_written_are_no_version(
     table = BatchTable.build(df, on="k", path=tmp_path / "table")
     look = following(table, df)
     look.look()
-    old, read = values(table), len(builds)
+    old, read = stored(table), len(builds)
 
     def stays_after(seconds: float) -> None:
         clock.now_s += seconds
         look.look()
-        assert (values(table), len(builds)) == (old, read)
+        assert (stored(table), len(builds)) == (old, read)
 
     # As Spark overwrites: the folder goes, a job runs, its files come one by one.
     for file in source.iterdir():
@@ -144,7 +129,7 @@ def test_files_that_are_just_being_written_are_no_version(
     (source / "_SUCCESS").touch()
     clock.now_s += 5
     look.look()
-    old, read = values(table), len(builds)
+    old, read = stored(table), len(builds)
     assert old == [(1, "b")]
     # Files that others copy, one after the other.
     for number in (1, 2):
@@ -152,7 +137,7 @@ def test_files_that_are_just_being_written_are_no_version(
         stays_after(1.5)
     clock.now_s += 2
     look.look()
-    old, read = values(table), len(builds)
+    old, read = stored(table), len(builds)
     assert len(old) == 3
     # What is empty for long is meant to be.
     for file in source.iterdir():
@@ -161,7 +146,7 @@ def test_files_that_are_just_being_written_are_no_version(
     stays_after(500)
     clock.now_s += 100
     look.look()
-    assert values(table) == []
+    assert stored(table) == []
 
 
 def test_a_table_of_a_catalogue_that_is_partitioned(
@@ -183,7 +168,7 @@ def test_a_table_of_a_catalogue_that_is_partitioned(
             for _ in range(2):
                 look.look()
             assert len(builds) == read + 1
-            assert values(table) == rows(spark.table("parts"))
+            assert stored(table) == rows(spark.table("parts"))
     finally:
         spark.sql("DROP TABLE parts")
 
@@ -212,14 +197,14 @@ def test_a_query_tells_the_version(
     assert len(builds) == 1  # nobody has said that there is more
     number.write_text("8\n")
     look.look()
-    assert (len(builds), values(table)) == (2, rows(df.select("*")))
+    assert (len(builds), stored(table)) == (2, rows(df.select("*")))
     number.write_text("")
     for _ in range(2):
         with pytest.raises(SourceError, match="has returned null"):
             look.look()
     assert look.pause_s() >= 4 * 0.2
     assert "has returned null" in str(figures(table).last_error)
-    assert values(table) == rows(df.select("*"))
+    assert stored(table) == rows(df.select("*"))
 
 
 def test_rows_that_are_given_may_be_others_after_a_restart(
@@ -231,7 +216,7 @@ def test_rows_that_are_given_may_be_others_after_a_restart(
         df = df.join(spark.sql(f"SELECT * FROM VALUES {keys} AS t(k)"), "k")
         cache = Full(refresh="on_commit", store=tmp_path / "table")
         bsjoin.join(feed.stream, df, "k", how="left", cache=cache)
-        assert values(BatchTable.open(tmp_path / "table")) == rows(df)
+        assert stored(BatchTable.open(tmp_path / "table")) == rows(df)
 
 
 def test_two_that_read_different_things_do_not_replace_each_other_for_ever(
@@ -247,7 +232,7 @@ def test_two_that_read_different_things_do_not_replace_each_other_for_ever(
         new.look()  # at a start the table is taken over
         with pytest.raises(SourceError, match="another application has put rows of files in"):
             old.look()
-        assert (len(builds), values(table)) == (2, [(1, "a"), (2, "a")])
+        assert (len(builds), stored(table)) == (2, [(1, "a"), (2, "a")])
     write(tmp_path / "source" / "1.parquet", [3], "b")
     with pytest.raises(SourceError, match="Give each its own store"):
         old.look()
@@ -374,7 +359,7 @@ def test_steps_of_one_and_of_many_versions_lead_to_the_same_rows(
         for number in stops:
             source.number = number
             look.look()
-            assert values(table) == sorted(STATES[number]), (stops, number)
+            assert stored(table) == sorted(STATES[number]), (stops, number)
             assert table.versions()[-1].source == source.version()
         assert figures(table).applied == len(stops)
     assert len(builds) == 2
@@ -405,7 +390,7 @@ def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
             one.look()
         monkeypatch.setattr(applying.versions, "publish", publish)
         assert table.version == published
-    assert values(table) == STATES[1]
+    assert stored(table) == STATES[1]
     other.look()
     one.look()
     assert table.version == 2
@@ -421,12 +406,12 @@ def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
     for hole in (False, True):
         slow.hole = hole
         table._following(slow, table._options).look()
-        assert values(table) == sorted(STATES[3])
+        assert stored(table) == sorted(STATES[3])
         assert table.versions()[-1].source == source.version()
         source.number = 1
         monkeypatch.setattr(source, "hole", True)  # back to where it was, read whole
         other.look()
-        assert values(table) == sorted(STATES[1])
+        assert stored(table) == sorted(STATES[1])
         source.hole = False
     assert len(builds) >= 1
 
@@ -446,7 +431,7 @@ def test_a_start_does_not_put_an_older_version_over_a_newer_one(
     monkeypatch.setattr(starting, "version", asked)
     options, df = table._options, source.at(source.version())
     BatchTable._ensure(df, ["k"], ["k", "v"], options, private=False, followed=starting)
-    assert values(table) == sorted(STATES[3])
+    assert stored(table) == sorted(STATES[3])
     assert table.versions()[-1].source == source.version()
 
 
@@ -469,7 +454,7 @@ def test_a_refresh_does_not_put_older_rows_over_those_of_a_newer_version(
     monkeypatch.setattr(storing, "build", meanwhile)
     monkeypatch.setattr(looks, "_LOOKS_FOR_CHANGES", 1)  # read whole at once
     table.refresh(df)
-    assert values(table) == [(1, "new")]
+    assert stored(table) == [(1, "new")]
 
 
 def test_a_hole_in_the_changes(
@@ -486,7 +471,7 @@ def test_a_hole_in_the_changes(
                 with pytest.raises(SourceError, match="they are asked for again"):
                     look.look()
             look.look()
-            assert values(table) == sorted(STATES[source.number])
+            assert stored(table) == sorted(STATES[source.number])
     (record,) = caplog.records  # once
     assert "read whole" in record.getMessage()
     assert "secret" not in caplog.text
@@ -498,10 +483,10 @@ def test_a_hole_in_the_changes(
     look, source.hole, source.number = make(), True, 1
     with pytest.raises(SourceError, match="from 0 to 1 cannot be read, and fail_on_data_loss"):
         look.look()
-    assert values(table) == STATES[0]
+    assert stored(table) == STATES[0]
     source.hole = False
     look.look()
-    assert values(table) == STATES[1]
+    assert stored(table) == STATES[1]
 
 
 def test_too_many_changes_are_read_whole_and_are_no_loss(
@@ -512,7 +497,7 @@ def test_too_many_changes_are_read_whole_and_are_no_loss(
     for source.number, most, outcome in ((1, 1, (0, 1)), (4, 50, (1, 1)), (6, 1, (1, 2))):
         monkeypatch.setattr(looks, "most_rows", lambda _, most=most: most)
         look.look()
-        assert values(table) == sorted(STATES[source.number])
+        assert stored(table) == sorted(STATES[source.number])
         assert (figures(table).applied, figures(table).read_whole) == outcome
     assert "more than 1 rows have changed" in str(figures(table).read_whole_why)
 
@@ -542,19 +527,19 @@ def test_whole_reads_have_a_share_of_the_time(
         monkeypatch.setattr(source, "changes", lambda *_: None)
         source.number = 1
         look.look()
-        assert values(table) == sorted(STATES[1])
+        assert stored(table) == sorted(STATES[1])
         for source.number in (2, 3):
             clock.now_s += pause_s / 2 - 1
             look.look()
-            assert (values(table), figures(table).newest) == (sorted(STATES[1]), source.version())
+            assert (stored(table), figures(table).newest) == (sorted(STATES[1]), source.version())
         clock.now_s += 3
         look.look()
-        assert values(table) == sorted(STATES[3])
+        assert stored(table) == sorted(STATES[3])
     monkeypatch.setattr(source, "changes", changes)
     source.number = 4  # what is told waits for nothing
     monkeypatch.setattr(source, "at", at)
     look.look()
-    assert (values(table), figures(table).applied) == (sorted(STATES[4]), 1)
+    assert (stored(table), figures(table).applied) == (sorted(STATES[4]), 1)
     look._costs.extend([2.0] * 5)
     assert look.pause_s() == 40  # a twentieth
 
@@ -592,7 +577,7 @@ def test_rows_that_spark_has_cached_since_then_are_an_error(
             following(table, df, version="SELECT 1")
     finally:
         df.unpersist(blocking=True)
-    assert values(table) == [(1, "a")]
+    assert stored(table) == [(1, "a")]
 
 
 def test_a_stream_has_the_version_of_each_micro_batch(

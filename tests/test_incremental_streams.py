@@ -27,7 +27,6 @@ from bsjoin import BatchTable, Full, Incremental, sources
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-@pytest.mark.slow
 def test_every_micro_batch_has_the_rows_of_sparks_join(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

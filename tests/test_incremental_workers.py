@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 import worker_checks
 from checks_apart import each, passes
-
-pytestmark = pytest.mark.slow
 
 
 @each(worker_checks.CHECKS)

@@ -36,7 +36,6 @@ def example(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(_LIMIT_S + 60)
 def test_the_example_ends_with_right_answers(kafka_connector: Path, tmp_path: Path) -> None:
     program = example("--out", str(tmp_path / "out"), "--seconds", "2", "--rate", "100")

@@ -8,7 +8,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import Source, wait_for
@@ -17,7 +16,6 @@ from spark_samples import cycles, table_of
 from bsjoin import AsOf, Band, BatchTable
 
 
-@pytest.mark.slow
 def test_a_refresh_reaches_a_running_batch(
     spark: SparkSession, tmp_path: Path, table: BatchTable
 ) -> None:

@@ -29,7 +29,7 @@ from bsjoin.build.progress import shown
 from bsjoin.build.run_writer import Split, run_writer
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.planner.boxes import box_sides
-from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, is_integer, table_key, type_name
+from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key, type_name
 from bsjoin.planner.range_columns import range_side
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields, is_storable
@@ -50,6 +50,7 @@ from bsjoin.storage import (
     SegmentInfo,
     StorageLocation,
 )
+from bsjoin.storage.manifest import has_integer_key
 from bsjoin.storage.ties import ties_of
 
 __all__ = ["build"]
@@ -118,6 +119,10 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ties = ties_of(layout.latest.order, layout.row, typed)
         # Of a key and its first range: whether there are boxes changes no rows.
         latest = Latest(len(compared_fields) + len(ranged), ties, layout.latest.keep)
+    key_columns = tuple(
+        KeyColumn(name, type_name(fields[name].dataType), name in layout.nulls_equal)
+        for name in layout.on
+    )
     form = SegmentForm(
         keys=len(compared),
         ranged=len(ranged),
@@ -125,7 +130,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
         ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
-        integers=not compared and key_types != [] and is_integer(key_types[0]) and not ranged,
+        integers=has_integer_key(key_columns, layout.ranged),
         boxes=box_sides(layout.ranged, layout.condition, layout.boxes),
     )
     merge = Merge(begun, written, form, latest)
@@ -150,10 +155,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         activates_at_us=0,
         created_at_us=0,
         build_s=time.monotonic() - started,
-        keys=tuple(
-            KeyColumn(name, type_name(fields[name].dataType), name in layout.nulls_equal)
-            for name in layout.on
-        ),
+        keys=key_columns,
         compared=len(compared),
         unique=layout.has_unique_keys,
         schema=schema,

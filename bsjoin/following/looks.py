@@ -126,7 +126,7 @@ class Following:
         is_early = time.monotonic() < self._whole_s
         if is_early and before.source is not None and before.source == self._put_off:
             return
-        after, why = self._stepped(before, until, began_us), None
+        after, why = self._stepped(before, until, began_us, _LOOKS_FOR_CHANGES), None
         if after is None:
             if is_early:
                 self._put_off = before.source
@@ -202,12 +202,15 @@ class Following:
             return
         before = versions.latest(self._location)
         if not self._has(before.source, until):
-            self._errors = _LOOKS_FOR_CHANGES - 1  # a start reads it whole at once
-            self._stepped(before, until, began_us)
-            self._errors = 0
+            self._stepped(before, until, began_us, looks=1)  # a start does not ask again
 
-    def _stepped(self, before: Manifest, until: SourceVersion, began_us: int) -> Manifest | None:
-        """Apply the changes up to a version of the source; None if it has to be read whole."""
+    def _stepped(
+        self, before: Manifest, until: SourceVersion, began_us: int, looks: int
+    ) -> Manifest | None:
+        """Apply the changes up to a version of the source; None if it has to be read whole.
+
+        So many looks, one after the other, ask for changes that cannot be read.
+        """
         self._said = None
         since = before.source
         if since is None or not since.is_of(until):
@@ -219,7 +222,7 @@ class Following:
         except (StoreError, DuplicateKeyError):
             raise
         except Exception as error:
-            self._failed(since, until, error)
+            self._failed(since, until, error, looks)
             return None
         self._errors = 0
         return after
@@ -280,7 +283,9 @@ class Following:
         )
         return after
 
-    def _failed(self, since: SourceVersion, until: SourceVersion, error: Exception) -> None:
+    def _failed(
+        self, since: SourceVersion, until: SourceVersion, error: Exception, looks: int
+    ) -> None:
         """Say that changes cannot be read.
 
         Raises:
@@ -295,7 +300,7 @@ class Following:
                 f"Build it again, or leave that out: {why}"
             ) from error
         self._errors += 1
-        if self._errors < _LOOKS_FOR_CHANGES and not isinstance(error, SourceError):
+        if self._errors < looks and not isinstance(error, SourceError):
             raise SourceError(f"{what} cannot be read; they are asked for again: {why}") from error
         self._errors = 0
         level = logging.INFO if why == self._warned else logging.WARNING

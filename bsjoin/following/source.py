@@ -44,8 +44,8 @@ class FollowedTable:
             )
         self._spark, self._source, self._changes = spark, source, changes
         self.columns = [*dict.fromkeys([*columns, *changes.key])]
-        whole = schema_of_source(source)
-        self._schema = T.StructType([whole[name] for name in self.columns])
+        schema = schema_of_source(source)
+        self._schema = T.StructType([schema[name] for name in self.columns])
         read = repr(pa.schema(arrow_fields(self._schema)))
         self._selection = hashlib.sha256(read.encode()).hexdigest()[:16]
 

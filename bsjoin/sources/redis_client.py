@@ -41,7 +41,7 @@ class RedisClient:
 
     def __init__(self, address: Address, url: str, timeout_s: float, what: str) -> None:
         self._address, self._url, self._timeout_s, self._what = address, url, timeout_s, what
-        self._session = Session(_shut)
+        self._session = Session()
         self.is_cluster = False
 
     def run(self, work: Callable[[Any], T]) -> T:
@@ -129,11 +129,7 @@ class RedisClient:
         return {name: value for name, value in self.__dict__.items() if name != "_session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=Session(_shut))
-
-
-def _shut(client: Any) -> None:
-    client.close()
+        self.__dict__.update(state, _session=Session())
 
 
 def _is_of_cluster(error: Exception) -> bool:

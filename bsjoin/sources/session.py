@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Session"]
@@ -14,15 +13,10 @@ _of_the_parent: list[Any] = []
 
 
 class Session:
-    """The connection of a process, which several tables may share.
+    """The connection of a process, which several tables may share."""
 
-    Args:
-        shut: closes a connection.
-    """
-
-    def __init__(self, shut: Callable[[Any], None]) -> None:
+    def __init__(self) -> None:
         self.held: tuple[int, Any] | None = None
-        self._shut = shut
 
     def current(self) -> Any:
         """The connection; None if there is none of this process."""
@@ -39,7 +33,7 @@ class Session:
             _of_the_parent.append(held[1])
             return
         with contextlib.suppress(Exception):  # it may be broken already
-            self._shut(held[1])
+            held[1].close()
 
     def __del__(self, suppress: Any = contextlib.suppress) -> None:
         with suppress(Exception):  # the interpreter may be ending, and have no modules

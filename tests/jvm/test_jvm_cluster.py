@@ -12,7 +12,6 @@ from checks_apart import each, passes
 from cluster_checks import CHECKS
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is no address elsewhere"),
 ]
 

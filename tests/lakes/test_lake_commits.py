@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from following_samples import stored
 from lake_samples import COMMITS, ROWS, Lake
 from pyspark.sql import SparkSession
 from spark_samples import Feed, cycles, rows, soon
@@ -15,10 +15,6 @@ from bsjoin import BatchTable
 from bsjoin.spark.fingerprint import identity
 
 pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
-
-
-def stored(table: BatchTable) -> list[tuple[Any, ...]]:
-    return rows(table.to_df())
 
 
 def jobs(spark: SparkSession) -> int:

@@ -5,22 +5,18 @@ CI leaves this file out; ``make lakes`` runs it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from following_samples import figures, following, stored
 from lake_samples import COMMITS, ROWS, Lake
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, rows
-from test_lake_commits import stored
 
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.dataframe import followed_of
-from bsjoin.following.looks import Following
-from bsjoin.metrics.refreshes import RefreshProgress, of_table
 from bsjoin.spark.fingerprint import identity
 
 pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
@@ -36,17 +32,6 @@ FRAMES = (
     (["k", "v", "part", "n"], ["k"], False),
     (["part", "v", "k"], ["part", "v"], True),
 )
-
-
-def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
-    given = replace(table._options, refresh="on_commit", **options)
-    return table._following(followed_of(df, given.version), given)
-
-
-def figures(table: BatchTable) -> RefreshProgress:
-    found = of_table(table._location.url)
-    assert found is not None
-    return found
 
 
 def selected(df: DataFrame, columns: list[str], *, some: bool) -> DataFrame:

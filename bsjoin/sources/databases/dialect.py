@@ -56,7 +56,7 @@ class Database(Source):
         self.max_keys = target.max_keys
         self._columns: dict[str, Column] | None = None
         self._schema: pa.Schema | None = None
-        self._session = Session(_shut)
+        self._session = Session()
         self._null: tuple[str, ...] = ()  # the columns that are null in all rows
 
     # Implemented by each subclass.
@@ -289,7 +289,7 @@ class Database(Source):
         return {name: value for name, value in self.__dict__.items() if name != "_session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=Session(_shut))
+        self.__dict__.update(state, _session=Session())
 
     def __repr__(self) -> str:
         target = self.target
@@ -456,10 +456,6 @@ class Database(Source):
         except Exception:
             hint = ""
         return SourceError(f"{self!r}: there is no table {name!r}. {hint}")
-
-
-def _shut(connection: Any) -> None:
-    connection.close()
 
 
 def _has_text(dtype: pa.DataType) -> bool:
