@@ -164,10 +164,15 @@ def together(results: Mapping[Any, DataFrame]) -> DataFrame:
             if i >= len(df.columns)
         ]
         tagged.append(there.select(F.lit(number).alias("number"), "*", *lacking))
-    while len(tagged) > 1:  # in pairs: every union is analysed again in those above it
-        pairs = [tagged[i : i + 2] for i in range(0, len(tagged), 2)]
-        tagged = [reduce(DataFrame.union, pair) for pair in pairs]
-    return tagged[0]
+    return united(tagged)
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """The union, in pairs: every union is analysed again in those above it."""
+    while len(frames) > 1:
+        pairs = [frames[i : i + 2] for i in range(0, len(frames), 2)]
+        frames = [reduce(DataFrame.union, pair) for pair in pairs]
+    return frames[0]
 
 
 def apart(union: DataFrame, results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:

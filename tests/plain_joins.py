@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from bsjoin import BatchTable
 from bsjoin.runtimes.jvm.attach import attached
-from tests.oracle import together
+from tests.oracle import united
 from tests.sessions import configured
 
 __all__ = [
@@ -22,7 +21,9 @@ __all__ = [
     "LOOKUP",
     "PLANNER",
     "Query",
+    "anew",
     "check_same",
+    "lookup_lines",
     "lookups",
     "plain",
     "plan_of",
@@ -67,18 +68,23 @@ def plan_of(df: DataFrame) -> str:
     return str(df._jdf.queryExecution().executedPlan().toString())
 
 
-def lookups(df: DataFrame) -> int:
-    """How many joins of a query the index answers.
+def lookup_lines(plan: str) -> list[str]:
+    """The lines of a plan's text with the joins that the index answers.
 
     The plan with which an adaptive one began stands below it, a subquery's below the subquery.
     """
-    count, initial = 0, None
-    for line in plan_of(df).splitlines():
+    found, initial = list[str](), None
+    for line in plan.splitlines():
         column = len(line) - len(line.lstrip(" :+-"))
         if initial is None or column < initial:
             initial = column if line.endswith("== Initial Plan ==") else None
-            count += initial is None and line.count(LOOKUP)
-    return count
+            found += [line] * (0 if initial is not None else line.count(LOOKUP))
+    return found
+
+
+def lookups(df: DataFrame) -> int:
+    """How many joins of a query the index answers."""
+    return len(lookup_lines(plan_of(df)))
 
 
 def check_same(
@@ -87,46 +93,70 @@ def check_same(
     found: int | Sequence[int] | None = 1,
     codes: Iterable[str] = ("stage",),
     right: Sequence[Query] = (),
-) -> None:
+) -> DataFrame:
     """Check that queries have the same rows with the index as without; several are one action.
 
     Args:
         spark: the session.
         queries: make them.
-        found: how many joins of each the index answers; None for any number.
+        found: how many joins of each the index answers; None for any number. A query with none
+            has Spark's own plan, and is run only where `right` is given.
         codes: how the rows are computed, one after the other: names of `CODE`.
         right: the same without stored tables, for the right rows. A stored table's columns may be
             null, since a later version may have nulls; so names and types only are compared then.
+
+    Returns:
+        what has been run in the last of the ways.
     """
+    made = [query() for query in queries]
+    asked = list(found) if isinstance(found, Sequence) else [found] * len(made)
+    if right:
+        others = [query() for query in right]
+        assert [_types(df.schema) for df in made] == [_types(df.schema) for df in others]
+    elif own := [df for df, count in zip(made, asked, strict=True) if count == 0]:
+        assert lookups(_united(own)) == 0
+        made = [df for df, count in zip(made, asked, strict=True) if count != 0]
+        asked = [count for count in asked if count != 0]
+        if not made:
+            return own[0]
+    whole = _united(made)
+    theirs = _united(others) if right else whole
     # Spark's own join is interpreted: that compiles nothing, and has the same rows.
     with configured(spark, {**CODE["stage"], **CODE["interpreted"], PLANNER: "off"}):
-        schemas, expected = _united(right or queries)
+        expected = anew(theirs)
         assert LOOKUP not in plan_of(expected)
         wanted = _rows(expected)
-    assert len(queries) == 1 or wanted
+    assert len(made) == 1 or wanted
+    df = whole
     for code in codes:
         with configured(spark, {**CODE[code], PLANNER: "on"}):
-            own, df = _united(queries)
-            plan = f"{code}:\n{plan_of(df)}"
-            if found is not None:
-                asked = [found] * len(queries) if isinstance(found, int) else list(found)
-                if lookups(df) != sum(asked):  # alone each tells which one it is
-                    assert [lookups(query()) for query in queries] == asked, plan
-                assert lookups(df) == sum(asked), plan
+            df = anew(whole)
+            plan = plan_of(df)
+            if None not in asked and len(lookup_lines(plan)) != sum(filter(None, asked)):
+                # Alone each tells which one it is.
+                assert [lookups(anew(one)) for one in made] == asked, f"{code}:\n{plan}"
+                raise AssertionError(f"together not {asked}, {code}:\n{plan}")
             rows = _rows(df)
-            assert rows == wanted, f"too many {rows - wanted}, lacking {wanted - rows}\n{plan}"
-        assert list(map(_types, own)) == list(map(_types, schemas)), code
-        assert right or own == schemas, code
+            lacking = wanted - rows
+            assert rows == wanted, f"too many {rows - wanted}, lacking {lacking}, {code}:\n{plan}"
+    return df
 
 
-def _united(queries: Sequence[Query]) -> tuple[list[StructType], DataFrame]:
-    """The schemas of queries, and all their rows: those of several as JSON, with a number."""
-    made = [query() for query in queries]
-    schemas = [df.schema for df in made]
-    if len(made) == 1:
-        return schemas, made[0]
-    named = [df.toDF(*(f"c{i}" for i in range(len(df.columns)))) for df in made]
-    return schemas, together(dict(enumerate(df.select(F.to_json(F.struct("*"))) for df in named)))
+def anew(df: DataFrame) -> DataFrame:
+    """The same, to be planned by the settings of now: what is analysed stays so."""
+    return df.select("*")
+
+
+def _united(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows: those of several as JSON, with a number.
+
+    The number is a text, which stands beside the code that is generated: what is alike but for it
+    is compiled once.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    row = "to_json(struct(*), map('ignoreNullFields', 'false')) AS row"
+    return united([df.selectExpr(f"'{n}' AS number", row) for n, df in enumerate(frames)])
 
 
 def _types(schema: StructType) -> list[tuple[str, str]]:
