@@ -6,6 +6,7 @@ is for Spark's Kafka sink, which sends each row to the topic in its column ``top
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -41,6 +42,9 @@ class RouteProgress:
         recovered: those of them that had to wait before.
         waiting: rows that went to the retry topic.
         expired: rows that went to the dead letters.
+        waiting_now: rows that wait after the micro-batch: those that it sent to the retry topic,
+            and the records there that it has left unread; None (default) where the query does not
+            read the retry topic, or reads it in real-time mode.
     """
 
     batch_id: int
@@ -49,6 +53,7 @@ class RouteProgress:
     recovered: int
     waiting: int
     expired: int
+    waiting_now: int | None = None
 
 
 def route(
@@ -132,6 +137,7 @@ def route(
         F.expr(f"count_if({hit} AND {place} IS NOT NULL) AS recovered"),
         F.expr(f"count_if(NOT {hit} AND NOT {late}) AS waiting"),
         F.expr(f"count_if(NOT {hit} AND {late}) AS expired"),
+        F.lit(retry).alias("retry"),
     )
     given = f"coalesce({headers}, CAST(array() AS {_HEADERS}))"
     text = f"CAST(coalesce(CAST({since} AS STRING), '') AS BINARY)"
@@ -207,8 +213,34 @@ def progress(query: Any) -> list[RouteProgress]:
             batch_id=batch.batchId,
             topic=name.removeprefix(_OBSERVED),
             **{one: counts[one] for one in ("found", "recovered", "waiting", "expired")},
+            waiting_now=_waiting_now(batch, counts.get("retry"), counts["waiting"]),
         )
         for batch in batches
         for name, row in sorted(batch.observedMetrics.items())
         if name.startswith(_OBSERVED) and (counts := observed_row(row))
     ]
+
+
+def _waiting_now(batch: Any, retry: str | None, sent: int) -> int | None:
+    """Return the rows that wait after a micro-batch; None where that is not known.
+
+    What it has sent, the next one reads. In real-time mode a batch reads what it has sent itself,
+    again and again, and so beyond the latest offset at its start.
+    """
+    unread = None
+    for source in json.loads(getattr(batch, "json", "{}")).get("sources", ()):
+        end, latest = (_offsets(source.get(one), retry) for one in ("endOffset", "latestOffset"))
+        if not end:
+            continue
+        if any(latest.get(partition, -1) < offset for partition, offset in end.items()):
+            return None
+        unread = (unread or 0) + sum(latest[one] - offset for one, offset in end.items())
+    return None if unread is None else sent + unread
+
+
+def _offsets(offset: Any, topic: str | None) -> dict[str, int]:
+    """The offset of each partition of a topic; none of a source that is not Kafka's."""
+    found = offset.get(topic) if isinstance(offset, dict) else None
+    if not isinstance(found, dict) or not all(type(one) is int for one in found.values()):
+        return {}
+    return found

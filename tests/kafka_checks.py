@@ -308,14 +308,15 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     assert [has for _, _, has in records("retry")] == [{"trace": b"t", waits: b""}] * 2
 
     second = run_to_its_end("retry", "1 hour")
-    assert (second.found, second.waiting) == (0, 2), second
+    assert (second.found, second.waiting, second.waiting_now) == (0, 2, 2), second
     since = [int(has[waits]) for _, _, has in records("retry")[2:]]
     assert abs(since[0] / 1000 - time.time()) < 600, since
     table.refresh(customers(1, 2, 7))
     third = run_to_its_end("retry", "1 hour")
     assert (third.found, third.recovered, third.waiting) == (1, 1, 1), third
+    assert (done.waiting_now, third.waiting_now) == (None, 1), (done, third)
     last = run_to_its_end("retry", "1 ms")
-    assert (last.found, last.expired) == (0, 1), last
+    assert (last.found, last.expired, last.waiting_now) == (0, 1, 0), last
     enriched = [(k, json.loads(v)) for k, v, _ in records("enriched")]
     found = {b"%d" % i: {"order": f"order {i}", "name": f"name {i}"} for i in (1, 2, 7)}
     assert sorted(enriched, key=repr) == sorted(found.items()), enriched

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,6 +84,44 @@ def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined:
     rows = bsjoin.kafka.route(named, value=F.col("name"), **options).collect()
     assert sum(row.topic == "out" for row in rows) == sum(found for _, found, _, _ in CASES)
     assert {(row.key, row.value) for row in rows if row.topic == "again"} == {(None, None)}
+
+
+def read(end: Any, latest: Any) -> dict[str, Any]:
+    return {"startOffset": None, "endOffset": end, "latestOffset": latest}
+
+
+ORDERS = read({"orders": {"0": 4}}, {"orders": {"0": 9}})
+
+
+@pytest.mark.parametrize(
+    ("sources", "waits"),
+    [
+        ([read({"again": {"0": 4, "1": 0}}, {"again": {"0": 4, "1": 0}})], 3),
+        ([read({"again": {"0": 4, "1": 0}}, {"again": {"0": 9, "1": 2}})], 10),
+        ([read({"again": {"0": 4}, "orders": {"0": 1}}, {"again": {"0": 5}, "orders": {}})], 4),
+        ([ORDERS, read({"again": {"0": 4}}, {"again": {"0": 4, "1": 7}})], 3),
+        ([ORDERS], None),
+        ([], None),
+        # In real-time mode, and where a source does not tell its latest offset.
+        ([read({"again": {"0": 7}}, {"again": {"0": 4}})], None),
+        ([read({"again": {"0": 4}}, None)], None),
+        # Sources of other kinds.
+        ([read({"again": 4}, {"again": 9}), read("4", "9"), read(4, 9), {}], None),
+        ([read({"again": {"0": "4"}}, {"again": {"0": 9}})], None),
+    ],
+)
+def test_rows_that_wait_now_are_told_by_what_reads_the_retry_topic(
+    sources: list[Any], waits: int | None
+) -> None:
+    row = {"found": 5, "recovered": 1, "waiting": 3, "expired": 0, "retry": "again"}
+    batch = SimpleNamespace(
+        batchId=7,
+        observedMetrics={"bsjoin.kafka.route out": row},
+        json=json.dumps({"sources": sources}),
+    )
+    (found,) = bsjoin.kafka.progress(batch)
+    assert (found.batch_id, found.topic, found.waiting) == (7, "out", 3)
+    assert found.waiting_now == waits
 
 
 def test_errors(joined: DataFrame) -> None:

@@ -82,7 +82,7 @@ def totals(*cycles: CycleProgress, name: str = "orders") -> QueryTotals:
     """What a query with these has done, each a micro-batch of half a second."""
     found = QueryTotals(name)
     for number, one in enumerate(cycles):
-        route = bsjoin.kafka.RouteProgress(number, "named", 9, 2, 1, 0)
+        route = bsjoin.kafka.RouteProgress(number, "named", 9, 2, 1, 0, 4)
         found.add(MicroBatch(number, NOON.timestamp() + number, 0.5, 10, [one], [route]))
     return found
 
@@ -162,6 +162,7 @@ def test_every_metric_has_a_value_and_counters_add_up() -> None:
     assert value(found, "bsjoin_cache_size_bytes", host="h-1") == 700
     assert value(found, "bsjoin_partition_rows", partition="1") == 4
     assert value(found, "bsjoin_kafka_routed_rows_total", topic="named", outcome="found") == 27
+    assert value(found, "bsjoin_kafka_waiting_rows", topic="named") == 4  # of the last one
     assert value(found, "bsjoin_table_refresh_failed") == 1
     assert value(found, "bsjoin_table_refresh_timestamp_seconds") == NOON.timestamp()
     assert value(found, "bsjoin_placement_rent_dollars") == 0.25
@@ -242,6 +243,31 @@ def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:
     assert made.routes == []
 
 
+def test_rows_that_wait_are_those_of_the_last_micro_batch_and_none_of_an_ended_query() -> None:
+    def batch(number: int, run: str, waiting: int, end: int) -> Any:
+        counts = {"found": 0, "recovered": 0, "waiting": waiting, "expired": 0, "retry": "again"}
+        source = {"endOffset": {"again": {"0": end}}, "latestOffset": {"again": {"0": 9}}}
+        return ended(
+            number, run, observedMetrics={"bsjoin.kafka.route named": counts},
+            json=json.dumps({"sources": [source]}),
+        )  # fmt: skip
+
+    def waits() -> list[float]:
+        return [one.value for one in known.samples() if one.name == "bsjoin_kafka_waiting_rows"]
+
+    known = Totals()
+    known.take(batch(7, "1", 3, 5))  # read from where another process had stopped
+    assert waits() == [7]
+    known.take(batch(8, "1", 2, 9))
+    assert waits() == [2]
+    known.end("q")
+    assert waits() == []
+    known.take(batch(9, "2", 0, 9))
+    assert waits() == [0]
+    known.take(batch(10, "2", 4, 12))  # in real-time mode: not known
+    assert waits() == []
+
+
 def test_values_can_be_read_while_figures_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     known = Totals()
     known.take(ended(0))
@@ -292,7 +318,7 @@ def test_a_line_has_the_sums_of_its_time() -> None:
     told = line(totals(cycle(0), cycle(1, table_version=2), full(2)), 2.0)
     assert told == (
         "3 micro-batches; join on k: 30 rows (15/s), 90.0% with a match, version 1, 30.0% from the "
-        "cache, jvm; micro-batches took 500, 500, 500 ms (p50, p95, p99); 1 rows wait, 0 expired"
+        "cache, jvm; micro-batches took 500, 500, 500 ms (p50, p95, p99); 4 rows wait, 0 expired"
     )
 
 

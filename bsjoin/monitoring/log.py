@@ -125,9 +125,13 @@ def line(found: QueryTotals, took_s: float) -> str:
     if durations:
         p50, p95, p99 = (f"{1e3 * q:,.0f}" for q in quantiles(durations).values())
         parts.append(f"micro-batches took {p50}, {p95}, {p99} ms (p50, p95, p99)")
-    # Rows that wait are sent again by each micro-batch: those of the last one wait now.
-    waiting = sum(route.waiting for route in found.recent[-1].routes)
-    expired = sum(rows for (_, outcome), rows in found.routes.items() if outcome == "expired")
-    if waiting or expired:
-        parts.append(f"{waiting:,} rows wait, {expired:,} expired")
+    waits = f"{sum(found.waiting.values()):,} rows wait"
+    if not found.waiting:  # another query tries them again
+        waits = f"{_routed(found, 'waiting'):,} rows sent to wait"
+    if any(found.waiting.values()) or _routed(found, "waiting") or _routed(found, "expired"):
+        parts.append(f"{waits}, {_routed(found, 'expired'):,} expired")
     return "; ".join(parts)
+
+
+def _routed(found: QueryTotals, outcome: str) -> int:
+    return sum(rows for (_, one), rows in found.routes.items() if one == outcome)

@@ -167,7 +167,7 @@ STARTED = Metric(
 OF_QUERIES = (BATCHES, UNSEEN, DURATION, STARTED)
 """Those of a query."""
 
-OF_ROUTES = Metric(
+ROUTED = Metric(
     "bsjoin_kafka_routed_rows",
     "counter",
     "rows",
@@ -175,6 +175,16 @@ OF_ROUTES = Metric(
     "are those of the found ones that had to wait.",
     ("query", "topic", "outcome"),
 )
+WAITING = Metric(
+    "bsjoin_kafka_waiting_rows",
+    "gauge",
+    "rows",
+    "Rows that wait after the last micro-batch of a query that reads the retry topic of "
+    "bsjoin.kafka.route: those that it sent there, and those there that it has not read yet.",
+    ("query", "topic"),
+)
+OF_ROUTES = (ROUTED, WAITING)
+"""Those of ``bsjoin.kafka.route``."""
 
 JOIN_INFO = Metric(
     "bsjoin_join",
@@ -259,4 +269,4 @@ OF_JOINS = (
 
 def metrics() -> tuple[Metric, ...]:
     """All metrics, in the order in which they are shown."""
-    return (*OF_QUERIES, OF_ROUTES, JOIN_INFO, *(one.metric for one in OF_JOINS))
+    return (*OF_QUERIES, *OF_ROUTES, JOIN_INFO, *(one.metric for one in OF_JOINS))

@@ -22,9 +22,10 @@ from bsjoin.monitoring.model import (
     DURATION,
     JOIN_INFO,
     OF_JOINS,
-    OF_ROUTES,
+    ROUTED,
     STARTED,
     UNSEEN,
+    WAITING,
     Metric,
     Sample,
 )
@@ -115,6 +116,8 @@ class QueryTotals:
     recent: deque[MicroBatch] = field(default_factory=lambda: deque(maxlen=_KEPT))
     joins: dict[int, _Join] = field(default_factory=dict)
     routes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    waiting: dict[str, int] = field(default_factory=dict)
+    """How many rows wait, by the topic of those that are found."""
 
     def note(self, run: str, number: int) -> None:
         """Note that a micro-batch of a run is read, and how many before it were not."""
@@ -130,6 +133,7 @@ class QueryTotals:
         """Keep the counters, which go on if the query is started again, and nothing else."""
         self.is_over = True
         self.recent.clear()
+        self.waiting.clear()
 
     def add(self, batch: MicroBatch) -> None:
         """Add one micro-batch, which comes after all others."""
@@ -146,6 +150,10 @@ class QueryTotals:
         for route in batch.routes:
             for outcome in _OUTCOMES:
                 self.routes[route.topic, outcome] += getattr(route, outcome)
+            if route.waiting_now is None:
+                self.waiting.pop(route.topic, None)
+            else:
+                self.waiting[route.topic] = route.waiting_now
 
     def samples(self) -> Iterator[Sample]:
         """The values of all metrics; of a query that has ended those of counters."""
@@ -167,7 +175,9 @@ class QueryTotals:
         if self.recent:
             yield Sample(STARTED, labels, self.recent[-1].timestamp)
         for (topic, outcome), rows in self.routes.items():
-            yield Sample(OF_ROUTES, (self.name, topic, outcome), rows)
+            yield Sample(ROUTED, (self.name, topic, outcome), rows)
+        for topic, rows in self.waiting.items():
+            yield Sample(WAITING, (self.name, topic), rows)
         for join in self.joins.values():
             yield from join.samples(self.name)
 

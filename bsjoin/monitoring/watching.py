@@ -190,9 +190,9 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
     for batch in recent:
         for cycle in batch.joins:
             joins.setdefault(cycle.join, []).append(cycle)
-    topics: dict[str, dict[str, int]] = {}
+    topics: dict[str, dict[str, int | None]] = {}
     for (topic, outcome), rows in known.routes.items():
-        topics.setdefault(topic, {})[outcome] = rows
+        topics.setdefault(topic, {"waiting_now": known.waiting.get(topic)})[outcome] = rows
     return {
         "unseen": known.unseen,
         "latency": quantiles(durations) if durations else None,

@@ -225,6 +225,7 @@ function drawQuery(query, place) {
   if (!last) { say(section, "none", "p", "No micro-batch has ended yet.", { class: "soft" }); return; }
   if (section.kept.has("none")) { section.kept.get("none").remove(); section.kept.delete("none"); }
   const rates = query.batches.map((one) => one.rate), durations = query.batches.map((one) => one.s);
+  const waits = query.routes.map((one) => one.waiting_now).filter((rows) => rows !== null);
   const { latency } = query, batches = query.batches.map((one) => one.n);
   facts(section, "facts", [
     ["Rows a second", number(rates.findLast((x) => x !== null))],
@@ -232,6 +233,7 @@ function drawQuery(query, place) {
     ["Micro-batch p95", latency ? time(latency["0.95"]) : null],
     ["Micro-batch p99", latency ? time(latency["0.99"]) : null],
     ["Last micro-batch", `${last.n}, ${last.t ? new Date(1000 * last.t).toLocaleTimeString() : "–"}`],
+    ["Rows that wait", waits.length ? number(waits.reduce((a, b) => a + b)) : null],
     ["Not seen", query.unseen ? `${number(query.unseen)} micro-batches` : null],
   ]);
   const grid = at(section, "grid", "div", { class: "grid" });
@@ -239,8 +241,8 @@ function drawQuery(query, place) {
   if (latency) chart(grid, "duration", "Duration of micro-batches", batches, [{ values: durations }], time);
   if (query.routes.length) {
     const rest = card(section, "routes", "Rows that wait for their row of the table", []);
-    table(rest, "table", "Sent by bsjoin.kafka.route in the micro-batches that this page has seen", ["Topic", "Found", "Of them after waiting", "Sent to wait", "Expired"],
-      query.routes.map((one) => [one.topic, one.found, one.recovered, one.waiting, one.expired]));
+    table(rest, "table", "Sent by bsjoin.kafka.route in the micro-batches that this page has seen", ["Topic", "Found", "Of them after waiting", "Sent to wait", "Expired", "Wait now"],
+      query.routes.map((one) => [one.topic, one.found, one.recovered, one.waiting, one.expired, one.waiting_now]));
   }
   query.joins.forEach((join) => drawJoin(section, join));
   const left = query.joins.map((join) => `join ${join.join}`);
