@@ -323,7 +323,8 @@ def test_the_page_shows_all_and_texts_of_others_are_texts(
     browser.open(page.url, DRAWN)
     text = browser.run("document.body.innerText")
     for told in ("Rows a second", "Micro-batch p99", "500 ms", "Hit rate", "Skew (DS)", "1 of 2",
-                 "$0.250", "SourceError: gone", "h-1/1", "Sent to wait", "700 bytes"):  # fmt: skip
+                 "$0.250", "SourceError: gone", "h-1/1", "Rows that wait", "Wait now",
+                 "700 bytes"):  # fmt: skip
         assert told in text, told
     assert HOSTILE.split("\n")[0] in text
     assert browser.run("document.images.length") == 0
