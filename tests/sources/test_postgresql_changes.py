@@ -84,9 +84,13 @@ class Follower:
         key = self.changes.key
         return {tuple(row[name] for name in key) if key else n: row for n, row in enumerate(rows)}
 
-    def check(self) -> None:
-        self.look()
-        assert sorted(map(repr, self.rows.values())) == sorted(map(repr, self.read().values()))
+    def check(self, *others: Follower) -> None:
+        """After a look of this one, and of others at the same table, all have its rows."""
+        for one in (self, *others):
+            one.look()
+        right = sorted(map(repr, self.read().values()))
+        for one in (self, *others):
+            assert sorted(map(repr, one.rows.values())) == right, type(one.changes._method)
 
 
 @pytest.fixture
@@ -130,21 +134,17 @@ def followers(server: PostgreSQL, way: str | None, **options: Any) -> Follower:
 
 
 @pytest.mark.parametrize(
-    ("way", "key", "replica"),
-    [
-        ("logical", "others", "DEFAULT"),
-        ("logical", "texts", "FULL"),
-        ("xmin", "texts", "DEFAULT"),
-    ],
+    ("ways", "key", "replica"), [(("logical",), "others", "DEFAULT"), (WAYS, "texts", "FULL")]
 )
 def test_after_each_look_the_rows_are_those_of_the_table(
-    server: PostgreSQL, way: str, key: str, replica: str
+    server: PostgreSQL, ways: tuple[str, ...], key: str, replica: str
 ) -> None:
     """Transactions of two sessions, that commit in another order than they began in."""
     names = make(server, key)
     run(server, f"ALTER TABLE {NAME} REPLICA IDENTITY {replica}")
-    of, draw = KEYS[key][1], random.Random(f"{way}{key}")
-    follower, second = followers(server, way), followers(server, way)
+    of, draw = KEYS[key][1], random.Random(f"logical{key}")
+    often = [followers(server, way) for way in ways]
+    seldom = [followers(server, way) for way in ways]
     where = " AND ".join(f"{name} = %s" for name in names)
     places = ", ".join(["%s"] * len(names))
     insert = f"INSERT INTO {NAME} VALUES ({places}, {VALUES}) ON CONFLICT DO NOTHING"
@@ -182,52 +182,51 @@ def test_after_each_look_the_rows_are_those_of_the_table(
                 for other in sessions:
                     # A TRUNCATE that is not committed would hold up whoever reads.
                     (other.rollback if what == "t" and draw.random() < 0.3 else other.commit)()
-                follower.check()
+                often[0].check(*often[1:])
                 if draw.random() < 0.4:
-                    second.look()
+                    for follower in seldom:
+                        follower.look()
         sessions[0].execute(insert, [*of(3), "last"])
         for session in sessions:
             session.commit()
-        follower.check()
-        second.look()
-        assert repr(sorted(second.rows)) == repr(sorted(follower.rows))
-        assert follower.rows
-        assert follower.wholes < 14
+        often[0].check(*often[1:], *seldom)
+        assert all(follower.rows and follower.wholes < 14 for follower in often)
     finally:
         for session in sessions:
             session.close()
 
 
-def test_what_can_be_done_with_a_table(server: PostgreSQL, caplog: Any) -> None:
+def test_what_can_be_done_with_a_table(server: PostgreSQL) -> None:
     """Statements that change rows without changing any row; and those that do not."""
-    for way in WAYS:
-        make(server, "number")
-        rows = "(id, v) SELECT i, 'v' || i FROM generate_series(1, 9) AS i"
-        run(server, f"INSERT INTO {NAME} {rows}")
-        follower = followers(server, way)
-        for statement, is_whole in (
-            (f"INSERT INTO {NAME} (id) VALUES (10)", False),
-            ('CREATE TABLE IF NOT EXISTS "My ""S""".other (i int)', False),
-            (f"ALTER TABLE {NAME} ALTER v TYPE text USING upper(v)", True),
-            (f"VACUUM FULL {NAME}", True),
-            (f"ALTER TABLE {NAME} ADD more int DEFAULT 7", True),
-            (f"TRUNCATE {NAME}", True),
-            (f"INSERT INTO {NAME} {rows}", False),
-            (f"DELETE FROM {NAME} WHERE id < 4", False),
-            (f"ALTER TABLE {NAME} REPLICA IDENTITY NOTHING", True),
-            (f"ALTER TABLE {NAME} REPLICA IDENTITY FULL", True),
-            (f"UPDATE {NAME} SET id = -id, v = NULL", False),
-        ):
-            before = follower.wholes
-            run(server, statement)
-            follower.check()
-            assert follower.wholes - before == is_whole, (way, statement)
-        run(server, f"ALTER TABLE {NAME} RENAME TO gone")
+    make(server, "number")
+    rows = "(id, v) SELECT i, 'v' || i FROM generate_series(1, 9) AS i"
+    run(server, f"INSERT INTO {NAME} {rows}")
+    both = [followers(server, way) for way in WAYS]
+    for statement, is_whole in (
+        (f"INSERT INTO {NAME} (id) VALUES (10)", False),
+        ('CREATE TABLE IF NOT EXISTS "My ""S""".other (i int)', False),
+        (f"ALTER TABLE {NAME} ALTER v TYPE text USING upper(v)", True),
+        (f"VACUUM FULL {NAME}", True),
+        (f"ALTER TABLE {NAME} ADD more int DEFAULT 7", True),
+        (f"TRUNCATE {NAME}", True),
+        (f"INSERT INTO {NAME} {rows}", False),
+        (f"DELETE FROM {NAME} WHERE id < 4", False),
+        (f"ALTER TABLE {NAME} REPLICA IDENTITY NOTHING", True),
+        (f"ALTER TABLE {NAME} REPLICA IDENTITY FULL", True),
+        (f"UPDATE {NAME} SET id = -id, v = NULL", False),
+    ):
+        before = [follower.wholes for follower in both]
+        run(server, statement)
+        both[0].check(both[1])
+        after = [follower.wholes for follower in both]
+        assert after == [wholes + is_whole for wholes in before], statement
+    run(server, f"ALTER TABLE {NAME} RENAME TO gone")
+    for follower in both:
         with pytest.raises(SourceError, match="none of that name"):
             follower.look()
-        make(server, "number")
-        follower.check()
-        assert not follower.rows
+    make(server, "number")
+    both[0].check(both[1])
+    assert not both[0].rows
 
 
 def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> None:
@@ -289,10 +288,8 @@ def chosen(server: PostgreSQL) -> Any:
     return followers(server, None).changes._method
 
 
-@pytest.mark.parametrize(
-    ("way", "root"), [("logical", "false"), ("logical", "true"), ("xmin", "true")]
-)
-def test_partitioned_tables(server: PostgreSQL, way: str, root: str) -> None:
+@pytest.mark.parametrize(("ways", "root"), [(("logical",), "false"), (WAYS, "true")])
+def test_partitioned_tables(server: PostgreSQL, ways: tuple[str, ...], root: str) -> None:
     """Rows move between partitions, which come and go, and have their columns in another order."""
     make(server, "number", "PARTITION BY RANGE (id)")
     part = '"My ""S""".part'
@@ -304,47 +301,46 @@ def test_partitioned_tables(server: PostgreSQL, way: str, root: str) -> None:
         f"ALTER TABLE {NAME} ATTACH PARTITION {part}2 FOR VALUES FROM (10) TO (20)",
         f"INSERT INTO {NAME} (id, v) SELECT i, 'v' FROM generate_series(1, 18) AS i",
     )
-    follower = followers(server, way)
+    followed = [followers(server, way) for way in ways]
+    follower, *others = followed
     assert follower.changes.key == ("id",)
     run(server, f"UPDATE {NAME} SET id = 19 WHERE id = 3")
-    follower.check()
+    follower.check(*others)
     run(server, f"DELETE FROM {NAME} WHERE id = 5", f"UPDATE {NAME} SET v = 'w' WHERE id = 15")
-    follower.check()
-    assert follower.wholes == 1
+    follower.check(*others)
+    assert {one.wholes for one in followed} == {1}
     run(server, f"ALTER TABLE {NAME} DETACH PARTITION {part}1")
-    follower.check()
-    assert follower.wholes == 2
+    follower.check(*others)
     run(server, f"UPDATE {NAME} SET v = 'y' WHERE id = 15")
-    follower.check()
-    assert follower.wholes == 2
+    follower.check(*others)
+    assert {one.wholes for one in followed} == {2}
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_connections_and_servers_that_end(
-    server: PostgreSQL, way: str, monkeypatch: pytest.MonkeyPatch
+    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(server, "number")
-    follower = followers(server, way)
+    one, other = (followers(server, way) for way in WAYS)
     run(server, f"INSERT INTO {NAME} (id) VALUES (1)")
     run(
         server,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsjoin'",
     )
-    follower.check()
+    one.check(other)
     server.restart()
     run(server, f"INSERT INTO {NAME} (id) VALUES (2)")
-    follower.check()
-    assert len(follower.rows) == 2
+    one.check(other)
+    assert len(one.rows) == 2
     monkeypatch.setattr(pgchanges, "_MOST", 5)
     monkeypatch.setattr(pgchanges, "_PART", 2)
-    follower = followers(server, way)
+    one, other = (followers(server, way) for way in WAYS)
     run(server, f"INSERT INTO {NAME} (id) SELECT i FROM generate_series(3, 7) AS i")
-    follower.check()
-    assert follower.wholes == 1
+    one.check(other)
+    assert one.wholes == other.wholes == 1
     run(server, f"INSERT INTO {NAME} (id) SELECT i FROM generate_series(8, 13) AS i")
-    follower.check()
-    assert follower.wholes == 2
-    follower.changes.close()
+    one.check(other)
+    assert one.wholes == other.wholes == 2
+    one.changes.close()
     with psycopg.connect(server.url) as connection:
         found = connection.execute("SELECT slot_name FROM pg_replication_slots").fetchall()
     assert len(found) <= 3
@@ -380,7 +376,7 @@ def test_a_commit_that_is_in_the_log_and_not_seen_waits(
 def test_row_versions_keep_few_states(server: PostgreSQL) -> None:
     make(server, "number")
     follower = followers(server, "xmin")
-    for n in range(6):
+    for n in range(pgxmin._KEPT + 1):
         run(server, f"INSERT INTO {NAME} (id) VALUES ({n})")
-        follower.check()
+        follower.look()
     assert len(follower.changes._method._states) == pgxmin._KEPT

@@ -386,9 +386,9 @@ def comparable(table: pa.Table) -> list[tuple[str, ...]]:
     return sorted(zip(*(map(repr, numbers(column)) for column in table.columns), strict=True))
 
 
-def check_own_keys(source: Source, column: str = "c") -> None:
+def check_own_keys(source: Source, scanned: pa.Table) -> None:
     """Every row of a scan is found by its key: all of them at once, and the first ones alone."""
-    scanned = pa.Table.from_batches(source.scan(["i", column]))
+    column = scanned.column_names[1]
     stored = scanned.filter(pc.is_valid(scanned.column(column)))
     expected = comparable(stored)
     if not expected:
@@ -410,23 +410,24 @@ def check_types(database: Database, cases: list[Case], *, by_query: bool = True)
     types = [(name(n), case.dtype) for n, case in enumerate(cases)]
     told = {name(n): case.dtype for n, case in enumerate(cases) if case.told}
     query = database.source(query="SELECT * FROM t -- all of it\n;", schema=told or None)
-    for made in (source, query) if by_query else (source,):
-        assert made.schema == pa.schema([("i", number), *types])
-        scanned = pa.Table.from_batches(made.scan(), made.schema).sort_by("i")
-        through = made.lookup(scanned.select(["i"])).sort_by("i")
-        assert made.size() in (len(scanned), None) or isinstance(database, MariaDB)
+    with database.held_open():
+        for made in (query, source) if by_query else (source,):
+            assert made.schema == pa.schema([("i", number), *types])
+            scanned = pa.Table.from_batches(made.scan(), made.schema).sort_by("i")
+            through = made.lookup(scanned.select(["i"])).sort_by("i")
+            assert made.size() in (len(scanned), None) or isinstance(database, MariaDB)
+            for column, case in enumerate(cases):
+                count = len(case.values) + 2 * len(case.written)
+                for found in (scanned[name(column)], through[name(column)]):
+                    assert len(found) - found.null_count == count, case
+                    given = numbers(pa.chunked_array([pa.array(case.values, case.dtype)]))
+                    assert repr(numbers(found)[: len(given)]) == repr(given), case
+                    if isinstance(case.written, dict):
+                        meant = numbers(found)[len(given) : count]
+                        assert meant == [*case.written.values()] * 2, case
         for column, case in enumerate(cases):
-            count = len(case.values) + 2 * len(case.written)
-            for found in (scanned[name(column)], through[name(column)]):
-                assert len(found) - found.null_count == count, case
-                given = numbers(pa.chunked_array([pa.array(case.values, case.dtype)]))
-                assert repr(numbers(found)[: len(given)]) == repr(given), case
-                if isinstance(case.written, dict):
-                    meant = numbers(found)[len(given) : count]
-                    assert meant == [*case.written.values()] * 2, case
-    for column, case in enumerate(cases):
-        if not pa.types.is_nested(case.dtype):
-            check_own_keys(source, name(column))
+            if not pa.types.is_nested(case.dtype):
+                check_own_keys(source, scanned.select(["i", name(column)]))
 
 
 @EACH
