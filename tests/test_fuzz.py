@@ -19,6 +19,7 @@ from tests.fuzz.mutants import MUTANTS
 from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
 from tests.fuzz.values import cells, shown
+from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
 PARTS = 2
@@ -41,15 +42,16 @@ def test_tables_of_many_small_segments_answer_the_same(
     for module in ("job", "merging"):
         monkeypatch.setattr(f"bsjoin.build.{module}.RUN_BYTES", 1)
     engine = Engine(spark, tmp_path, segment_bytes=1000)
-    for cases in list(chosen().values())[:3]:
-        assert not engine.failures(dict(list(cases.items())[:6]))
+    for cases in list(chosen().values())[:2]:
+        assert not engine.failures(dict(list(cases.items())[:4]))
 
 
 def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:
     told: list[str | None] = []
-    for cases in chosen().values():  # an empty text is for what Spark has no join for
-        each = (disagreement(spark, case) for case in cases.values())
-        told.append(next((one for one in each if one != ""), ""))
+    with configured(spark, CODE["python"]):
+        for cases in chosen().values():  # an empty text is for what Spark has no join for
+            each = (disagreement(spark, case) for case in cases.values())
+            told.append(next((one for one in each if one != ""), ""))
     assert not any(told)
     assert told.count(None) > 5
 

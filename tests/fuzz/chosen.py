@@ -6,7 +6,7 @@ they run in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -32,15 +32,17 @@ def chosen() -> dict[int, dict[int, Case]]:
     return {number: cases_of(KEYS, number) for number in rounds}
 
 
-def cases_of(keys: Iterable[int], number: int) -> dict[int, Case]:
+def cases_of(keys: Sequence[int], number: int) -> dict[int, Case]:
     """Those cases of a round that some keys name."""
-    return {key: case for key, case in with_each_runtime(number).items() if key in keys}
+    places = [divmod(max(key, ~key), SEEDS_A_ROUND) for key in keys]
+    most = max((place + 1 for where, place in places if where == number), default=0)
+    return {key: case for key, case in with_each_runtime(number, most).items() if key in keys}
 
 
-def with_each_runtime(number: int) -> dict[int, Case]:
-    """All cases of a round, each with both runtimes."""
+def with_each_runtime(number: int, most: int = SEEDS_A_ROUND) -> dict[int, Case]:
+    """The first cases of a round, each with both runtimes."""
     found = {}
-    for seed, case in draw_round(number).items():
+    for seed, case in draw_round(number, most).items():
         for key, runtime in ((seed, "jvm"), (~seed, "python")):
             joins = tuple(replace(join, runtime=runtime) for join in case.joins)
             found[key] = replace(case, joins=joins)

@@ -23,11 +23,11 @@ _ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kathmandu")
 
 def case_of(seed: int) -> Case:
     """The case of a seed."""
-    return draw_round(seed // SEEDS_A_ROUND)[seed]
+    return draw_round(seed // SEEDS_A_ROUND, seed % SEEDS_A_ROUND + 1)[seed]
 
 
-def draw_round(number: int) -> dict[int, Case]:
-    """The cases of the seeds from ``number * SEEDS_A_ROUND`` on."""
+def draw_round(number: int, most: int = SEEDS_A_ROUND) -> dict[int, Case]:
+    """The cases of the seeds from ``number * SEEDS_A_ROUND`` on, so many at most."""
     draw = random.Random(number)
     streaming = draw.random() < 0.15
     pools = Pools(draw)
@@ -51,7 +51,7 @@ def draw_round(number: int) -> dict[int, Case]:
     wanted = 12 if streaming else 40
     privates = 0
     for _ in range(3 * wanted):
-        if len(cases) == wanted:
+        if len(cases) == min(wanted, most):
             break
         joins = chain(pools, shared)
         if joins is None:
