@@ -158,7 +158,7 @@ def joined(spark: SparkSession, table: BatchTable, kind: str, how: str) -> DataF
     key = ["k", "j"] if kind == "pair" else "k"
     if kind == "text":
         key = {"k": "key 0"}
-    rows = table.join(spark.range(45).selectExpr(*_PROBES[kind]), key, how=how)
+    rows = table.join(spark.range(0, 45, 1, 1).selectExpr(*_PROBES[kind]), key, how=how)
     texts = [
         F.hex(field.name) if isinstance(field.dataType, T.BinaryType) else F.col(field.name)
         for field in rows.schema

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import rows
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Incremental
 
-__all__ = ["Sides", "asof", "differences", "incremental"]
+__all__ = ["Sides", "asof", "differences", "incremental", "values_of"]
 
 Uses = Mapping[str, Callable[[DataFrame], DataFrame]]
 
@@ -108,24 +108,25 @@ def differences(
 ) -> list[str]:
     """Where the columns of a use, or that it is an error, are not those of Spark's own join.
 
+    Each stream has all uses, which take the kinds in turns.
+
     Args:
         sides: what is joined.
         kinds: make the results of a stream: of its first join, and its last.
     """
     found = []
-    for name, stream in sides.streams.items():
-        known: dict[bool, dict[str, list[str] | str]] = {}
-        for kind, made in kinds.items():
-            first, last = made(stream)
-            two = first is not last
-            if two not in known:
-                own, own_last = sides.own(stream, two)
-                of_own = uses(sides, stream, own).items()
-                known[two] = {use: _columns(made, own_last) for use, made in of_own}
-            for use, ours in uses(sides, stream, first).items():
-                wanted, got = known[two][use], _columns(ours, last)
-                if wanted != got:
-                    found.append(f"{kind}, {name}, {use}: {got}, Spark {wanted}")
+    for place, (name, stream) in enumerate(sides.streams.items()):
+        made = []
+        for kind, make in kinds.items():
+            first, last = make(stream)
+            own, own_last = sides.own(stream, first is not last)
+            both = uses(sides, stream, first), uses(sides, stream, own)
+            made.append((kind, last, own_last, *both))
+        for number, use in enumerate(made[0][3]):
+            kind, last, own_last, of_ours, of_own = made[(place + number) % len(made)]
+            wanted, got = _columns(of_own[use], own_last), _columns(of_ours[use], last)
+            if wanted != got:
+                found.append(f"{kind}, {name}, {use}: {got}, Spark {wanted}")
     return found
 
 
@@ -271,34 +272,46 @@ def table_differences(
     """Where a reference does not hold as after Spark's own join, with what it gives.
 
     Args:
-        kinds: the joins.
+        kinds: the joins; the uses of each take its columns in turns.
         known: what Spark's own give, of the same kinds; filled here.
         renamed_are_refused: whether columns with another name cannot be referred to.
     """
     found = []
+    ours, own = dict[str, DataFrame](), dict[str, DataFrame]()
     for name, kind in kinds.items():
-        held = []
-        for column in kind.names:
-            renamed = column in kind.renamed
-            held += [] if renamed and renamed_are_refused else [kind.of[column]]
-            for use, made in table_uses(column).items():
-                if renamed and use == "by name":
-                    continue  # it has another one
-                wanted, got = known.get((name, column, use)), _width(made, kind, kind.ours)
-                if wanted is None:
-                    wanted = known[name, column, use] = _width(made, kind, kind.own)
-                if renamed and renamed_are_refused and use != "all of the table":
-                    wanted = "AnalysisException"
-                if got != wanted:
-                    found.append(f"{name}, {use} of {column}: {got}, Spark {wanted}")
+        same = [column for column in kind.names if column not in kind.renamed]
+        for number, use in enumerate(table_uses("")):
+            names = same if use == "by name" else kind.names
+            column = names[number % len(names)]
+            made = table_uses(column)[use]
+            wanted, got = known.get((name, column, use)), _width(made, kind, kind.ours)
+            if wanted is None:
+                wanted = known[name, column, use] = _width(made, kind, kind.own)
+            if column not in same and renamed_are_refused and use != "all of the table":
+                wanted = "AnalysisException"
+            if got != wanted:
+                found.append(f"{name}, {use} of {column}: {got}, Spark {wanted}")
+        held = [kind.of[column] for column in (same if renamed_are_refused else kind.names)]
         some = held[0].cast("string").isin("a", "c", "1")
-        for df in (kind.own, kind.ours):
-            values = df.where(~some | held[0].isNull()).select("k", *held)
-            got = known[name] if df is kind.own and name in known else rows(values)
-            known.setdefault(name, got)
-        if got != known[name]:
-            found.append(f"{name}, values: {got}, Spark {known[name]}")
+        for df, frames in ((kind.ours, ours), (kind.own, own)):
+            frames[name] = df.where(~some | held[0].isNull()).select("k", *held)
+    if unknown := {name: df for name, df in own.items() if name not in known}:
+        known.update(values_of(unknown))
+    for name, values in values_of(ours).items():
+        if values != known[name]:
+            found.append(f"{name}, values: {values}, Spark {known[name]}")
     return found
+
+
+def values_of(frames: Mapping[str, DataFrame]) -> dict[str, list[str]]:
+    """The rows of several results as JSON, without the names of columns, from one action."""
+    texts = []
+    for name, df in frames.items():
+        columns = [f"c{place}" for place in range(len(df.columns))]
+        row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+        texts.append(df.toDF(*columns).select(F.lit(name), row))
+    found = [tuple(row) for row in united(texts).collect()]
+    return {name: sorted(text for own, text in found if own == name) for name in frames}
 
 
 def _width(

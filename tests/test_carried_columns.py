@@ -9,8 +9,17 @@ import oracle
 import pyarrow as pa
 import pytest
 from nested_values import nested_columns
-from oracle import assert_same, check, expected, one_part
-from pyspark.sql import SparkSession
+from oracle import (
+    assert_same,
+    assert_same_rows,
+    assert_same_schema,
+    check,
+    expected,
+    one_part,
+    right_rows,
+    rows_of_all,
+)
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
@@ -64,15 +73,16 @@ _IN_SPARK_ONLY = (
 def test_columns_of_the_stream_that_python_cannot_read_pass_by(spark: SparkSession) -> None:
     stream = spark.range(6).selectExpr("id", *_IN_SPARK_ONLY)
     batch = spark.range(3).selectExpr("id", "id * 10 AS v").union(spark.range(1).select("id", "id"))
+    table = bsjoin.BatchTable.build(batch, on="id")
+    found, right = dict[str, DataFrame](), dict[str, DataFrame]()
     for how in ("inner", "left", "anti"):
-        joined, right = (
-            df.select(*(F.to_json(F.struct(name)).alias(name) for name in df.columns))
-            for df in (
-                bsjoin.join(stream, batch, "id", how=how),
-                expected(stream, batch, "id", how),
-            )
-        )
-        assert_same(joined, right)
+        joined = table.join(stream, "id", how)  # type: ignore[arg-type]
+        for df, texts in ((joined, found), (expected(stream, batch, "id", how), right)):
+            texts[how] = df.select(*(F.to_json(F.struct(name)).alias(name) for name in df.columns))
+        assert_same_schema(found[how], right[how])
+    wanted = right_rows(right)
+    for how, rows in rows_of_all(found).items():
+        assert_same_rows(rows, wanted[how], how)
 
 
 @pytest.mark.in_turns("runtime")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import pytest
 from cache_samples import Model
 from oracle import settings as spark_settings
+from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles
 
@@ -43,10 +45,11 @@ def probes(spark: SparkSession) -> DataFrame:
 def test_a_join_runs_in_the_jvm_unless_the_session_says_otherwise(
     spark: SparkSession, probes: DataFrame, people: DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    table = BatchTable.build(people, on="k")
     answers = set()
     for setting, there in ((None, True), ("auto", True), ("jvm", True), (" Python", False)):
         with spark_settings(spark, **({"spark__bsjoin__runtime": setting} if setting else {})):
-            joined = bsjoin.join(probes, people, "k")
+            joined = bsjoin.join(probes, table, "k")
         assert is_in_jvm(joined) == there
         answers.add(tuple(sorted(map(tuple, joined.collect()))))
         bsjoin.explain(joined)
@@ -92,26 +95,33 @@ def test_a_join_is_generated_code_in_every_thread_and_session(
         assert list(threads.map(count, sessions)) == [10] * 3
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
 def test_a_row_is_looked_up_once_whatever_the_optimizer_moves(
-    spark: SparkSession, how: Any
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     """A filter on what was found, moved below or merged, would look it up again."""
     built = spark.range(10).selectExpr("id AS k", "id AS low", "id + 2 AS high")
-    table = BatchTable.build(built, on="k")
+    table = BatchTable.build(built, on="k", path=tmp_path / "keys")
+    ranges: dict[str, Any] = {
+        "band": Band("x", "low", 1, 1),
+        "interval": Within("x", "low", "high"),
+        "nearest": AsOf("x", "low"),
+    }
+    by_range = {
+        name: BatchTable.build(built, on="k", when=when, path=tmp_path / name)
+        for name, when in ranges.items()
+    }
+    hows: tuple[Any, ...] = ("inner", "left", "semi", "anti")
     for key in ("id", "nullif(id, 3)"):
-        rows = spark.range(12).selectExpr(f"{key} AS k", f"{key} AS x")
-        rows = rows.localCheckpoint()
-        searched = {"find": table.join(rows, "k", how=how)}
-        searched["twice"] = table.join(searched["find"], "k", how=how, suffix="_2")
-        if key != "id":
-            searched["band"] = bsjoin.join(rows, built, when=Band("x", "low", 1, 1), how=how)
-            when = Within("x", "low", "high")
-            searched["interval"] = bsjoin.join(rows, built, when=when, how=how)
-            if how in ("inner", "left"):
-                searched["nearest"] = bsjoin.join(rows, built, when=AsOf("x", "low"), how=how)
-        for name, joined in searched.items():
-            assert plan(joined).count("BsjoinLookup") == (2 if name == "twice" else 1), (key, name)
+        rows = spark.range(12).selectExpr(f"{key} AS k", f"{key} AS x").localCheckpoint()
+        for how in hows:
+            searched = {"find": table.join(rows, "k", how=how)}
+            searched["twice"] = table.join(searched["find"], "k", how=how, suffix="_2")
+            for name, when in ranges.items() if key != "id" else ():
+                if name != "nearest" or how in ("inner", "left"):
+                    searched[name] = by_range[name].join(rows, "k", how, when=when)
+            for name, joined in searched.items():
+                lookups = 2 if name == "twice" else 1
+                assert plan(joined).count("BsjoinLookup") == lookups, (key, how, name)
 
 
 def test_types_that_the_jvm_does_not_read_go_to_python(
@@ -150,19 +160,29 @@ def test_what_only_python_does_is_done_there_whatever_the_setting(
 
 def test_a_range_join_is_generated_code(spark: SparkSession) -> None:
     band, asof = Band("q", "p", 1, 1), AsOf("q", "p")
-    for kind in ("bigint", "string", "binary", "decimal(30,2)"):
+    within, overlaps = Within("q", "p", "e"), Overlaps(("q", "r"), ("p", "e"), "both")
+    kinds: dict[str, tuple[Any, ...]] = {
+        "bigint": (band, asof, within, overlaps),
+        "string": (asof, within),  # which has no distances
+        "binary": (overlaps,),
+        "decimal(30,2)": (band, within),
+    }
+    counts, wanted = [], set()
+    for kind, conditions in kinds.items():
         casts = [f"cast(cast({value} AS string) AS {kind})" for value in ("id", "id + 1")]
         stream = spark.range(10).selectExpr("id % 3 AS k", f"{casts[0]} AS q", f"{casts[1]} AS r")
         table = spark.range(10).selectExpr("id % 3 AS k", f"{casts[0]} AS p", f"{casts[1]} AS e")
-        for when in (band, asof, Within("q", "p", "e"), Overlaps(("q", "r"), ("p", "e"), "both")):
-            if when is band and kind in ("string", "binary"):
-                continue  # which have no distances
-            with spark_settings(spark, **GENERATED):
-                joined = bsjoin.join(stream, table, "k", when=when, how="left")
-                assert re.search(r"\*\(1\) BsjoinLookup", plan(joined))
-                # As texts "9" is above "10", and the interval from it is empty.
-                lost = when is not asof and kind in ("string", "binary")
-                assert joined.where("p = q").count() == 10 - lost
+        for when in conditions:
+            joined = bsjoin.join(stream, table, "k", when=when, how="left")
+            name = f"{kind} {type(when).__name__}"
+            counts.append(joined.where("p = q").selectExpr(f"'{name}' AS name"))
+            # As texts "9" is above "10", and the interval from it is empty.
+            wanted.add((name, 10 - (when is not asof and kind in ("string", "binary"))))
+    with spark_settings(spark, **GENERATED):
+        found = united(counts)
+        looked_up = re.findall(r"\*\(\d+\) BsjoinLookup", plan(found))
+        assert len(looked_up) == len(counts)
+        assert set(Counter(row.name for row in found.collect()).items()) == wanted
 
 
 def test_a_session_that_refuses_the_jar_joins_in_python_with_one_warning(

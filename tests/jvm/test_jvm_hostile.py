@@ -27,7 +27,7 @@ from spark_samples import Feed
 from bsjoin import BatchTable
 
 _TEXT = 10  # the number of the column ``text`` of the kind "long"
-CASES = 6  # for each kind of table; None takes the full sweep, which needs hours
+CASES = 3  # for each kind of table; None takes the full sweep, which needs hours
 NEVER = (
     "InternalError",
     "IndexOutOfBounds",

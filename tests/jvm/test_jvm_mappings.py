@@ -70,8 +70,7 @@ def test_plans_of_many_times_leave_few_mappings(
     for number in range(2, 14):
         publish(folder, number)
         newest = BatchTable.open(folder, verify=False)
-        assert newest.join(spark.range(30).withColumnRenamed("id", "k"), "k").count() == 20
-        assert newest.join(spark.range(3).withColumnRenamed("id", "k"), "k").collect()
+        assert len(newest.join(spark.range(30).withColumnRenamed("id", "k"), "k").collect()) == 20
     assert mapped(spark, folder) <= _FEW
 
 

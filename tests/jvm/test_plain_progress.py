@@ -26,12 +26,13 @@ KEYS: list[list[int | None]] = [[1, 1, 2, 3, None, 99], [99, None, 2]]
 COUNTS = {1: 3, 2: 1, 5: 2}
 
 
-@pytest.fixture
-def many(spark: SparkSession, tmp_path: Path) -> Iterator[DataFrame]:
+@pytest.fixture(scope="module")
+def many(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFrame]:
     """So many rows of a key, as ``bsjoin.many``."""
+    path = tmp_path_factory.mktemp("tables") / "many"
     rows = [(key, row) for key, count in COUNTS.items() for row in range(count)]
-    table = stored(spark, spark.createDataFrame(rows, "k long, v int"), "k", tmp_path / "many")
-    with configured(spark, {"spark.bsjoin.table.many": str(tmp_path / "many")}):
+    table = stored(spark, spark.createDataFrame(rows, "k long, v int"), "k", path)
+    with configured(spark, {"spark.bsjoin.table.many": str(path)}):
         yield table
 
 
