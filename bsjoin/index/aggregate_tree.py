@@ -1,12 +1,12 @@
 """Sums, counts, least and greatest values of any rows that follow each other, in O(log n).
 
-The rows of a column are in blocks of 64, 16 blocks are a node of the next level, and so on: a run
+The rows of a column are in blocks of 16, 8 blocks are a node of the next level, and so on: a run
 of rows is the values at its two ends and a few nodes between them. There are no prefix sums: a sum
 is of its own rows only, so that a double loses nothing to large values elsewhere, and no infinity
 or NaN outside of the rows is in it.
 
 A level is made when it is first needed, from the column itself, and is in memory, not in a file: 8
-bytes per block for each part (:data:`PARTS`), a sixteenth more for the levels above.
+bytes per block for each part (:data:`PARTS`), a seventh more for the levels above.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from bsjoin.index.row_pairs import expand
 __all__ = ["AggregateTree", "Part"]
 
 Int64s = NDArray[np.int64]
-Part = Literal["count", "high", "low", "total", "least", "greatest"]
+Part = Literal["count", "whole", "high", "low", "total", "least", "greatest"]
 
 PARTS: dict[Part, tuple[np.ufunc, Any]] = {
     "count": (np.add, np.int64(0)),
+    "whole": (np.add, np.int64(0)),
     "high": (np.add, np.int64(0)),
     "low": (np.add, np.int64(0)),
     "total": (np.add, np.float64(0)),
@@ -35,13 +36,14 @@ PARTS: dict[Part, tuple[np.ufunc, Any]] = {
 }
 """What there is of rows, how it is put together, and what it is without a value.
 
-``high`` and ``low`` are the sums of the upper and the lower 32 bits of whole numbers, so that
-neither overflows in a segment: the sum is ``high * 2**32 + low``. ``total`` is the sum in double.
-``least`` and ``greatest`` are codes of the values, see :func:`bsjoin.index.codes`.
+``whole`` is the sum of whole numbers of at most 32 bits. ``high`` and ``low`` are the sums of the
+upper and the lower 32 bits of wider ones, so that neither overflows in a segment: the sum is
+``high * 2**32 + low``. ``total`` is the sum in double. ``least`` and ``greatest`` are codes of the
+values, see :func:`bsjoin.index.codes`.
 """
 
-BLOCK, FAN = 64, 16
-_BUILT_TOGETHER = 1024 * BLOCK
+BLOCK, FAN = 16, 8
+_BUILT_TOGETHER = 4096 * BLOCK
 _PROBED_TOGETHER = 1 << 12
 
 
@@ -147,7 +149,9 @@ class AggregateTree:
             assert there is not None  # otherwise nobody counts
             return there.astype(np.int64)
         values = self._rows.take(rows)
-        if part == "high":
+        if part == "whole":
+            values = values.astype(np.int64)
+        elif part == "high":
             values = values.astype(np.int64) >> 32
         elif part == "low":
             values = values.astype(np.int64) & 0xFFFFFFFF

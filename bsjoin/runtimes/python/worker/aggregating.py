@@ -109,13 +109,18 @@ def _of_nothing(plan: JoinPlan, many: int) -> list[pa.Array]:
 
 def _parts_of(plan: JoinPlan, column: int) -> list[Part]:
     """What the aggregates of a column need."""
-    floating = pa.types.is_floating(plan.types[column])
+    dtype = plan.types[column]
+    sums: list[Part] = ["high", "low"]
+    if pa.types.is_floating(dtype):
+        sums = ["total"]
+    elif pa.types.is_integer(dtype) and dtype.bit_width <= 32:
+        sums = ["whole"]
     parts: dict[Part, None] = {"count": None}
     for one in plan.aggregates:
         if one.column != column:
             continue
         if one.function in ("sum", "avg"):
-            parts |= {"total": None} if floating else {"high": None, "low": None}
+            parts |= dict.fromkeys(sums)
         elif one.function != "count":
             parts["least" if one.function == "min" else "greatest"] = None
     return list(parts)
@@ -183,6 +188,8 @@ def _result(one: Aggregate, parts: Parts) -> pa.Array:
 
 def _carried(parts: Parts) -> tuple[Int64s, Int64s]:
     """The sum without its lowest 32 bits, and these."""
+    if "whole" in parts:
+        return parts["whole"] >> 32, parts["whole"] & 0xFFFFFFFF
     return parts["high"] + (parts["low"] >> 32), parts["low"] & 0xFFFFFFFF
 
 

@@ -18,6 +18,8 @@ import org.apache.spark.sql.types.DecimalType;
  * <p>Each iterator has one of its own, from {@link #open}: it keeps the value that was asked for last.
  */
 public final class Aggregate implements Serializable, Cloneable {
+  private static final long LOWER = 0xffff_ffffL;
+
   private final String function;
   private final int column; // its number
   private final DataType type; // of the result
@@ -70,6 +72,9 @@ public final class Aggregate implements Serializable, Cloneable {
         if (tree.isFloating()) {
           double total = Double.longBitsToDouble(tree.of(Part.TOTAL, first, stop, values));
           number = function.equals("sum") ? total : total / count;
+        } else if (tree.isNarrow()) {
+          long sum = tree.of(Part.WHOLE, first, stop, values);
+          sum(sum >> 32, sum & LOWER, count);
         } else {
           sum(tree.of(Part.HIGH, first, stop, values), tree.of(Part.LOW, first, stop, values), count);
         }
@@ -91,7 +96,7 @@ public final class Aggregate implements Serializable, Cloneable {
   /** The sum or the average of whole numbers, of the sums of the upper and of the lower 32 bits. */
   private void sum(long high, long low, long count) {
     long upper = high + (low >>> 32);
-    long lower = low & 0xffff_ffffL;
+    long lower = low & LOWER;
     boolean isSum = function.equals("sum");
     if (type instanceof DecimalType found) {
       BigInteger unscaled = BigInteger.valueOf(upper).shiftLeft(32).or(BigInteger.valueOf(lower));

@@ -1,14 +1,18 @@
 package bsjoin.jvm.storage;
 
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.ShortType;
 
 /**
  * What aggregates any rows of a column of a segment that follow each other, in O(log n): {@code
  * bsjoin/index/aggregate_tree.py}.
  *
- * <p>The rows are in blocks of 64, 16 blocks are a node of the next level, and so on. The levels of a
+ * <p>The rows are in blocks of 16, 8 blocks are a node of the next level, and so on. The levels of a
  * part are made when it is first needed, from the column itself, and are kept in memory for as long as
  * the segment is open.
  */
@@ -16,7 +20,9 @@ public final class AggregateTree {
   /** What there is of rows. Without a value it is 0, or above or below all codes. */
   public enum Part {
     COUNT,
-    /** The sum of the upper 32 bits of whole numbers, which does not overflow. */
+    /** The sum of whole numbers of at most 32 bits, which does not overflow. */
+    WHOLE,
+    /** The sum of the upper 32 bits of whole numbers, which does not either. */
     HIGH,
     /** The sum of the lower 32 bits. */
     LOW,
@@ -26,28 +32,37 @@ public final class AggregateTree {
     GREATEST
   }
 
-  private static final int BLOCK_BITS = 6;
+  private static final int BLOCK_BITS = 4;
 
   /** How many values are read at once: the ends of two blocks. */
   public static final int AT_ONCE = 2 << BLOCK_BITS;
 
-  private static final int FAN_BITS = 4;
+  private static final int FAN_BITS = 3;
   private static final long LOWER = 0xffff_ffffL;
 
   private final Column column;
   private final int rows;
   private final boolean floating;
+  private final boolean narrow;
   private final AtomicReferenceArray<long[][]> made =
       new AtomicReferenceArray<>(Part.values().length);
 
   AggregateTree(Column column, int rows) {
     this.column = column;
     this.rows = rows;
-    floating = column.dataType() instanceof DoubleType || column.dataType() instanceof FloatType;
+    DataType type = column.dataType();
+    floating = type instanceof DoubleType || type instanceof FloatType;
+    narrow =
+        type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
   }
 
   public boolean isFloating() {
     return floating;
+  }
+
+  /** Whether {@link Part#WHOLE} is the sum. */
+  public boolean isNarrow() {
+    return narrow;
   }
 
   public long count(int first, int stop, long[] values) {
