@@ -1,0 +1,191 @@
+"""The page of ``bsjoin.dashboard``: what it costs while a browser has it open."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+from benchmarks.data.tables import row_of
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import configured, rate_stream
+from benchmarks.harness.timing import cpu_s, ratio
+from bsjoin import monitoring
+from bsjoin.monitoring.dashboard import page as text_of_page
+
+_BOUND = 0.01
+_SPARK_S = {"spark.sql.streaming.numRecentProgressUpdates": 100}
+_NOTE = (
+    "Micro-batches of 10,000 rows, two a second. The CPU of the page is that of its threads: the "
+    "server's, one for each request, and the one that looks while nobody asks. The browser's own "
+    "is in neither column."
+)
+
+
+def run(context: Context) -> Outcome:
+    """The same query with and without the page, in turns; quick: one join, and seconds for each."""
+    figures: list[Figure] = []
+    rows: list[dict[str, Cell]] = []
+    measured: dict[int, Any] = {}
+    for joins in context.pick((1,), (1, 6)):
+        with _running(context, joins) as query:
+            seen = measured[joins] = _in_turns(context, query)
+        of = f"{joins} join{'s' if joins > 1 else ''}"
+        shares = [one.page_s / one.seconds for one in seen["with"]]
+        spread = (min(shares), max(shares)) if len(shares) > 1 else None
+        value = statistics.median(shares)
+        figures.append(
+            Figure(f"the page's CPU, share of a core, {of}", value, _BOUND, True, spread)
+        )
+        cores = {way: [one.program_s / one.seconds for one in some] for way, some in seen.items()}
+        name = f"CPU of the whole program, with the page / without, {of}"
+        figures.append(ratio(name, cores["with"], cores["without"], at_most=True, by_round=True))
+        requests = [one.page_s / one.requests * 1e3 for one in seen["with"]]
+        rows.append(
+            {
+                "joins": joins,
+                "page, share of a core": value,
+                "page, ms of CPU a request": statistics.median(requests),
+                "answers with news": sum(one.news for one in seen["with"]),
+                "program with the page, cores": statistics.median(cores["with"]),
+                "without, cores": statistics.median(cores["without"]),
+            }
+        )
+    return Outcome(figures, [Table.of("An open page", rows, _NOTE)], measured=measured)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What some seconds of the query have cost.
+
+    Args:
+        seconds: how long they were.
+        program_s: CPU of this program and all that it has started, without the browser's part.
+        page_s: of it the page's threads.
+        requests: how many were answered.
+        news: how many of them had something new.
+    """
+
+    seconds: float
+    program_s: float
+    page_s: float = 0.0
+    requests: int = 0
+    news: int = 0
+
+
+@contextmanager
+def _running(context: Context, joins: int) -> Iterator[StreamingQuery]:
+    """A query that is warm, of two micro-batches a second."""
+    spark = context.spark
+    size = 100_000
+    with TemporaryDirectory(dir=context.data) as folder:
+        key = F.col("id")
+        made = spark.range(size).select(key.alias("k"), *row_of(key))
+        table = bsjoin.BatchTable.build(made, on="k", unique=True, path=Path(folder) / "table")
+        rows = rate_stream(spark, 10_000).select((F.col("value") % size).alias("k"))
+        for _ in range(joins):
+            rows = table.join(rows, "k", "semi")
+        writer = rows.writeStream.format("noop").trigger(processingTime="500 milliseconds")
+        with configured(spark, _SPARK_S):  # not what other benchmarks keep
+            query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
+        try:
+            time.sleep(context.pick(4, 30))
+            yield query
+        finally:
+            query.stop()
+
+
+def _in_turns(context: Context, query: StreamingQuery) -> dict[str, list[_Seen]]:
+    seen: dict[str, list[_Seen]] = {"without": [], "with": []}
+    for _ in range(context.pick(1, 5)):
+        for way, some in seen.items():
+            watch = _watched if way == "with" else _alone
+            some.append(watch(query, context.pick(6.0, 60.0)))
+            context.say(f"  {way:<8} {some[-1].page_s / some[-1].seconds:.4f} of a core")
+    return seen
+
+
+def _alone(query: StreamingQuery, seconds: float) -> _Seen:
+    begun, used = time.monotonic(), cpu_s()
+    time.sleep(seconds)
+    return _Seen(time.monotonic() - begun, cpu_s() - used)
+
+
+def _watched(query: StreamingQuery, seconds: float) -> _Seen:
+    """The page is opened, and asked as often as its script asks."""
+    pause_s, seen, requests, news = _pause_s(), -1, 1, 0
+    begun, used, own = time.monotonic(), cpu_s(), time.thread_time()
+    with bsjoin.dashboard(query) as page, _counted(page) as cpu:
+        _ask(page, "")
+        while (left_s := begun + seconds - time.monotonic()) > 0:
+            requests += 1
+            if told := _ask(page, f"data.json?seen={seen}"):
+                data = json.loads(told)
+                seen, news = data["number"], news + 1
+            time.sleep(min(pause_s, left_s))
+        took, page_s = time.monotonic() - begun, cpu()
+    used, own = cpu_s() - used, time.thread_time() - own
+    if not news or not data["queries"][0]["joins"]:
+        raise AssertionError("the page has shown no join")
+    return _Seen(took, used - own, page_s, requests, news)
+
+
+def _pause_s() -> float:
+    """The pause between two requests of a page whose query runs, by its script."""
+    found = re.search(rb"pauseMs = isOver \? \d+ : (\d+)", text_of_page()[0])
+    if found is None:
+        raise AssertionError("the script of the page does not say how often it asks")
+    return int(found[1]) / 1e3
+
+
+def _ask(page: monitoring.Dashboard, path: str) -> bytes:
+    """The answer, on a connection of its own: the server keeps none open."""
+    connection = http.client.HTTPConnection(urlsplit(page.url).netloc, timeout=10)
+    try:
+        connection.request("GET", f"/{path}", headers={"Sec-Fetch-Site": "same-origin"})
+        answer = connection.getresponse()
+        if answer.status not in (200, 204):
+            raise AssertionError(f"the page answers {answer.status}")
+        return answer.read()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _counted(page: monitoring.Dashboard) -> Iterator[Callable[[], float]]:
+    """Yield a function that tells the seconds of CPU of the page's threads, while it is open."""
+    server, lock, answered_s = page._server, threading.Lock(), [0.0]
+    answer = server.process_request_thread
+
+    def counted(*arguments: Any) -> None:
+        try:
+            answer(*arguments)
+        finally:
+            with lock:
+                answered_s[0] += time.thread_time()  # of the thread, which is for this request
+
+    server.process_request_thread = counted
+    lasting = [one for one in threading.enumerate() if one.name == "bsjoin-dashboard"]
+    clocks = [time.pthread_getcpuclockid(one.ident) for one in lasting if one.ident is not None]
+    if len(clocks) < 2:
+        raise AssertionError("the page's threads have other names")
+
+    def told() -> float:
+        with lock:
+            return answered_s[0] + sum(map(time.clock_gettime, clocks))
+
+    yield told
