@@ -28,7 +28,7 @@ from bsjoin import monitoring
 from bsjoin.monitoring.dashboard import page as text_of_page
 
 _BOUND = 0.01
-_SPARK_S = {"spark.sql.streaming.numRecentProgressUpdates": 100}
+_AS_SPARK = {"spark.sql.streaming.numRecentProgressUpdates": 100}
 _NOTE = (
     "Micro-batches of 10,000 rows, two a second. The CPU of the page is that of its threads: the "
     "server's, one for each request, and the one that looks while nobody asks. The browser's own "
@@ -100,7 +100,7 @@ def _running(context: Context, joins: int) -> Iterator[StreamingQuery]:
         for _ in range(joins):
             rows = table.join(rows, "k", "semi")
         writer = rows.writeStream.format("noop").trigger(processingTime="500 milliseconds")
-        with configured(spark, _SPARK_S):  # not what other benchmarks keep
+        with configured(spark, _AS_SPARK):  # not what other benchmarks keep
             query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
         try:
             time.sleep(context.pick(4, 30))
