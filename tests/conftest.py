@@ -24,6 +24,7 @@ from spark_samples import Feed, table_of
 
 import bsjoin.table
 from bsjoin import BatchTable
+from bsjoin.storage import versions
 from tests import supervisor
 
 pytest_plugins = ["servers"]
@@ -37,6 +38,7 @@ hypothesis.settings.register_profile(
     derandomize=False,
     database=None,
     deadline=None,
+    max_examples=40,
     print_blob=True,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
 )
@@ -44,6 +46,8 @@ hypothesis.settings.register_profile(
     "unshrunk", hypothesis.settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate]
 )
 hypothesis.settings.load_profile("ci")
+# What tests write need not outlive the machine, and beside other writes a flush takes long.
+os.fsync = lambda _: None
 _SHRINKING_S = 600  # Hypothesis itself gives up after 300
 _SEED_OF_CI = "20261128"
 
@@ -132,6 +136,15 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture
+def without_code(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    """The same for the tests of a module that do not run with each ``runtime``."""
+    in_turns = request.node.get_closest_marker("in_turns") is not None
+    has_code = "runtime" in request.fixturenames and not in_turns
+    with sessions.configured(spark, {} if has_code else sessions.CODE["python"]):
+        yield
+
+
+@pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Feed:
     return Feed(spark, tmp_path)
 
@@ -145,6 +158,13 @@ def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
 def model(tmp_path: Path) -> Model:
     """Key 1 once, key 2 twice, key 3 once."""
     return Model(tmp_path / "model", planes([1, 2, 2, 3]))
+
+
+@pytest.fixture
+def soon_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of tables behind URLs are active as soon as those in folders, not after 2 s."""
+    activation = replace(versions._ACTIVATION, remote_us=versions._ACTIVATION.local_us)
+    monkeypatch.setattr(versions, "_ACTIVATION", activation)
 
 
 @pytest.fixture

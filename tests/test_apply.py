@@ -30,6 +30,8 @@ from bsjoin.errors import (
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 CONDITIONS: dict[str, list[Condition | None]] = {
     "": [None],
     "point": [Band("x", "p", before=1, after=1), AsOf("x", "p")],
@@ -78,14 +80,21 @@ def matches(
     return [r for r, end in ends if r["p"] < y and x < end and r["p"] < end]
 
 
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Form, Path, list[Row]]]:
+    """A table of each form, and its rows; the tests only read it."""
+    folder = tmp_path_factory.mktemp("layered")
+    forms = [replace(form, real=True) for form in FORMS]
+    return [(form, *changed(folder, form, number)) for number, form in enumerate(forms)]
+
+
 def test_joins_and_scans_read_through_layers(
-    spark: SparkSession, runtime: str, tmp_path: Path
+    spark: SparkSession, runtime: str, layered: list[tuple[Form, Path, list[Row]]]
 ) -> None:
     probes = spark.createDataFrame(PROBES, "n long, number long, x long, y long").coalesce(1)
     parts: list[DataFrame] = []
     wanted: Counter[tuple[Any, ...]] = Counter()
-    for number, form in enumerate(replace(form, real=True) for form in FORMS):
-        path, rows = changed(tmp_path, form, number)
+    for number, (form, path, rows) in enumerate(layered):
         table = BatchTable.open(path)
         key = {"text": "concat('key ', number)", "hashed": "number * 1000003"}
         stream = probes.withColumn("k", F.expr(key.get(form.key, "number")))

@@ -38,7 +38,6 @@ from bsjoin.runtimes.jvm import catalog
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.addresses import address_of
 from bsjoin.storage.copies import HostCopies
-from bsjoin.storage.versioned_folder import Activation
 
 RAISED = (Py4JJavaError, PySparkException)
 
@@ -252,6 +251,7 @@ class TestRows:
         assert spark.sql(f"DESCRIBE EXTENDED bsjoin.`{table.path}`").count() > 3
         fails(ColumnError, df.collect, "'a: b'", "array<bigint>", table.path, "bsjoin.join")
 
+    @pytest.mark.usefixtures("without_code")
     def test_a_filter_on_the_key_skips_segments(self, spark: SparkSession, tmp_path: Path) -> None:
         """Of every type of keys, and of keys of two columns."""
         cases: list[tuple[list[str], str, bool]] = []  # key columns, condition, whether it skips
@@ -446,12 +446,9 @@ class TestRefusals:
         fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
 
 
-def test_a_table_behind_a_url(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("soon_active")
+def test_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:
     """Remote for bsjoin, and within reach of its processes; copies of old versions are removed."""
-    soon = Activation(local_us=100_000, remote_us=100_000, tries=10)
-    monkeypatch.setattr(versions, "_ACTIVATION", soon)
     url = f"local://{tmp_path}/table"
     table = BatchTable.build(table_of(spark, 1), on="k", path=url)
     table.register(spark, "remote")

@@ -20,6 +20,8 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Within
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 _KEYS = 12
 WAYS = {
     "jvm": {"runtime": "jvm"},

@@ -42,6 +42,8 @@ from scheduling.spark import (
 )
 from scheduling.spark.monitor import SparkMonitor
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 ROWS = 600
 HOME = Executor("home", "driver", 8)
 # Changes at once, and whatever was measured.

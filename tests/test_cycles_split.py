@@ -31,6 +31,8 @@ from scheduling.spark import (
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.seen import TaskSeen
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 ROWS, PARTS, HOT = 4_000, 4, 7
 WORKERS = tuple(Executor(f"h{i}", str(i), 8) for i in range(2))
 COST_S = 0.05 / ROWS, 20 / ROWS  # of a row, and of a row with the hot key
@@ -113,8 +115,8 @@ def test_a_partition_that_costs_too_much_is_spread(
     # By their rows alone the partitions are even enough.
     partition = HotSpot(partitions=PARTS, threshold=1.0)
     ran = Ran(built, monkeypatch, partition=partition)
-    results = ran.run(spark, 10)
-    assert ran.rows == [right()] * 10
+    results = ran.run(spark, 7)
+    assert ran.rows == [right()] * 7
     assert len(ran.hot[0]) == 1
     assert len(ran.hot[-1]) >= 2
     assert max(ran.hot[-1].values()) < 0.8 * ROWS / 10
@@ -145,8 +147,8 @@ def test_without_a_rule_that_splits_keys_the_log_says_once_what_to_do(
     partition = HotSpot(partitions=PARTS, threshold=1.0, split_hot_keys=False)
     ran = Ran(built, monkeypatch, partition=partition)
     with caplog.at_level(logging.WARNING, "scheduling"):
-        results = ran.run(spark, 5)
-    assert ran.rows == [right()] * 5
+        results = ran.run(spark, 3)
+    assert ran.rows == [right()] * 3
     assert {len(hot) for hot in ran.hot} == {1}
     (source,) = ran.hot[0]
     dropped = [one for one in results if one.dropped]

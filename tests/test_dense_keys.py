@@ -55,13 +55,13 @@ def test_the_rows_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> Non
         assert segment["first_key"] == (first if dense else None), name
         table.verify()
         own[name] = oracle.numbered(probes, df, "k", None)
-        for runtime, how in (("jvm", "left"), ("jvm", "anti"), ("python", "left")):
+        for runtime in ("jvm", "python"):
             with oracle.settings(spark, spark__bsjoin__runtime=runtime):
-                results[name, runtime, how] = table.join(probes, "k", how=how)
+                results[name, runtime] = table.join(probes, "k", how="left")
     right = oracle.right_rows(own)
-    for (name, runtime, how), rows in oracle.rows_of_all(results).items():
-        wanted = oracle.by_join_type(right[name], carried=1)[how]
-        oracle.assert_same_rows(rows, wanted, f"{name}, {runtime}, {how}")
+    for (name, runtime), rows in oracle.rows_of_all(results).items():
+        wanted = oracle.by_join_type(right[name], carried=1)["left"]
+        oracle.assert_same_rows(rows, wanted, f"{name}, {runtime}")
 
 
 def test_several_segments_may_each_be_in_the_order_of_its_keys(

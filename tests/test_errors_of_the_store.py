@@ -34,6 +34,8 @@ from bsjoin.errors import (
 )
 from bsjoin.storage import RunInfo, SegmentInfo, StorageLocation
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 
 @pytest.fixture
 def stream(spark: SparkSession) -> DataFrame:

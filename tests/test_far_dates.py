@@ -23,6 +23,8 @@ from bsjoin.sources.invalidation import key_table
 from bsjoin.values.python_values import in_calendar, reprs, shown
 from tests.fuzz.engine import frame
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 YEAR = 31_556_952_000_000
 FAR = [0, 10**15, 20_000 * YEAR, -5_000 * YEAR, 2**62, -(2**63), 2**63 - 1]
 """Microseconds since 1970; the first two are within Python's calendar."""

@@ -300,10 +300,9 @@ def test_a_refresh_reads_what_has_changed_and_nothing_else(
 RESTARTED = """
 import sys
 import bsjoin
-from pyspark.sql import SparkSession
+from tests import sessions
 source, store = sys.argv[1:]
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-spark = spark.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+spark = sessions.session("local[1]", sessions.INTERPRETED)
 df = spark.read.schema("k long, tag string").parquet(source).where("tag <> 'a'")
 table = bsjoin.BatchTable.build(df, on="k", path=store)
 print("version", table.version)

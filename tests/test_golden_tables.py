@@ -24,6 +24,8 @@ from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
 from bsjoin.runtimes.jvm.attach import attached
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 Golden = tuple[Path, dict[str, list[str]]]
 
 

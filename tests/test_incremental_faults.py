@@ -206,6 +206,7 @@ def fill(server: PostgreSQL, name: str) -> str:
     return name
 
 
+@pytest.mark.long
 def test_a_database_killed_in_the_middle_of_a_stream_loses_and_doubles_nothing(
     feed: Feed, sink: Sink, postgresql: PostgreSQL
 ) -> None:

@@ -26,12 +26,12 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 def test_a_change_is_seen_after_the_ttl_of_a_row_or_of_an_absence_and_not_before(
     feed: Feed, model: Model
 ) -> None:
-    run = Run(feed, joined(feed, model, ttl=2, negative_ttl=1))
+    run = Run(feed, joined(feed, model, ttl=1, negative_ttl=0.5))
     run.turn(1, 9)
     (asked,) = model.asked
     model.put(planes([1, 9], 2))
     for turn in turns(run, 1, 9, last=[(1, "v2"), (9, "v2")]):
-        for key, old, ttl in ((1, "v1", 2), (9, None, 1)):
+        for key, old, ttl in ((1, "v1", 1), (9, None, 0.5)):
             if turn.end_s < asked.begin_s + ttl:
                 assert (key, old) in turn.rows
             if turn.begin_s > asked.end_s + ttl:
@@ -53,22 +53,22 @@ def test_without_negative_entries_a_missing_key_is_queried_every_time(
 
 
 def test_only_a_row_not_used_for_its_idle_ttl_is_queried_again(feed: Feed, model: Model) -> None:
-    run = Run(feed, joined(feed, model, idle_ttl=1))
+    run = Run(feed, joined(feed, model, idle_ttl=0.5))
     first = run.turn(1, 3)
     last, widest = first, 0.0
-    while last.begin_s < first.end_s + 1:
+    while last.begin_s < first.end_s + 0.5:
         turn = run.turn(1)
         last, widest = turn, max(widest, turn.end_s - last.begin_s)
     run.turn(1, 3)
     assert model.times[3] == 2
-    assert model.times[1] == 1 or widest > 1
+    assert model.times[1] == 1 or widest > 0.5
 
 
 def test_a_stale_row_is_used_while_it_is_refreshed(feed: Feed, model: Model) -> None:
-    run = Run(feed, joined(feed, model, ttl=1, stale_while_revalidate="1 hour"))
+    run = Run(feed, joined(feed, model, ttl=0.3, stale_while_revalidate="1 hour"))
     first = run.turn(1)
     model.put(planes([1], 2))
-    until(lambda: time.monotonic() > first.end_s + 1, "the ttl")
+    until(lambda: time.monotonic() > first.end_s + 0.3, "the ttl")
     with model.held():  # nothing is answered, and the micro-batch does not wait
         turn = run.turn(1)
         assert turn.rows == [(1, "v1")]

@@ -94,8 +94,9 @@ def test_columns_are_those_of_sparks_join(spark: SparkSession, source: Source) -
     for how in HOWS:
         wanted = expected(source.batch, stored, "k", how)
         assert_same_schema(table.join(source.stream, how=how), wanted, how)
-        wanted = expected(source.batch, fixed, "k", how)
-        assert_same_schema(bsjoin.join(source.stream, fixed, "k", how=how), wanted, how)
+        if how in ("inner", "left"):
+            wanted = expected(source.batch, fixed, "k", how)
+            assert_same_schema(bsjoin.join(source.stream, fixed, "k", how=how), wanted, how)
 
 
 def test_columns_of_a_range_join_are_those_of_the_contract(spark: SparkSession) -> None:

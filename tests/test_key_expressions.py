@@ -19,6 +19,8 @@ from bsjoin import AsOf, BatchTable, Full, HotSpot, Incremental, sources
 from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, SourceError
 from bsjoin.planner.arguments import JoinCall
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 TEXTS = [None, "", "a", "A", "ä", "Ä", "ǆ", "a ", "É"]
 
 
@@ -45,16 +47,18 @@ def test_rows_are_those_of_sparks_own_join(
     lower, whole = F.lower("name"), F.ceil(F.col("x") / 2)
     folder = tmp_path / "t"
     built = BatchTable.build(numbers, on=["n", "shown"], path=folder)
+    by_name = BatchTable.build(table, on="name")
     ours, own = {}, {}
+    how: Any
     for how in ("inner", "left", "anti"):
-        ours[f"text {how}"] = bsjoin.join(stream, table, [(lower, "name")], how)
+        ours[f"text {how}"] = by_name.join(stream, [(lower, "name")], how)
         own[f"text {how}"] = by_spark(stream, table, F.lower(stream["name"]) == table["name"], how)
         # A name beside an expression, and the keys in another order than the table's.
         on = [("name", "shown"), (whole, "n")]
         ours[f"two {how}"] = built.join(stream, on, how)
         equal = (stream["name"] == numbers["shown"]) & (F.ceil(stream["x"] / 2) == numbers["n"])
         own[f"two {how}"] = by_spark(stream, numbers, equal, how)
-    hot = bsjoin.join(stream, table, [(lower, "name")], partition=HotSpot(partitions=2, sample=100))
+    hot = by_name.join(stream, [(lower, "name")], partition=HotSpot(partitions=2, sample=100))
     ours["routed"], own["routed"] = hot, own["text inner"]
     for name, df in ours.items():
         assert df.columns == own[name].columns, name

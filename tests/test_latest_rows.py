@@ -23,6 +23,8 @@ from bsjoin import AsOf, Band, BatchTable, Full, Overlaps, Within, sources
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, TableMismatchError
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 NAN, INF = float("nan"), float("inf")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "k": (pa.float64(), [None, NAN, -0.0, 0.0, 1.5, INF]),

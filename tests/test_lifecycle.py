@@ -23,6 +23,8 @@ from bsjoin.build import job
 from bsjoin.errors import ArgumentError
 from bsjoin.runtimes.python.driver import keys_only
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 table_of = functools.partial(spark_samples.table_of, keys=5)
 
 
@@ -115,6 +117,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         assert modules <= {"builtins", "bsjoin", "pyarrow"}
 
 
+@pytest.mark.usefixtures("soon_active")
 def test_a_table_lives_behind_a_url_too(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:

@@ -161,7 +161,7 @@ def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, f
 
 
 @pytest.mark.in_turns("runtime")
-@pytest.mark.usefixtures("runtime")
+@pytest.mark.usefixtures("runtime", "without_code")
 def test_addresses_are_joined_with_the_networks_that_contain_them(spark: SparkSession) -> None:
     draw = random.Random(8)
     networks = ["0.0.0.0/0", "::/0", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8", None]

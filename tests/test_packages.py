@@ -29,6 +29,8 @@ ALWAYS = {one.partition(">=")[0] for one in PROJECT["dependencies"]}
 COMPILED = re.compile(r"\.java$|__pycache__")
 BARE = {"PATH": "", "HOME": os.devnull}
 """The environment of a machine without a JDK, in which only the standard library is found."""
+QUICKLY = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a compiler that runs for seconds."""
 
 
 def checkout(folder: Path) -> Path:
@@ -76,13 +78,14 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(here: Path) -> Path:
-    return made(here, "build_wheel")
+    return made(here, "build_wheel", os.environ | QUICKLY)
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A source distribution that was made in another folder, unpacked."""
+    """A source distribution that was made in another folder, which had the jar, unpacked."""
     elsewhere = checkout(tmp_path_factory.mktemp("elsewhere") / "checkout")
+    shutil.copy(bsjoin.jar(), elsewhere / JAR)
     with tarfile.open(made(elsewhere, "build_sdist")) as file:
         file.extractall(elsewhere.parent, filter="data")
     (folder,) = elsewhere.parent.glob("bsjoin-[0-9]*")
@@ -98,7 +101,9 @@ def test_the_wheel_has_the_jar_of_the_sources_and_not_the_sources(
     with zipfile.ZipFile(wheel) as file:
         assert len({info.date_time for info in file.infolist()}) == 1
     (tmp_path / "jar").write_bytes(entries[JAR])
-    for name, data in {**entries, **content(tmp_path / "jar")}.items():
+    classes = content(tmp_path / "jar")
+    assert int.from_bytes(classes["bsjoin/jvm/Functions.class"][6:8]) == 61, "Java 17 byte code"
+    for name, data in {**entries, **classes}.items():
         assert str(here.parent).encode() not in data, name
         assert str(ROOT).encode() not in data, name
     assert not (here / JAR).exists()  # the checkout stays without one
@@ -187,7 +192,13 @@ def test_an_installed_package_writes_nothing_and_compiles_nothing(
 def test_the_jar_of_a_checkout_is_compiled_into_a_folder_of_this_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By a compiler that may be in JAVA_HOME only."""
+    """By a compiler that may be in JAVA_HOME only; what it makes is in the wheel."""
+    compiled_by: list[str | None] = []
+
+    def classes() -> dict[str, bytes]:
+        compiled_by.append(compiling.javac())
+        return {}
+
     monkeypatch.setattr(jars, "PACKAGED", tmp_path / "none.jar")
     monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
     compiler = compiling.javac()
@@ -197,13 +208,12 @@ def test_the_jar_of_a_checkout_is_compiled_into_a_folder_of_this_user(
     with pytest.raises(WorkerEnvironmentError, match=r"no javac .*install a JDK.*or take"):
         bsjoin.jar()
     monkeypatch.setenv("JAVA_HOME", str(Path(compiler).resolve().parents[1]))
+    monkeypatch.setattr(compiling, "_classes", classes)
     compiled = Path(bsjoin.jar())
+    assert compiled_by == [str(Path(compiler).resolve())]
     assert compiled.is_relative_to(tmp_path)
     assert compiling.build_of(compiled) == jars.build_of_sources()
     assert stat.S_IMODE(compiled.parent.stat().st_mode) == 0o700
-    with zipfile.ZipFile(compiled) as file:
-        head = file.read("bsjoin/jvm/Functions.class")[:8]
-    assert int.from_bytes(head[6:8]) == 61, "Java 17 byte code"
     compiled.parent.chmod(0o777)  # a folder that others can write to may hold anything
     with pytest.raises(WorkerEnvironmentError, match=r"cannot be written.*other users can"):
         bsjoin.jar()

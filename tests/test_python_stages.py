@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import Incremental
+from bsjoin import BatchTable, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.plan import SourceTable
 from bsjoin.planner.chain import joins_of
@@ -161,14 +162,16 @@ def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
 def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession) -> None:
     odd = ["parse_json('{\"a\": 1}') AS variant", "NULL AS nothing", "INTERVAL '1' MONTH AS month"]
     stream = spark.range(3).selectExpr("id", *odd)
-    table = spark.range(2).selectExpr("id", "id * 2 AS v")
+    table = BatchTable.build(spark.range(2).selectExpr("id", "id * 2 AS v"), on="id")
+    names, parts = ("variant", "nothing", "month"), []
     with oracle.settings(spark, spark__bsjoin__python__transfer="rows"):
-        for name in ("variant", "nothing", "month"):
-            df = bsjoin.join(stream.select("id", name), table, "id")
-            df = bsjoin.join(df, table, {"v": "id"}, how="left", suffix="_2")
+        for name in names:
+            df = table.join(stream.select("id", name))
+            df = table.join(df, {"v": "id"}, how="left", suffix="_2")
             assert df.schema[name] == stream.schema[name]
-            found = [(row["id"], row["v"], row["v_2"]) for row in df.drop(name).collect()]
-            assert sorted(found) == [(0, 0, 0), (1, 2, None)], name
+            parts.append(df.select(F.lit(name), "id", "v", "v_2"))
+        found = {tuple(row) for row in reduce(DataFrame.union, parts).collect()}
+    assert found == {(name, *row) for name in names for row in ((0, 0, 0), (1, 2, None))}
 
 
 def test_unknown_settings_are_refused(spark: SparkSession) -> None:

@@ -97,6 +97,7 @@ def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     assert vacuumed == []
 
 
+@pytest.mark.usefixtures("soon_active")
 def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(
     spark: SparkSession, tmp_path: Path, runtime: str
 ) -> None:

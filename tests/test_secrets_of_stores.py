@@ -122,7 +122,7 @@ def test_options_sources_and_plans_show_no_secret() -> None:
     assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
 
 
-@pytest.mark.usefixtures("copies")
+@pytest.mark.usefixtures("copies", "soon_active", "without_code")
 def test_a_url_with_a_secret_works_and_is_never_shown(
     spark: SparkSession,
     people: DataFrame,

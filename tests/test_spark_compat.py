@@ -98,10 +98,11 @@ def test_without_a_member_the_rows_are_the_same(
             patch.setattr(compat, name, smoke_compat.missing)
             table = spark.read.parquet(str(source))
             stream = spark.range(5).withColumn("more", F.col("id") + 1).alias("s")
-            once = bsjoin.join(stream, table, on="id", how="left")
-            twice = bsjoin.join(once.select("id", "v"), table.withColumnRenamed("v", "w"), on="id")
-            found = twice.where("id > 1").select("v", "w").collect()
-            assert sorted(map(tuple, found)) == [("b", "b"), ("c", "c")], name
+            joined = bsjoin.join(stream, table, on="id", how="left").select("id", "v")
+            if runtime == "python":  # where a join may share the stage of the one before
+                joined = bsjoin.join(joined, table, on="id", suffix="_2")
+            found = joined.where("id > 1 AND v > ''").select("v").collect()
+            assert sorted(map(tuple, found)) == [("b",), ("c",)], name
     for name in CLASSIC:
         monkeypatch.setattr(compat, name, smoke_compat.missing)
     with configured(spark, settings_of(runtime)):

@@ -148,6 +148,7 @@ def test_a_look_that_finds_the_same_version_makes_rows_fresh(
         query.processAllAvailable()
 
 
+@pytest.mark.usefixtures("soon_active")
 def test_tables_that_others_refresh_and_those_behind_a_url(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

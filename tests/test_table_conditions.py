@@ -16,6 +16,8 @@ from bsjoin import AsOf, Band, BatchTable, Full, Within
 from bsjoin.conditions import condition_to_json
 from bsjoin.errors import ColumnError, TableMismatchError, TableNotFoundError
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 
 @pytest.fixture(scope="module")
 def batch(spark: SparkSession) -> DataFrame:

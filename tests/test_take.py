@@ -19,6 +19,8 @@ import bsjoin
 from bsjoin import AsOf, BatchTable, Within
 from bsjoin.errors import ColumnError, KeyTypeError, TableMismatchError
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 
 def table_rows(seed: int) -> pa.Table:
     """Intervals that are nested, equal, empty or without an end, with hostile neighbours."""

@@ -25,6 +25,8 @@ from bsjoin.errors import DamagedTableError
 from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.storage import Manifest, StorageLocation, versions
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 KEYS = [
     "CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END",
     "concat('k', {} DIV 2)",

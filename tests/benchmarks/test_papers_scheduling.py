@@ -71,6 +71,7 @@ def test_a_buffer_that_is_large_enough_loses_nothing() -> None:
     assert full.lost["Count"][-1] == pytest.approx(1800 * 3600 - 400_000, rel=0.02)
 
 
+@pytest.mark.long
 def test_what_does_not_hold_says_why_and_no_row_is_there_twice(ran: Outcome) -> None:
     rows = [{key: one[key] for key in one if key != "holds"} for one in ran.measured]
     made = [Row(**one) for one in rows]
@@ -86,6 +87,7 @@ def test_what_does_not_hold_says_why_and_no_row_is_there_twice(ran: Outcome) -> 
     assert {one.paper for one in made} >= {"CETSA, LBA-CE", "St-Stream", "OERA mended", "Twister2"}
 
 
+@pytest.mark.long
 def test_the_promised_figures_are_reached_and_a_record_holds_the_rest(ran: Outcome) -> None:
     assert [one.name for one in ran.figures if not one.reached] == []
     assert all(one.simulated for one in ran.figures)

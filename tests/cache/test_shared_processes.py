@@ -114,7 +114,7 @@ def finished(process: subprocess.Popen) -> list[int]:  # type: ignore[type-arg]
 
 
 def test_together_they_query_each_key_once(tmp_path: Path) -> None:
-    running = [start(tmp_path, seed, 25, None, 3_000) for seed in range(3)]
+    running = [start(tmp_path, seed, 25, None, 3_000) for seed in range(2)]
     asked = [key for process in running for key in finished(process)]
     assert len(asked) == len(set(asked))
     cache = open_cache(tmp_path, CacheLimits(max_bytes=1 << 30))
@@ -124,7 +124,7 @@ def test_together_they_query_each_key_once(tmp_path: Path) -> None:
 
 def test_under_constant_eviction_with_another_policy(tmp_path: Path) -> None:
     """LRU is held against a replay of its uses below."""
-    for process in [start(tmp_path, seed, 15, 500, 3_000, "s3-fifo") for seed in range(3)]:
+    for process in [start(tmp_path, seed, 15, 500, 3_000, "s3-fifo") for seed in range(2)]:
         finished(process)
     limits = CacheLimits(max_rows=500, max_bytes=1 << 30, eviction="s3-fifo")
     cache = open_cache(tmp_path, limits)
@@ -167,7 +167,7 @@ def replayed(log: Path, max_rows: int) -> dict[int, int]:
 
 
 def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -> None:
-    processes, max_rows = 3, 250
+    processes, max_rows = 2, 250
     (tmp_path / "log").touch()
     running = [start(tmp_path, seed, 30, max_rows, 600) for seed in range(processes)]
     for process in running:
@@ -186,8 +186,8 @@ def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
     """Their files go, too; tests/worker_checks.py kills a writer at each of its steps."""
     chance, max_rows = random.Random(800), 800
-    survivor = start(tmp_path, 1_000, 150, max_rows, 20_000)
-    for seed in range(3):
+    survivor = start(tmp_path, 1_000, 100, max_rows, 20_000)
+    for seed in range(2):
         victim = start(tmp_path, seed, 10_000, max_rows, 20_000)
         time.sleep(0.45 + chance.random())  # it has to start first
         victim.send_signal(signal.SIGKILL)

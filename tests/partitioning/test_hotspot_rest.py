@@ -102,7 +102,7 @@ ways = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(loads, ways)
 def test_a_constant_load_brings_the_rules_to_rest(load: Load, options: dict[str, object]) -> None:
     controller = Controller(HotSpot(**options))  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ class TieredCluster(SimulatedCluster):
         return dataclasses.replace(receipt, requested=plan.placement)
 
 
-def made(cluster: SimulatedCluster, controller: Controller, cycles: int = 25) -> list[int]:
+def made(cluster: SimulatedCluster, controller: Controller, cycles: int = 20) -> list[int]:
     """The cycles in which something changes, of some under constant load."""
     decisions = cluster.run(controller, cycles)
     return [cycle for cycle, one in enumerate(decisions) if one.action != "none"]

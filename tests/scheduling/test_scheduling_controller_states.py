@@ -180,6 +180,6 @@ class ControllerMachine(RuleBasedStateMachine):
 
 
 ControllerMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None
+    max_examples=12, stateful_step_count=25, deadline=None
 )
 TestController = ControllerMachine.TestCase

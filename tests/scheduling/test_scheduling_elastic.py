@@ -147,7 +147,7 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
+TestCluster.settings = settings(max_examples=6, stateful_step_count=30, deadline=None)
 
 
 def test_rows_that_wait_too_long_need_no_confirmation() -> None:

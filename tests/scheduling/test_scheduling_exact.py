@@ -52,7 +52,7 @@ def cheapest(graph: JobGraph, snapshot: Snapshot, cost: CostModel) -> tuple[int,
     return best
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graph=graphs(most=4), snapshot=clusters(most=3), data=st.data())
 def test_exact_finds_what_all_placements_hold(
     graph: JobGraph, snapshot: Snapshot, data: st.DataObject

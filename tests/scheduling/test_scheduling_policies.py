@@ -64,7 +64,7 @@ def infeasible(graph: JobGraph, snapshot: Snapshot) -> bool:
 
 
 @pytest.mark.parametrize("one", EVERY, ids=repr)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(graph=graphs(), snapshot=clusters())
 @example(graph=JobGraph(()), snapshot=Snapshot(0, ()))
 @example(graph=JobGraph(tasks(2)), snapshot=Snapshot(0, ()))
@@ -276,7 +276,7 @@ RANKING = [
 
 
 @pytest.mark.parametrize("one", RANKING, ids=repr)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_a_worker_whose_figures_cannot_be_is_never_the_best(
     one: Policy, data: st.DataObject

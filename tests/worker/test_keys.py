@@ -100,6 +100,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.usefixtures("without_code")
 def test_a_key_in_the_table_s_type_is_the_one_of_spark_s_expressions(values: DataFrame) -> None:
     """Every pair of types, for a stored table and for a source; alone, and beside a text."""
     wanted, made = [], dict[str, tuple[list[str], list[Any], bool]]()

@@ -72,7 +72,7 @@ def without_what_begins_behind_all(case: Case) -> Case:
 
 
 @pytest.mark.parametrize(("name", "condition"), EVERYTHING)
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(SIZES))
 def test_a_table_of_any_layout_joins_as_a_loop_does(
     name: str, condition: str, data: st.DataObject, size: int
