@@ -35,7 +35,7 @@ from bsjoin.errors import (
 )
 from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import catalog
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import StorageLocation
 from bsjoin.storage.addresses import address_of
 from bsjoin.storage.copies import HostCopies
 

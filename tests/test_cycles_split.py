@@ -115,8 +115,8 @@ def test_a_partition_that_costs_too_much_is_spread(
     # By their rows alone the partitions are even enough.
     partition = HotSpot(partitions=PARTS, threshold=1.0)
     ran = Ran(built, monkeypatch, partition=partition)
-    results = ran.run(spark, 7)
-    assert ran.rows == [right()] * 7
+    results = ran.run(spark, 10)
+    assert ran.rows == [right()] * 10
     assert len(ran.hot[0]) == 1
     assert len(ran.hot[-1]) >= 2
     assert max(ran.hot[-1].values()) < 0.8 * ROWS / 10
@@ -147,8 +147,8 @@ def test_without_a_rule_that_splits_keys_the_log_says_once_what_to_do(
     partition = HotSpot(partitions=PARTS, threshold=1.0, split_hot_keys=False)
     ran = Ran(built, monkeypatch, partition=partition)
     with caplog.at_level(logging.WARNING, "scheduling"):
-        results = ran.run(spark, 3)
-    assert ran.rows == [right()] * 3
+        results = ran.run(spark, 5)
+    assert ran.rows == [right()] * 5
     assert {len(hot) for hot in ran.hot} == {1}
     (source,) = ran.hot[0]
     dropped = [one for one in results if one.dropped]

@@ -18,7 +18,6 @@ from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.layers.change_set import DELETE
 from bsjoin.storage.open_table import OpenTable
 
-
 # Each form with two of the identities, each identity with half of the forms.
 CASES = [
     pytest.param(form, identity, id=f"{form.key}{form.ranged}-{'-'.join(identity) or 'replace'}")
