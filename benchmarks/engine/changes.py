@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import deltalake
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -21,7 +22,7 @@ import bsjoin
 from benchmarks.data.tables import row_of, scattered, table
 from benchmarks.engine.full_cache import COLUMNS
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import fingerprint, in_runtime, rate_stream
+from benchmarks.harness.spark import Join, fingerprint, in_runtime, rate_stream
 from benchmarks.harness.timing import (
     alternate,
     check_equal,
@@ -35,6 +36,7 @@ from bsjoin.storage.open_table import OpenTable
 
 _BOUNDS = {"jvm": (1.10, 1.15), "python": (1.20, 1.20)}  # one layer, a tenth of it ten times
 _FEW = 100  # rows
+_FILE_BYTES = 1 << 20
 _OPS = "CASE WHEN place % 10 = 0 THEN 'delete' ELSE 'upsert' END"
 _NOTE = (
     "Of the changes eight in ten are updates, one is a delete and one an insert. CPU is that of "
@@ -131,7 +133,7 @@ def _unbound(figure: Figure) -> Figure:
 
 def _few(context: Context, rows: int) -> Outcome:
     """100 rows at a time, many times: seconds, files, and memory of the driver."""
-    spark, times = context.spark, context.pick(12, 1_000)
+    spark, times = context.spark, context.pick(5, 1_000)
     with tempfile.TemporaryDirectory() as out:
         df = table(spark, rows, context.data)
         built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
@@ -233,9 +235,74 @@ def _opened(context: Context, rows: int) -> Outcome:
 def _lag(context: Context, rows: int) -> Outcome:
     """From a commit to a joined row, at a commit a second: a stream asks for one key all the time.
 
-    A commit is a folder of Parquet files with one row; whoever has written it calls ``apply``.
+    The time begins before a commit is written. One in Parquet is a folder of files with one row,
+    and whoever has written it calls ``apply``. A table of Delta is followed: its writer does
+    nothing for it.
     """
-    spark, commits = context.spark, context.pick(3, 60)
+    figures, measured = [], {}
+    bound = context.pick(None, 2.0)
+    for what, part, commits in (
+        ("a commit in Parquet", _in_parquet, context.pick(1, 60)),
+        (f"a Delta commit, {rows:,} rows,", _in_delta, context.pick(2, 60)),
+    ):
+        lags = measured[what] = part(context, rows, commits)
+        spread = (min(lags), max(lags))
+        name = f"lag from {what} to a joined row, one a second"
+        median, late = statistics.median(lags), float(np.quantile(lags, 0.95))
+        figures += [
+            Figure(f"{name}, p50", median, bound, at_most=True, spread=spread, unit="s"),
+            Figure(f"{name}, p95", late, at_most=True, unit="s"),
+        ]
+    return Outcome(figures, measured=measured)
+
+
+def _in_parquet(context: Context, rows: int, commits: int) -> list[float]:
+    """The lags of commits in Parquet."""
+    spark = context.spark
+    with tempfile.TemporaryDirectory() as out:
+        df = table(spark, rows, context.data)
+        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+
+        def commit(number: int) -> None:
+            change = spark.range(1).selectExpr("id AS k", f"{number}L AS amount", "'x' AS name")
+            change.write.parquet(f"{out}/commits/{number}")
+            built.apply(spark.read.parquet(f"{out}/commits/{number}"))
+
+        return _lags(spark, partial(built.join, select=["amount"]), commit, commits)
+
+
+def _in_delta(context: Context, rows: int, commits: int) -> list[float]:
+    """The lags of commits to a table of Delta with a change data feed, written by deltalake."""
+    df = table(context.spark, rows, context.data).sort("k")  # an update writes the key's file again
+    with tempfile.TemporaryDirectory() as out:
+        deltalake.write_deltalake(
+            out, df.toArrow(), target_file_size=_FILE_BYTES,
+            configuration={"delta.enableChangeDataFeed": "true"},
+        )  # fmt: skip
+        written = deltalake.DeltaTable(out)
+        source = bsjoin.sources.delta(out, unique=True)
+        cache = bsjoin.Full(refresh="on_commit")
+
+        def join(stream: DataFrame) -> DataFrame:
+            return bsjoin.join(stream, source, "k", select=["amount"], cache=cache)
+
+        def commit(number: int) -> None:
+            written.update(updates={"amount": f"{number}"}, predicate="k = 0")
+
+        return _lags(context.spark, join, commit, commits)
+
+
+def _lags(
+    spark: SparkSession, join: Join, commit: Callable[[int], None], commits: int
+) -> list[float]:
+    """Seconds from each commit, one a second, to a row that a stream has joined with it.
+
+    Args:
+        spark: the session.
+        join: joins a stream with the table, and returns the column ``amount``.
+        commit: gives the key 0 an amount, which is 0 at first.
+        commits: how many.
+    """
     committed: dict[int, float] = {}
     seen: dict[int, float] = {}
 
@@ -244,35 +311,24 @@ def _lag(context: Context, rows: int) -> Outcome:
         if newest is not None and newest[0] is not None:
             seen.setdefault(int(newest[0]), time.perf_counter())
 
-    with tempfile.TemporaryDirectory() as out:
-        df = table(spark, rows, context.data)
-        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
-        stream = rate_stream(spark, 1, 1).select(F.lit(0).cast("long").alias("k"))
-        writer = built.join(stream, select=["amount"]).writeStream.foreachBatch(note)
-        query = writer.trigger(processingTime="0 seconds").start()
-        stop = threading.Event()
-        try:
-            _soon(lambda: 0 in seen)
-            for number in range(1, commits + 1):
-                committed[number] = begun = time.perf_counter()
-                change = spark.range(1).selectExpr("id AS k", f"{number}L AS amount", "'x' AS name")
-                change.write.parquet(f"{out}/commits/{number}")
-                built.apply(spark.read.parquet(f"{out}/commits/{number}"))
-                stop.wait(max(0.0, begun + 1 - time.perf_counter()))
-            _soon(lambda: commits in seen)
-        finally:
-            query.stop()
+    stream = rate_stream(spark, 1, 1).select(F.lit(0).cast("long").alias("k"))
+    writer = join(stream).writeStream.foreachBatch(note)
+    query = writer.trigger(processingTime="0 seconds").start()
+    stop = threading.Event()
+    try:
+        _soon(lambda: 0 in seen)
+        for number in range(1, commits + 1):
+            committed[number] = begun = time.perf_counter()
+            commit(number)
+            stop.wait(max(0.0, begun + 1 - time.perf_counter()))
+        _soon(lambda: commits in seen)
+    finally:
+        query.stop()
     # One that another overtook is seen with that.
-    lags = [
+    return [
         min(at for other, at in seen.items() if other >= number) - at_commit
         for number, at_commit in committed.items()
     ]
-    figure = Figure(
-        "lag from a commit in Parquet to a joined row, one a second, p50",
-        statistics.median(lags), context.pick(None, 2.0), at_most=True,
-        spread=(min(lags), max(lags)), unit="s",
-    )  # fmt: skip
-    return Outcome([figure], measured=lags)
 
 
 def _soon(is_so: Callable[[], bool]) -> None:
