@@ -37,6 +37,7 @@ from bsjoin.storage.open_table import OpenTable
 _BOUNDS = {"jvm": (1.10, 1.15), "python": (1.20, 1.20)}  # one layer, a tenth of it ten times
 _FEW = 100  # rows
 _FILE_BYTES = 1 << 20
+_PATIENCE_S = 300  # a table that is read whole rests for some time
 _OPS = "CASE WHEN place % 10 = 0 THEN 'delete' ELSE 'upsert' END"
 _NOTE = (
     "Of the changes eight in ten are updates, one is a delete and one an insert. CPU is that of "
@@ -332,8 +333,8 @@ def _lags(
 
 
 def _soon(is_so: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + _PATIENCE_S
     while not is_so():
         if time.monotonic() > limit:
-            raise RuntimeError("no row of the stream came within a minute")
+            raise RuntimeError(f"no such row of the stream came within {_PATIENCE_S} s")
         time.sleep(0.01)
