@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +158,26 @@ def test_a_task_that_ends_early_leaves_no_claim(
     del task
     assert [array.to_pylist() for array in answers(joined, batches())] == answered("row")
     assert dict(model.times) == dict.fromkeys([1, 2, 3, 9], 1)
+
+
+def test_many_joins_use_up_neither_files_nor_connections(
+    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one in every micro-batch: a worker lets go of those that it has not used lately."""
+    kept = incremental_cache._workers.maxsize
+    monkeypatch.setattr(incremental_cache, "_workers", incremental_cache._Workers(maxsize=2))
+
+    def open_files() -> int:
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    first, counts = plan(tmp_path, model, "row", reports=False), [open_files()]
+    assert isinstance(first.table, SourceTable)
+    for number in range(6):
+        name = f"{tmp_path.name}-{number}"
+        joined = replace(first, table=replace(first.table, token=name, database=name))
+        assert [array.to_pylist() for array in answers(joined, batches())] == answered("row")
+        counts.append(open_files())
+    assert counts[0] < counts[1] < counts[2]
+    assert kept * (counts[2] - counts[0]) / 2 < 800
+    until(lambda: open_files() <= counts[2], "files to be closed")
