@@ -23,7 +23,7 @@ import pyarrow as pa
 from checks_apart import TESTS, environment, named, run
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from sessions import CLUSTER, JVM, SETTINGS, on_this_machine, session
+from sessions import CLUSTER, INTERPRETED, JVM, on_this_machine, session
 from spark_samples import Feed, cycles
 from standalone import add_worker, process_of, start
 
@@ -176,7 +176,6 @@ def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
     thread.join()
     assert max(count for (batch, _), count in stream.attempts().items() if batch == number) > 1
 
-    stream.set_pace(each=0.5)  # leaves the processor to the other one
     command = [sys.executable, __file__, str(folder)]
     other = subprocess.Popen(
         command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -189,7 +188,6 @@ def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
         said = other.communicate()[0]
     assert other.returncode == 0, said
     # The one that comes in the killed one's place has no jar of its own, nor a mapping.
-    stream.set_pace(each=1)
     wait_for(lambda: "worker-1" in stream.run(), "an executor in the place of the killed one")
     assert process_of(spark, "127.0.0.3") != victim
     versions = stream.check()
@@ -199,15 +197,14 @@ def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
 
 def refresh(folder: Path) -> None:
     """The other application: it refreshes the table twice, and joins with it."""
-    options = {**SETTINGS, "spark.bsjoin.runtime": "jvm", "spark.driver.memory": "512m"}
+    options = {**INTERPRETED, "spark.bsjoin.runtime": "jvm", "spark.driver.memory": "512m"}
     spark = session("local[1]", {**options, "spark.driver.extraJavaOptions": JVM})
     table = BatchTable.open(folder / "table")
     keys = [*range(0, TABLE * 5 // 4, 7)]
     stream = spark.range(0, TABLE * 5 // 4, 7, 1).withColumnRenamed("id", "k")
     for version in (2, 3):
         assert table.refresh(rows_of(spark, version)) == version
-        found = Counter(map(tuple, table.join(stream, how="left").collect()))
-        assert found == right(keys, version)
+    assert Counter(map(tuple, table.join(stream, how="left").collect())) == right(keys, 3)
     spark.stop()
 
 
