@@ -5,7 +5,6 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import re
@@ -13,7 +12,7 @@ import sqlite3
 import sys
 import threading
 import time
-import warnings
+import uuid
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -29,6 +28,7 @@ import reporting_checks
 import smoke_compat
 from cache_runs import database_of_planes
 from checks_apart import named, run
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -40,7 +40,15 @@ from reference_kinds import (
     table_kinds,
 )
 from sessions import INTERPRETED, configured, on_this_machine
-from spark_samples import files, rows, soon, table_of, write_parquet, write_stream_file
+from spark_samples import (
+    files,
+    rows,
+    rows_of_each,
+    soon,
+    table_of,
+    write_parquet,
+    write_stream_file,
+)
 
 import bsjoin
 import bsjoin.table
@@ -77,10 +85,11 @@ def joins_equal_sparks_own(spark: SparkSession, folder: Path) -> None:
         "(2L, 'b', 'deux', array()), (null, 'a', 'null', null) AS t(k, s, name, list)"
     )
     table = BatchTable.build(batch, on=["k", "s"])
+    own = {how: stream.join(batch, ["k", "s"], how) for how in HOWS}
+    ours = {how: table.join(stream, how=how) for how in HOWS}
     for how in HOWS:
-        own, ours = stream.join(batch, ["k", "s"], how), table.join(stream, how=how)
-        assert ours.schema == own.schema, how
-        assert sorted(map(repr, ours.collect())) == sorted(map(repr, own.collect())), how
+        assert ours[how].schema == own[how].schema, how
+    assert rows_of_each(ours) == rows_of_each(own)
 
 
 def a_range_join_takes_the_width_and_the_row_that_it_says(
@@ -91,16 +100,23 @@ def a_range_join_takes_the_width_and_the_row_that_it_says(
         "SELECT 1 AS k, CAST(0.7 + id / 10 AS decimal(10,2)) AS q, -id AS n FROM range(7)"
     )
     near = bsjoin.join(stream, points, "k", when=Band("p", "q", 0.3, np.float32(0.1)))
-    assert rows(near.select("n")) == [(-4,), (-3,), (-2,), (-1,), (0,)]
+    results: dict[Any, DataFrame] = {"near": near.select("n")}
     both = points.union(points.withColumn("n", -points["n"]))
-    for order_by, n in (((), -3), ("n desc", 3)):
+    for order_by in ((), "n desc"):
         when = AsOf("p", "q", order_by=order_by)
-        assert rows(bsjoin.join(stream, both, "k", when=when, select=["n"]))[0][2] == n
+        results[order_by] = bsjoin.join(stream, both, "k", when=when, select=["n"]).select("n")
     when = AsOf("p", "q", "nearest", n=3, collect="near")
     for runtime in ("jvm", "python"):
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
             found = bsjoin.join(stream, points, "k", "left", when=when, indicator="found")
-            assert rows(found.select("near.n", "found")) == [([-3, -2, -4], True)]
+        results[runtime] = found.select("near.n", "found")
+    assert rows_of_each(results) == {
+        "near": [(-4,), (-3,), (-2,), (-1,), (0,)],
+        (): [(-3,)],
+        "n desc": [(3,)],
+        "jvm": [([-3, -2, -4], True)],
+        "python": [([-3, -2, -4], True)],
+    }
 
 
 def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Path) -> None:
@@ -120,27 +136,31 @@ def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Pat
     )
     table = BatchTable.build(customers, on="k")
     runtimes = itertools.cycle(("jvm", "jvm", "python", "jvm", "python"))
+    own, ours = dict[str, DataFrame](), dict[Any, DataFrame]()
     for how in HOWS:
         passes = F.expr("k = key AND amount < limit AND name_batch != name")
-        own = orders.join(renamed, passes, how).drop("key", "unread")
-        wanted, brings = rows(own), how in ("inner", "left")
-        brought = {"select": ["limit", "name"]} if brings else {}
-        for where in conditions:
+        own[how] = orders.join(renamed, passes, how).drop("key", "unread")
+        brought = {"select": ["limit", "name"]} if how in ("inner", "left") else {}
+        for number, where in enumerate(conditions):
             runtime = next(runtimes)
             with configured(spark, {"spark.bsjoin.runtime": runtime}):
-                ours = table.join(orders, how=how, where=where, **brought)
-                assert ours.columns == own.columns
-                assert rows(ours) == wanted, (runtime, how, where)
-                in_python = runtime == "python" or (how != "inner" and where is conditions[2])
-                (step,) = joins_of(ours)
-                assert step.planned.plan.runtime == ("python" if in_python else "jvm")
+                joined = table.join(orders, how=how, where=where, **brought)
+            assert joined.columns == own[how].columns
+            in_python = runtime == "python" or (how != "inner" and where is conditions[2])
+            (step,) = joins_of(joined)
+            assert step.planned.plan.runtime == ("python" if in_python else "jvm")
+            ours[how, number] = joined
     for runtime in ("jvm", "python"):
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
             left = bsjoin.join(
                 orders, customers, "k", "left", where="limit > 5", select=["limit"], indicator="is"
             )
-            told = left.where(orders["amount"] > 0).select(customers["limit"], orders["k"], "is")
-            assert rows(told) == [(None, 9, False), (10, 1, True), (20, 2, True)]
+        told = left.where(orders["amount"] > 0).select(customers["limit"], orders["k"], "is")
+        ours[runtime] = told
+    wanted, found = rows_of_each(own), rows_of_each(ours)
+    for runtime in ("jvm", "python"):
+        assert found.pop(runtime) == [(None, 9, False), (10, 1, True), (20, 2, True)]
+    assert found == {(how, number): wanted[how] for how, number in found}
     for where, kind in (
         ("limt > 3", ColumnError),
         ("k IN (SELECT 1)", ArgumentError),
@@ -160,10 +180,12 @@ def char_keys_are_padded(spark: SparkSession, folder: Path) -> None:
         )
         spark.sql(f"INSERT INTO chars_{number} VALUES ('a', 1), ('ab', 2)")
     short, long = spark.table("chars_2"), spark.table("chars_5")
-    for stream, table in ((short, long), (long, short)):
-        joined = bsjoin.join(stream, table, "k", select=["n"])
-        assert rows(joined) == rows(stream.join(table, "k"))
-        assert joined.count() == 2
+    sides = (short, long), (long, short)
+    own = [stream.join(table, "k") for stream, table in sides]
+    ours = [bsjoin.join(stream, table, "k", select=["n"]) for stream, table in sides]
+    found = rows_of_each(dict(enumerate([*own, *ours])))
+    assert (found[0], found[1]) == (found[2], found[3])
+    assert (len(found[2]), len(found[3])) == (2, 2)
     for number in (2, 5):
         spark.sql(f"DROP TABLE chars_{number}")
 
@@ -185,10 +207,14 @@ def parquet_is_read_with_the_sessions_settings(spark: SparkSession, folder: Path
             "struct<k:bigint,A:string,a:string,at:timestamp,p"
         )
         source = sources.parquet(folder)
+        results = {"own": own}
         for cache in (Incremental(max_rows=9), Full()):
             ours = bsjoin.join(spark.range(2).toDF("k"), source, "k", cache=cache)
             assert ours.schema.simpleString() == own.schema.simpleString()
-            assert rows(ours) == rows(own)
+            results[type(cache).__name__] = ours
+        own_rows, *found = rows_of_each(results).values()
+        assert found == [own_rows] * 2
+        assert len(own_rows) == 1
 
 
 def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) -> None:
@@ -263,15 +289,17 @@ def the_joins_of_a_dataframe_are_explained(spark: SparkSession, folder: Path) ->
 
 
 def the_cause_of_a_failure_is_found(spark: SparkSession, folder: Path) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    joins = []
     for runtime in ("jvm", "python"):
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
-            table = BatchTable.build(table_of(spark, 1), on="k", path=folder / runtime)
-            joined = table.join(spark.range(3).toDF("k"))
-            for file in files(folder / runtime / "data"):
-                file.write_bytes(file.read_bytes()[:100])
-            with pytest.raises(PySparkException) as error:
-                joined.collect()
-            assert type(cause_of(error.value)) is DamagedTableError
+            joins.append(table.join(spark.range(3).toDF("k")))
+    for file in files(folder / "t" / "data"):
+        file.write_bytes(file.read_bytes()[:100])
+    for joined in joins:
+        with pytest.raises(PySparkException) as error:
+            joined.collect()
+        assert type(cause_of(error.value)) is DamagedTableError
 
 
 def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> None:
@@ -379,31 +407,6 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
         assert spark.table("connect_follows").count() == sum(c.rows_out for c in figures)
     finally:
         query.stop()
-
-
-def figures_that_stay_on_the_server_are_told(spark: SparkSession, folder: Path) -> None:
-    write_parquet(folder / "stream" / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
-    stream = spark.readStream.schema("k long").parquet(str(folder / "stream"))
-    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
-    path = str(folder / "t")
-
-    def inside(batch: DataFrame, number: int) -> None:
-        BatchTable.open(path).join(batch, how="left").collect()
-
-    def without(batch: DataFrame, number: int) -> None:
-        batch.collect()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotReportedWarning)
-        query = stream.writeStream.foreachBatch(inside).start()
-        joined = table.join(stream).writeStream.foreachBatch(without).start()
-        for one in (query, joined):
-            one.processAllAvailable()
-            one.stop()
-        assert [cycle.rows_in for cycle in bsjoin.progress(joined)] == [4]
-        for thing in (query, query.lastProgress):
-            with pytest.raises(NotReportedWarning, match="observe the result inside"):
-                bsjoin.progress(thing)
 
 
 def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path) -> None:
@@ -544,9 +547,12 @@ def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -
     stream = spark.readStream.schema("k long").parquet(str(source))
     joined = stream.join(spark.table("bsjoin.customers"), "k", "left").writeStream.format("noop")
     try:
-        for read in (spark.table("bsjoin.customers"), spark.table(f"bsjoin.`{table.path}`")):
-            assert rows(keys.join(read, "k", "left")) == [(3, 1), (4, None)]
-        assert rows(table.to_df()) == [(k, 1) for k in range(4)]
+        doors = {name: spark.table(f"bsjoin.{name}") for name in ("customers", f"`{table.path}`")}
+        read = {name: keys.join(door, "k", "left") for name, door in doors.items()}
+        assert rows_of_each({**read, "whole": table.to_df()}) == {
+            **{name: [(3, 1), (4, None)] for name in doors},
+            "whole": [(k, 1) for k in range(4)],
+        }
         assert [one.name for one in spark.catalog.listTables("bsjoin")] == ["customers"]
         with pytest.raises(PySparkException, match=r"BatchTable\.build"):
             spark.sql("INSERT INTO bsjoin.customers VALUES (9, 9)")
@@ -597,17 +603,16 @@ def changes_are_applied(spark: SparkSession, folder: Path) -> None:
     wider = spark.sql("SELECT 3L AS k, 31L AS v, 'x' AS note")
     assert table.apply(wider, merge_schema=True) > applied
     keys = spark.range(10).withColumnRenamed("id", "k")
-    for _ in range(2):
-        assert rows(table.join(keys)) == [
-            (0, 0, None), (1, 11, None), (3, 31, "x"), (4, 40, None), (7, 70, None),
-        ]  # fmt: skip
-        assert table.compact() == table.version
+    layered = table.join(keys)
+    assert table.compact() == table.version
+    wanted = [(0, 0, None), (1, 11, None), (3, 31, "x"), (4, 40, None), (7, 70, None)]
+    assert rows_of_each({0: layered, 1: table.join(keys)}) == {0: wanted, 1: wanted}
     with pytest.raises(ColumnError, match="lack the column 'v'"):
         table.apply(spark.sql("SELECT 3L AS k"))
 
 
 def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> None:
-    """In a process of the server; a micro-batch that runs again is applied once."""
+    """In a process of the server, where figures stay; a micro-batch that runs again counts once."""
     path = str(folder / "table")
     first = spark.sql("SELECT id AS k, id * 10 AS v FROM range(5)")
     table = BatchTable.build(first, on="k", unique=True, path=path)
@@ -628,6 +633,9 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
     finally:
         query.stop()
     assert [one.rows for one in table.versions()] == [5, 6, 5]
+    for thing in (query, query.lastProgress):
+        with pytest.warns(NotReportedWarning, match="observe the result inside"):
+            assert bsjoin.progress(thing) == []
     keys = spark.range(10).toDF("k")
     assert rows(table.join(keys)) == [(0, 0), (1, 11), (3, 30), (4, 40), (7, 71)]
 
@@ -647,7 +655,6 @@ CHECKS = reporting_checks.CHECKS | named(
     a_plan_of_names_is_known_only_where_it_is_certain,
     private_members_are_there_and_are_not_needed,
     a_stream_follows_its_table,
-    figures_that_stay_on_the_server_are_told,
     a_source_is_read_again_while_a_stream_runs,
     parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database,
@@ -660,30 +667,14 @@ CHECKS = reporting_checks.CHECKS | named(
 )
 
 
-def patiently(start: Any) -> Any:
-    """Start a query again where Spark has not waited for the Python of its function.
-
-    It waits for 10 seconds, which are too short where other tests hold the cores.
-    """
-
-    @functools.wraps(start)
-    def started(*given: Any, **named: Any) -> Any:
-        for _ in range(3):
-            try:
-                return start(*given, **named)
-            except PySparkException as error:
-                if "failed to connect back" not in str(error):
-                    raise
-        return start(*given, **named)
-
-    return started
-
-
 if __name__ == "__main__":
-    from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
-
-    DataStreamWriter.start = patiently(DataStreamWriter.start)  # type: ignore[method-assign]
-    os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
+    here = str(Path(__file__).with_name("connect_site"))
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ["PYTHONPATH"]])
     # As in the tests of a driver's work, nothing waits for code that Spark generates.
     settings = on_this_machine(INTERPRETED, "driver")
+    # For Spark, the server takes any free port. Its JVM, which would check each plan that a rule
+    # makes, has begun without that.
+    os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = str(uuid.uuid4())
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+    os.environ["SPARK_TESTING"] = "1"
     run(CHECKS, SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate())

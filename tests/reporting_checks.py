@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import uuid
 import warnings
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ from checks_apart import named
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
-from spark_samples import table_of, write_parquet
+from spark_samples import table_of, write_parquet, write_stream_file
 
 import bsjoin
 from bsjoin import BatchTable, Full
@@ -26,10 +25,15 @@ from bsjoin.metrics import reports
 
 
 def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> None:
-    """As much as Spark counts; by the query it is in, with the joins before it, and no others."""
-    write_parquet(folder / "table" / "0.parquet", k=pa.array([1, 2, 2]), w=["a", "b", "c"])
+    """What a loop counts; by the query it is in, with the joins before it, and no others."""
+    right = {1: ["a"], 2: ["b", "c"]}
+    pairs = [(k, w) for k, some in right.items() for w in some]
+    write_parquet(
+        folder / "table" / "0.parquet", k=pa.array([k for k, _ in pairs]), w=[w for _, w in pairs]
+    )
     path, files, told = str(folder / "t"), str(folder / "table"), folder / "told"
     table = BatchTable.build(table_of(spark, 1), on="k", path=path)
+    batches: list[list[int | None]] = [[1, 2, None], [2, 9, None, 2, 1]]
 
     @bsjoin.reporting
     def inside(batch: DataFrame, number: int) -> None:
@@ -51,15 +55,13 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
         thread.join()
         joins[1].collect()
         joins[0].select("k").join(right, "k")  # nothing uses it
-        own = [batch.count()] * 2, [batch.count(), batch.join(right, "k").count()]
-        line = [batch.where("k = 0").count(), number, *own, len(builds)]
         with told.open("a") as file:
-            file.write(f"{line}\n")
+            file.write(f"{len(builds)} ")
 
-    def start(name: str, mark: int, keys: list[list[int | None]]) -> Any:
-        for i, some in enumerate(keys):
-            rows_of = pa.array([*some, *[0] * mark], pa.int64())
-            write_parquet(folder / name / f"{i}.parquet", k=rows_of)
+    def start(name: str, mark: int) -> Any:
+        (folder / name).mkdir()
+        for number, keys in enumerate(batches):
+            write_stream_file(folder / name, number, k=pa.array([*keys, *[0] * mark], pa.int64()))
         reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
         stream = reader.parquet(str(folder / name))
         writer = table.join(stream, how="left").writeStream.foreachBatch(inside)
@@ -69,7 +71,7 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
     try:
         for mark, runtime in enumerate(("jvm", "python"), 1):
             with configured(spark, {"spark.bsjoin.runtime": runtime}):
-                queries[mark] = start(runtime, mark, [[1, 2, None], [2, 9, None, 2, 1], [9]])
+                queries[mark] = start(runtime, mark)
         for query in queries.values():
             query.processAllAvailable()
     finally:
@@ -78,42 +80,49 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotReportedWarning)
         found = {mark: bsjoin.progress(query) for mark, query in queries.items()}
-    counted = [ast.literal_eval(line) for line in told.read_text().splitlines()]
+        # Where the function tells nothing, the joins before it are there all the same.
+        spark.range(3).createOrReplaceTempView(view_of(queries[1]))
+        assert len(bsjoin.progress(queries[1])) == len(batches)
+    assert told.read_text().split() == ["1"] * 4  # the private table is used again
     for mark, cycles in found.items():
-        lines = sorted(line for line in counted if line[0] == mark)
-        assert [line[1] for line in lines] == [0, 1, 2]
-        for _, number, rows_in, rows_out, builds in lines:
+        assert len(cycles) == 3 * len(batches)
+        for number, keys in enumerate(batches):
             before, *others = [cycle for cycle in cycles if cycle.batch_id == number]
-            assert before.rows_in == rows_in[0]
-            assert [cycle.rows_in for cycle in others] == rows_in
-            assert [cycle.rows_out for cycle in others] == rows_out
+            size, matches = len(keys) + mark, sum(len(right.get(key or 0, ())) for key in keys)
+            counted = [(cycle.rows_in, cycle.rows_out) for cycle in (before, *others)]
+            assert counted == [(size, size), (size, size), (size, matches)]
             assert {cycle.runtime for cycle in others} == {("jvm", "python")[mark - 1]}
             assert {cycle.timestamp for cycle in others} == {before.timestamp}
-            assert builds == 1  # the private table is used again
         assert len({cycle.join for cycle in cycles}) == 3
     numbers = [{cycle.join for cycle in cycles} for cycles in found.values()]
     assert not numbers[0] & numbers[1]
 
 
+def view_of(query: Any) -> str:
+    """Where the reports of a run are."""
+    return f"bsjoin_report_{query.runId.replace('-', '')}"
+
+
 def what_failed_is_not_reported_and_a_restart_is(spark: SparkSession, folder: Path) -> None:
-    path, fails, silent = str(folder / "t"), folder / "fails", folder / "silent"
+    path, fails = str(folder / "t"), folder / "fails"
     BatchTable.build(table_of(spark, 1), on="k", path=path)
+    (folder / "in").mkdir()
+    for number, keys in enumerate(([1, 2], [3], [4, 5])):
+        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
 
     def inside(batch: DataFrame, number: int) -> None:
         joined = BatchTable.open(path).join(batch, how="left")
-        if not silent.exists():
+        if number < 2:
             joined.collect()
-        if fails.exists():
+        if number == 1 and fails.exists():
             raise RuntimeError("on purpose")
 
-    stream = spark.readStream.schema("k long").parquet(str(folder / "in"))
+    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+    stream = reader.parquet(str(folder / "in"))
     writer = stream.writeStream.foreachBatch(bsjoin.reporting(inside))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
 
-    def run(*keys: int, error: str = "") -> tuple[Any, list[tuple[int, int]]]:
-        if keys:
-            number = len(list(folder.glob("in/*")))
-            write_parquet(folder / "in" / f"{number}.parquet", k=pa.array(keys, pa.int64()))
+    def run(error: str = "") -> tuple[Any, list[tuple[int, int]]]:
         query = writer.start()
         try:
             with pytest.raises(PySparkException, match=error) if error else nullcontext():
@@ -124,20 +133,19 @@ def what_failed_is_not_reported_and_a_restart_is(spark: SparkSession, folder: Pa
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotReportedWarning)
-        first, figures = run(1, 2)
-        assert figures == [(0, 2)]
         fails.touch()
-        assert run(3, error="on purpose")[1] == []
+        first, figures = run(error="on purpose")
+        assert figures == [(0, 2)]
         fails.unlink()
-        assert run()[1] == [(1, 1)]
-        silent.touch()
-        assert run(4, 5)[1] == []
+        again, figures = run()
+        assert figures == [(1, 1)]
+        assert bsjoin.progress(again.lastProgress) == []  # that one has joined nothing
         assert [cycle.rows_in for cycle in bsjoin.progress(first)] == [2]
     # What is in the view is not trusted.
-    name = f"bsjoin_report_{first.runId.replace('-', '')}"
+    name = view_of(first)
     (good,) = spark.table(name).collect()
     changed = good.report.replace('"rows_in":2', '"rows_in":"2"')
-    for report in ("", "[", "[1]", "{}", "[" * 100_000, changed, good.report[:-1]):
+    for report in ("", "[1]", "{}", "[" * 100_000, changed, good.report[:-1]):
         spark.createDataFrame([(0, report)], spark.table(name).schema).createOrReplaceTempView(name)
         with pytest.warns(NotReportedWarning):
             assert bsjoin.progress(first) == []
@@ -160,9 +168,13 @@ def reports_do_not_pile_up(spark: SparkSession, folder: Path) -> None:
 
 
 def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> None:
-    """Its session may be a copy, which lists no query; the process ends with its query."""
+    """Its session may be a copy, which lists no query; the process ends with its query.
+
+    Plain joins in there are counted, too.
+    """
     files, found = str(folder / "table"), folder / "found"
     write_parquet(folder / "table" / "0.parquet", k=pa.array([1]), v=["old"])
+    BatchTable.build(table_of(spark, 1), on="k", path=folder / "t").register(spark, "counted")
 
     @bsjoin.reporting
     def inside(batch: DataFrame, number: int) -> None:
@@ -173,6 +185,8 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
         right = batch.sparkSession.read.schema("k long, v string").parquet(files)
         if number:
             write_parquet(Path(files) / "0.parquet", k=pa.array([1]), v=["new"])
+        else:
+            batch.join(batch.sparkSession.table("bsjoin.counted"), "k", "left").collect()
         until = time.monotonic() + 60
         while time.monotonic() < until:
             joined = bsjoin.join(batch, right, "k", cache=Full(refresh="100 ms")).collect()
@@ -181,51 +195,41 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
         with found.open("a") as file:
             file.write(f"{joined[0].v} {needed_since_us() is None} ")
 
-    for number in range(2):
-        write_parquet(folder / "in" / f"{number}.parquet", k=pa.array([1], pa.int64()))
+    (folder / "in").mkdir()
+    for number, keys in enumerate(([1, 2, None, 9], [1])):
+        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
     reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-    query = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside).start()
     try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    assert found.read_text() == "old False new False "
-
-
-def plain_joins_are_counted(spark: SparkSession, folder: Path) -> None:
-    """Of a function as of a stream; those of a batch query are in what Spark says of it."""
-    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
-    table.register(spark, "counted")
-    write_parquet(folder / "in" / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
-
-    @bsjoin.reporting
-    def inside(batch: DataFrame, number: int) -> None:
-        batch.join(batch.sparkSession.table("bsjoin.counted"), "k", "left").collect()
-
-    try:
-        stream = spark.readStream.schema("k long").parquet(str(folder / "in"))
-        query = stream.writeStream.foreachBatch(inside).start()
-        query.processAllAvailable()
-        query.stop()
-        (found,) = bsjoin.progress(query)
-        assert (found.table, found.rows_in, found.hits) == ("counted", 4, 2)
-        rows = spark.read.schema("k long").parquet(str(folder / "in"))
-        joined = rows.join(spark.table("bsjoin.counted"), "k", "left")
-        joined.collect()
-        with pytest.raises(ArgumentError, match="executionInfo"):
-            bsjoin.progress(joined)
-        _, nodes = joined.executionInfo.metrics.extract_graph()
-        (operator,) = (node for node in nodes.values() if node.name == "BsjoinLookup")
-        counted = {one.name: one.value for one in operator.metrics}
-        assert (counted["rowsIn"], counted["matchedRows"]) == (4, 2)
+        query = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside).start()
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
     finally:
         spark.conf.unset("spark.bsjoin.table.counted")
+    assert found.read_text() == "old False new False "
+    (plain,) = [cycle for cycle in bsjoin.progress(query) if cycle.table == "counted"]
+    assert (plain.batch_id, plain.rows_in, plain.hits) == (0, 4, 2)
+
+
+def plain_joins_of_a_batch_query_are_counted(spark: SparkSession, folder: Path) -> None:
+    """In what Spark says of it."""
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    rows = spark.sql("SELECT * FROM VALUES (1L), (2L), (NULL), (9L) AS t(k)")
+    joined = rows.join(spark.table(f"bsjoin.`{table.path}`"), "k", "left")
+    joined.collect()
+    with pytest.raises(ArgumentError, match="executionInfo"):
+        bsjoin.progress(joined)
+    _, nodes = joined.executionInfo.metrics.extract_graph()
+    (operator,) = (node for node in nodes.values() if node.name == "BsjoinLookup")
+    counted = {one.name: one.value for one in operator.metrics}
+    assert (counted["rowsIn"], counted["matchedRows"]) == (4, 2)
 
 
 CHECKS = named(
-    plain_joins_are_counted,
     a_function_reports_from_the_server,
     what_failed_is_not_reported_and_a_restart_is,
     reports_do_not_pile_up,
     a_table_is_refreshed_in_the_server,
+    plain_joins_of_a_batch_query_are_counted,
 )

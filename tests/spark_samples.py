@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
@@ -57,8 +60,26 @@ def write_stream_file(folder: Path, number: int, **columns: Any) -> None:
 
 def rows(df: DataFrame) -> list[tuple[Any, ...]]:
     """The rows of a result as sorted tuples; null sorts first."""
-    found = [tuple(row) for row in df.collect()]
+    return _sorted([tuple(row) for row in df.collect()])
+
+
+def _sorted(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: [(value is not None, value) for value in row])
+
+
+def rows_of_each(results: Mapping[Any, DataFrame]) -> dict[Any, list[tuple[Any, ...]]]:
+    """The same of several results, whatever their columns, by one action: values as in JSON."""
+    nulls_too = {"ignoreNullFields": "false"}
+    texts = [
+        df.select(F.lit(number).alias("number"), F.to_json(F.struct("*"), nulls_too).alias("row"))
+        for number, df in enumerate(results.values())
+    ]
+    found: list[list[tuple[Any, ...]]] = [[] for _ in results]
+    for number, text in reduce(DataFrame.union, texts).collect():
+        found[number].append(
+            json.loads(text, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs))
+        )
+    return {name: _sorted(some) for name, some in zip(results, found, strict=True)}
 
 
 def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
