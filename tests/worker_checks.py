@@ -104,7 +104,7 @@ def every_key_is_queried_and_held_once(spark: SparkSession, folder: Path) -> Non
 def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", numbers(), max_keys=2_000)
     most = 1_000_000
-    keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(3)]
+    keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(4)]
     cache = Incremental(max_bytes=most, folder=folder / "cache")
     figures = progress_of(spark, folder, source, keys, cache)
     held = [cycle.cache.bytes for cycle in figures if cycle.cache]
