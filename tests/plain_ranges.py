@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oracle import settings
-from plain_joins import CODE, PLANNER, lookups
+from plain_joins import CODE, PLANNER, anew, lookup_lines, lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
 
@@ -275,7 +275,7 @@ def rows_of(df: DataFrame) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, df.collect()))
 
 
-def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any) -> int:
+def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any) -> list[str]:
     """Hold a query against Spark's own joins.
 
     Args:
@@ -285,19 +285,19 @@ def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any
         more: settings.
 
     Returns:
-        how many joins the index has answered.
+        the lines of the plan with the joins that the index has answered.
     """
     with settings(spark, **more):
+        df = spark.sql(query)
         # Spark's own joins are interpreted: that compiles nothing, and has the same rows.
         with configured(spark, {**CODE["interpreted"], PLANNER: "off"}):
-            plain = spark.sql(own or query)
+            plain = spark.sql(own) if own else anew(df)
             assert lookups(plain) == 0, query
             wanted = rows_of(plain)
-        df = spark.sql(query)
-        found, count = rows_of(df), lookups(df)
+        found, lines = rows_of(df), lookup_lines(plan_of(df))
     lost, invented = wanted - found, found - wanted
     for name, wrong in (("lost", lost), ("invented", invented)):
         for row in list(wrong)[:1]:
             part = query.split("\nUNION ALL\n")[row[0]]
             raise AssertionError(f"{name} {sum(wrong.values())} rows, as {row} of\n{part}")
-    return count
+    return lines

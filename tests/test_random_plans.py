@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
+from real_time_queries import planned_in_real_time
 
-from tests.fuzz.plans.run import draw_plan, running
+from tests.fuzz.plans.run import Runner, draw_plan, running
 from tests.fuzz.plans.tables import TABLES
 
-SEEDS = range(1, 31)
+
+def answered(runner: Runner, seeds: Sequence[int]) -> int:
+    """How many plans the index answers; all have the rows that Spark has."""
+    found = 0
+    for seed in seeds:
+        plan = draw_plan(seed)
+        outcome = runner.outcome(plan)
+        text = f"seed {seed}: {runner.sql(plan, plan.naming)}"
+        assert outcome.wrong is None, f"{text}\n{outcome.wrong}"
+        found += outcome.lookups > 0
+    return found
 
 
-def test_plans_answer_what_spark_answers(spark: SparkSession, tmp_path: Path) -> None:
-    by_index = 0
+@pytest.mark.parametrize(
+    ("seeds", "in_real_time"),
+    [
+        (range(1, 11), range(101, 107)),
+        pytest.param(range(1, 31), range(101, 113), marks=pytest.mark.long),
+    ],
+    ids=["few", "many"],
+)
+def test_plans_answer_what_spark_answers(
+    spark: SparkSession, tmp_path: Path, seeds: Sequence[int], in_real_time: Sequence[int]
+) -> None:
+    """Some are planned as those of a query in real-time mode."""
     with running(spark, tmp_path) as runner:
-        for seed in SEEDS:
-            plan = draw_plan(seed)
-            outcome = runner.outcome(plan)
-            by_index += outcome.lookups > 0
-            text = f"seed {seed}: {runner.sql(plan, plan.naming)}"
-            assert outcome.wrong is None, f"{text}\n{outcome.wrong}"
-    assert by_index > len(SEEDS) / 3
+        assert answered(runner, seeds) > len(seeds) / 10
+        with planned_in_real_time(spark, tmp_path / "idle"):
+            assert answered(runner, in_real_time) > len(in_real_time) / 10
 
 
 def test_everything_is_drawn_and_always_the_same() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
-from oracle import settings
+from oracle import settings, united
 from plain_joins import CODE, lookups
 from plain_ranges import Ranges, answers, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from sessions import configured
 
 import bsjoin
@@ -83,27 +82,27 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
         for written in [("NULL", None), *TOLERANCES[kind]]
         for exact in (True, False)
     ]
-    if len(cases) > 8:  # two by two of all three
-        cases = [case for place, case in enumerate(cases) if place % 4 in (0, 3)]
+    cases = cases[:: 5 if len(cases) > 8 else 1]  # each of all three
+    streams = {dtype: ranges.stream(spark, dtype) for dtype in ALIKE[kind]}
+    for dtype, stream in streams.items():
+        stream.createOrReplaceTempView(f"s{dtype}")
     for number, (dtype, text, tolerance, exact) in enumerate(cases):
-        stream = ranges.stream(spark, dtype)
-        stream.createOrReplaceTempView(f"s{number}")
         direction: Any = directions[number % len(directions)]
         n = (1, 2, 5)[number // 2 % 3]
         when = AsOf("a", "p", direction, tolerance, exact, "v DESC", n)
         with settings(spark, spark__bsjoin__runtime="jvm"):
-            df = bsjoin.join(stream, table, "k", when=when, how="left")
+            df = bsjoin.join(streams[dtype], table, "k", when=when, how="left")
             wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
         call = f"bsjoin.as_of(s.a, t.p, '{direction}', {text}, {str(exact).lower()}"
         call += f", {n}{'LSY'[number % 3]})" if n > 1 else ")"
         parts.append(
-            f"SELECT {number}, s.id, t.id FROM s{number} s "
+            f"SELECT {number}, s.id, t.id FROM s{dtype} s "
             f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
         )
     result = spark.sql("\nUNION ALL\n".join(parts))
     assert lookups(result) == len(parts)
     with configured(spark, CODE["interpreted"]):
-        own = rows_of(reduce(DataFrame.unionAll, wanted))
+        own = rows_of(united(wanted))
     assert rows_of(result) == own
 
 
@@ -152,16 +151,19 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
     }.items():
         with pytest.raises(PySparkException, match=f"(?i){said}"):
             spark.sql(f"{query}({call})").collect()
-    for kind, call, said in (
-        ("string", "s.a, t.p, 'nearest'", "which has an order but no distances. Give 'backward'"),
-        ("string", "s.a, t.p, 'forward', 1", "string, which has an order but no distances"),
-        ("wide", "CAST(s.id AS DECIMAL(38,0)), t.p", "needs more than 38 digits. Cast the former"),
-    ):
+    for kind, calls in {
+        "string": {
+            "s.a, t.p, 'nearest'": "which has an order but no distances. Give 'backward'",
+            "s.a, t.p, 'forward', 1": "string, which has an order but no distances",
+        },
+        "wide": {"CAST(s.id AS DECIMAL(38,0)), t.p": "needs more than 38 digits. Cast the former"},
+    }.items():
         given = Ranges(kind, 1)
         path = BatchTable.build(given.table(spark), on="k", when=AsOf("a", "p")).path
         given.stream(spark).createOrReplaceTempView("s")
-        with pytest.raises(PySparkException, match=f"(?i){said}"):
-            spark.sql(f"{query}({call})".replace(table.path, path)).collect()
+        for call, said in calls.items():
+            with pytest.raises(PySparkException, match=f"(?i){said}"):
+                spark.sql(f"{query}({call})".replace(table.path, path)).collect()
     ranges.stream(spark).createOrReplaceTempView("s")
     # Without the index there is no answer.
     rows = ranges.table(spark)
@@ -183,20 +185,27 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.skipif(
     tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3), reason="Spark has no ASOF JOIN"
 )
-@pytest.mark.parametrize("kind", ["timestamp", "long", "double"])
-def test_the_asof_join_of_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "answered"), [("timestamp", 8), ("long", 4), ("double", 0)])
+def test_the_asof_join_of_spark(
+    spark: SparkSession, tmp_path: Path, kind: str, answered: int
+) -> None:
     """Of rows with the same key and point Spark takes any one: there are none here."""
     ranges = Ranges(kind, 5)
     rows = ranges.table(spark).dropDuplicates(["k", "p"]).localCheckpoint()
     table = BatchTable.build(rows, on="k", when=AsOf("a", "p"), path=tmp_path / "t")
     ranges.stream(spark).createOrReplaceTempView("s")
-    joins = [("LEFT", ""), ("", ""), ("LEFT", "WHERE v > 2")]
-    parts = [
-        f"SELECT {3 * number + place}, s.id, t.id FROM s {how} ASOF JOIN "
+    signs = (">=", ">", "<=", "<")
+    joins = [(sign, how, "") for sign in signs for how in ("LEFT", "")]
+    if kind == "long":  # each sign with one of both
+        joins = [joins[place] for place in (0, 3, 4, 7)]
+    query = "\nUNION ALL\n".join(
+        f"SELECT {number}, s.id, t.id FROM s {how} ASOF JOIN "
         f"(SELECT * FROM bsjoin.`{table.path}` {filtered}) t "
         f"MATCH_CONDITION (s.a {sign} t.p) ON s.k = t.k"
-        for number, sign in enumerate((">=", ">", "<=", "<"))
-        for place, (how, filtered) in enumerate(joins)
-    ]
-    found = answers(spark, "\nUNION ALL\n".join(parts), spark__sql__join__asofJoin__enabled="true")
-    assert found == (0 if kind == "double" else 8)
+        for number, (sign, how, filtered) in enumerate([*joins, (">", "LEFT", "WHERE v > 2")])
+    )
+    with settings(spark, spark__sql__join__asofJoin__enabled="true"):
+        if answered:
+            assert len(answers(spark, query)) == answered
+        else:
+            assert lookups(spark.sql(query)) == 0

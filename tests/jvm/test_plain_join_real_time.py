@@ -15,9 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from real_time_queries import planned_in_real_time
 
 from bsjoin import AsOf, BatchTable, Within
-from tests.fuzz.plans.run import draw_plan, running
 
-SEEDS = range(101, 113)
 IN_REAL_TIME = "MapPartitions BsjoinLookup"
 
 
@@ -41,22 +39,11 @@ def test_ranges_and_as_of(spark: SparkSession, tmp_path: Path) -> None:
     wanted = [rows_of(spark.sql(one)) for one in nearest]
     with planned_in_real_time(spark, tmp_path / "idle"):
         own = query.replace("{t}", "source")
-        assert answers(spark, query.replace("{t}", f"bsjoin.`{spans.path}`"), own) > 6
+        assert len(answers(spark, query.replace("{t}", f"bsjoin.`{spans.path}`"), own)) > 6
         for one, rows in zip(nearest, wanted, strict=True):
             df = spark.sql(one)
             assert IN_REAL_TIME in plan_of(df)
             assert rows_of(df) == rows
-
-
-def test_random_plans(spark: SparkSession, tmp_path: Path) -> None:
-    by_index = 0
-    with running(spark, tmp_path) as runner, planned_in_real_time(spark, tmp_path / "idle"):
-        for seed in SEEDS:
-            plan = draw_plan(seed)
-            outcome = runner.outcome(plan)
-            assert outcome.wrong is None, f"{runner.sql(plan, plan.naming)}\n{outcome.wrong}"
-            by_index += outcome.lookups > 0
-    assert by_index > len(SEEDS) / 3
 
 
 def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
             spark,
             *(partial(query, which) for which in wheres),
             right=[partial(spark.sql, right.format(which)) for which in wheres],
-            codes=("stage", "adaptive"),
+            codes=["adaptive"],
         )
         assert ahead(spark, partial(query, wheres[0])) == 1
     finally:
@@ -190,7 +190,7 @@ def test_many_matches(spark: SparkSession, tmp_path: Path) -> None:
     found = [2 if name == "two in a row" else 1 for name in queries]
     # Code that does not compile would be left out in silence.
     with configured(spark, {"spark.sql.codegen.fallback": "false"}):
-        check_same(spark, *queries.values(), found=found, codes=("stage", "projections"))
+        check_same(spark, *queries.values(), found=found)
     with configured(spark, CODE["stage"]):
         plan = plan_of(queries["sums"]())
     assert "BsjoinStageEnd" in plan
