@@ -36,22 +36,23 @@ _ABOVE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
-def test_what_is_moved_to_a_table_stays_above(spark: SparkSession) -> None:
+def test_what_is_moved_to_a_table_stays_above(spark: SparkSession, tmp_path: Path) -> None:
     """Two by two of what is above, kinds of joins, and keys that are columns or constants."""
     few = spark.range(3, 9).selectExpr("id AS w")
     few.createOrReplaceTempView("few")
     table = spark.range(12).selectExpr("id % 6 AS k", "id AS v")
+    stored = BatchTable.build(table, on="k", path=tmp_path / "table")
     found: list[Query] = []
     right: list[Query] = []
     for number, above in enumerate(_ABOVE.values()):
         for place in range(2):
             how = KINDS[(2 * place + number) % 4]
             key = ("id % 7 AS k", "2L AS k")[(number // 4 + place) % 2]
-            stream = spark.range(20).selectExpr(key, "id % 5 AS s")
+            stream = spark.range(0, 20, 1, 1).selectExpr(key, "id % 5 AS s")
             if how in ("semi", "anti"):  # what is above uses a column of the stream
                 stream = stream.withColumn("v", F.col("s"))
             with settings(spark, spark__bsjoin__runtime="jvm"):
-                joined = bsjoin.join(stream, table, "k", how=how)  # type: ignore[arg-type]
+                joined = stored.join(stream, "k", how=how)  # type: ignore[arg-type]
             found.append(partial(above, joined, few))
             right.append(partial(above, stream.join(table, "k", how), few))
     check_same(spark, *found, right=right, codes=["interpreted"])
