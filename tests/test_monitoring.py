@@ -464,6 +464,34 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         listeners[1].close()  # type: ignore[attr-defined]
 
 
+def test_an_executor_shows_what_it_has_looked_up(
+    spark: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """In local mode the driver is the executor."""
+    table = BatchTable.build(people, on="k", path=tmp_path / "table")
+    keys = spark.range(4).selectExpr("CASE id WHEN 2 THEN NULL WHEN 3 THEN 77 ELSE id END AS k")
+    joined = table.join(keys, how="left")
+    assert "BsjoinLookup" in joined._jdf.queryExecution().toString()
+    joined.collect()
+    before = looked_up(spark)
+    rows = joined.collect()
+    after = looked_up(spark)
+    counted = {name: after[name] - before[name] for name in ("input_rows_Count", "hit_rows_Count")}
+    assert counted == {"input_rows_Count": 4, "hit_rows_Count": 2}
+    assert after["output_rows_Count"] - before["output_rows_Count"] == len(rows) == 4
+    assert after["open_nanoseconds_Count"] > 0
+    assert after["open_tables_Value"] >= 1
+    assert after["mapped_bytes_Value"] > 0
+
+
+def looked_up(spark: SparkSession) -> dict[str, float]:
+    """The metrics of look-ups in this process, by their names in the source."""
+    jvm: Any = spark._jvm
+    system = jvm.java.lang.System.getProperties().get("bsjoin.lookups")[0]
+    found = snapshot(jvm, system, "_driver_bsjoin_lookups_")
+    return {name.partition("_bsjoin_lookups_")[2]: value for name, value in found.items()}
+
+
 def of(query: str, found: dict[str, float]) -> dict[str, float]:
     """The gauges of one query."""
     return {name: one for name, one in found.items() if f"__query_{query}_" in name}
@@ -474,11 +502,16 @@ def servlet(spark: SparkSession, listener: monitoring.PrometheusListener) -> dic
     jvm: Any = spark._jvm
     published = listener._published or servlet.__dict__["held"]
     servlet.__dict__["held"] = published
-    registry = member(member(published, "system"), "registry")
+    return snapshot(jvm, member(published, "system"), "_driver_bsjoin__")
+
+
+def snapshot(jvm: Any, system: Any, part: str) -> dict[str, float]:
+    """What the servlet for Prometheus writes of the metrics whose names have a part."""
+    registry = member(system, "registry")
     sinks = jvm.org.apache.spark.metrics.sink
     text = sinks.PrometheusServlet(jvm.java.util.Properties(), registry).getMetricsSnapshot()
     lines = [one.split(" ") for one in text.splitlines()]
-    return {name.partition("{")[0]: float(number) for name, number in lines if "bsjoin" in name}
+    return {name.partition("{")[0]: float(number) for name, number in lines if part in name}
 
 
 def member(owner: Any, name: str) -> Any:

@@ -5,6 +5,7 @@ import java.io.Serializable;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.execution.SQLExecution;
@@ -12,6 +13,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -23,6 +25,9 @@ public final class Counts implements Serializable {
 
   /** What makes metrics that can tell what was counted last, since Spark 4.2; null before. */
   private static final Object LAST_ATTEMPTS = lastAttempts();
+
+  /** What has the counts of all tasks of an executor among its metrics; null where it cannot. */
+  private static final Consumer<long[]> EXECUTOR = executor();
 
   private final SQLMetric[] counted; // by the names
   private final transient SQLMetric version;
@@ -58,6 +63,28 @@ public final class Counts implements Serializable {
           .getField("MODULE$").get(null);
     } catch (ReflectiveOperationException | LinkageError e) {
       return null;
+    }
+  }
+
+  /** By its name: a Spark in which it cannot be made joins without it. */
+  @SuppressWarnings("unchecked")
+  private static Consumer<long[]> executor() {
+    try {
+      return (Consumer<long[]>)
+          Class.forName("bsjoin.jvm.metrics.LookupSource").getConstructor().newInstance();
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null;
+    }
+  }
+
+  /** Add to the metrics of this executor. */
+  private static void addToExecutor(long... counts) {
+    try {
+      if (EXECUTOR != null) {
+        EXECUTOR.accept(counts);
+      }
+    } catch (RuntimeException | LinkageError e) { // of what is not part of Spark's public API
+      LoggerFactory.getLogger("bsjoin").debug("bsjoin: no metrics in this executor", e);
     }
   }
 
@@ -135,6 +162,7 @@ public final class Counts implements Serializable {
     if (task != null) {
       TaskCompletionListener end = ended -> opened.report();
       task.addTaskCompletionListener(end);
+      addToExecutor(0, 0, 0, 0); // it has them from its first task on
     }
     return opened;
   }
@@ -162,6 +190,7 @@ public final class Counts implements Serializable {
     for (int i = 0; i < own.length; i++) {
       counted[i].add(own[i]);
     }
+    addToExecutor(own);
     if (followed != null && finder != null) {
       followed.add(finder.version().manifest.version);
     }

@@ -7,6 +7,9 @@ import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
@@ -24,6 +27,8 @@ public final class Mapping {
   private static final long ADDRESS = addressField();
   private static final int COLLECTED = 1 << 13;
   private static final AtomicInteger OPENED = new AtomicInteger();
+  private static final Map<Mapping, Long> MAPPED = // and their bytes
+      Collections.synchronizedMap(new WeakHashMap<>());
 
   /** The longest value that can be read, in bytes. */
   static final long LONGEST = STEP;
@@ -78,7 +83,16 @@ public final class Mapping {
         long length = Math.min(2 * STEP, size - begin);
         pieces[i] = opened.map(FileChannel.MapMode.READ_ONLY, begin, length);
       }
-      return new Mapping(name, size, pieces);
+      Mapping made = new Mapping(name, size, pieces);
+      MAPPED.put(made, size);
+      return made;
+    }
+  }
+
+  /** The bytes of all files that are mapped. */
+  public static long mapped() {
+    synchronized (MAPPED) {
+      return MAPPED.values().stream().mapToLong(Long::longValue).sum();
     }
   }
 

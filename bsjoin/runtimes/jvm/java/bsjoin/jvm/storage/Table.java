@@ -192,6 +192,13 @@ public final class Table {
     }
   }
 
+  /** How many tables have an open version. */
+  public static long open() {
+    synchronized (TABLES) {
+      return TABLES.keySet().stream().filter(path -> !openAt(path).isEmpty()).count();
+    }
+  }
+
   private Version openIn(int slot) {
     WeakReference<Version> weak = open.get(slot);
     return weak == null ? null : weak.get();
