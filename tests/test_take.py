@@ -46,8 +46,10 @@ def table_rows(seed: int) -> pa.Table:
 
 
 def points(spark: SparkSession) -> DataFrame:
+    """Points inside and beside the intervals; at 100 are only those without an end."""
     return spark.sql(
-        "SELECT id AS s, 1 + id % 3 AS k, IF(id = 40, NULL, id DIV 3 - 1) AS p FROM range(100)"
+        "SELECT id AS s, 1 + id % 3 AS k, CASE id WHEN 40 THEN NULL WHEN 41 THEN 100 "
+        "ELSE id DIV 3 - 1 END AS p FROM range(100)"
     )
 
 

@@ -23,7 +23,12 @@ _WAYS: dict[str, dict[str, Any]] = {
     "where": {"where": _PASSES},
     "indicator": {"indicator": "found"},
 }
-_BOUNDS = {("where", JVM): 1.1, ("indicator", JVM): 1.05, ("indicator", PYTHON): 1.05}
+_BOUNDS = {
+    ("where", JVM): 1.1,
+    ("where", PYTHON): 1.1,
+    ("indicator", JVM): 1.05,
+    ("indicator", PYTHON): 1.05,
+}
 _NOTE = (
     f"All rows at once, by one integer key. The condition is {_PASSES}, of the table and of the "
     "stream, and all candidates pass."
