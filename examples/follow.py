@@ -159,7 +159,10 @@ def delta_jars() -> Path:
     """The folder with Delta's jars; the program ends where there are none."""
     spark = ".".join(pyspark.__version__.split(".")[:2])
     if spark not in _SPARKS:
-        sys.exit(f"Delta has jars for Spark {' and '.join(_SPARKS)}, and this is {spark}")
+        sys.exit(
+            f"Delta has jars for Spark {' and '.join(_SPARKS)}, and this is {spark}: "
+            f'pip install "pyspark=={_SPARKS[-1]}.*" in an environment of its own'
+        )
     packages = [f"io.delta:delta-spark_{spark}_2.13:{_DELTA}", f"io.delta:delta-storage:{_DELTA}"]
     try:
         found = _maven.jars(packages, only=[one.split(":")[1] for one in packages])

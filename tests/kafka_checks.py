@@ -92,15 +92,29 @@ def json_in_real_time(spark: SparkSession, folder: Path) -> None:
 
 def avro_in_micro_batches(spark: SparkSession, folder: Path) -> None:
     begun = time.time()
+    trigger = "availableNow=True"
     with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
-        times = example_keeps_all(spark, folder, "availableNow=True", "kafka.md", AVRO_RECORDS)
+        times = example_keeps_all(spark, folder, trigger, "kafka.md", AVRO_RECORDS, "python")
     assert all(begun - 5 < ms / 1000 < time.time() + 5 for ms in times), times
 
 
 def example_keeps_all(
-    spark: SparkSession, folder: Path, trigger: str, page: str, records: list[Record]
+    spark: SparkSession,
+    folder: Path,
+    trigger: str,
+    page: str,
+    records: list[Record],
+    runtime: str | None = None,
 ) -> list[Any]:
     """What goes into the example of a page comes out of it: keys, headers, values, and the names.
+
+    Args:
+        spark: the session.
+        folder: of the check.
+        trigger: in place of the page's.
+        page: which.
+        records: what is sent.
+        runtime: in place of the page's; None (default) leaves it.
 
     Returns:
         The values ``sent`` of what came out.
@@ -125,6 +139,7 @@ def example_keeps_all(
         '"orders"': f'"{orders}"',
         '"enriched"': f'"{enriched}"',
         'realTime="5 minutes"': trigger,
+        **({'"jvm-only"': f'"{runtime}"'} if runtime else {}),
     }.items():
         assert place in code
         code = code.replace(place, here)

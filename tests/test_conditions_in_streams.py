@@ -22,10 +22,11 @@ from spark_samples import write_stream_file
 
 import bsjoin
 from bsjoin import AsOf, Band, Full, Incremental, Overlaps, Within
+from bsjoin.functions import network_start
 
 STREAM = pa.schema(
     {"id": pa.int64(), "k": pa.int64(), "p": pa.int64(), "p2": pa.int64(), "x": pa.int64(),
-     "ip": pa.binary()}
+     "address": pa.string()}
 )  # fmt: skip
 TABLE = pa.schema(
     {"k": pa.int64(), "q": pa.int64(), "y": pa.int64(), "b": pa.int64(), "e": pa.int64(),
@@ -52,11 +53,11 @@ def ranked(condition: str, order: str, many: int = 1) -> str:
 
 
 def cases_of(way: str) -> dict[str, tuple[Given, str]]:
-    """What join() is given besides the key ``k``, and the same in SQL."""
+    """What a left join is given besides the key ``k``, and its pairs or its rows in SQL."""
     cases: dict[str, tuple[Given, str]] = {
         "where": (
-            {"where": "p < v", "how": "left"},
-            f"SELECT s.id, t.v FROM s LEFT JOIN t ON {KEY} AND s.p < t.v",
+            {"where": "p < v"},
+            inner(f"{KEY} AND s.p < t.v"),
         ),
         "where beside a band": (
             {"when": BAND_OF_P, "where": F.col("v") % 2 == F.col("p") % 2},
@@ -83,14 +84,13 @@ def cases_of(way: str) -> dict[str, tuple[Given, str]]:
             ranked(f"{KEY} AND t.q <= s.p", "t.q DESC, t.v", 2),
         ),
         "n nearest in an array": (
-            {"when": AsOf("p", "q", n=2, order_by="v", collect="near"), "how": "left"},
+            {"when": AsOf("p", "q", n=2, order_by="v", collect="near")},
             "SELECT s.id, transform(slice(array_sort(collect_list("
             "CASE WHEN t.q <= s.p THEN struct(-t.q AS q, t.v AS v) END)), 1, 2), r -> r.v) AS v "
             f"FROM s LEFT JOIN t ON {KEY} GROUP BY s.id",
         ),
         "aggregates": (
-            {"when": replace(BAND_OF_P, agg={"n": "count(*)", "all": "sum(v)", "least": "min(v)"}),
-             "how": "left"},
+            {"when": replace(BAND_OF_P, agg={"n": "count(*)", "all": "sum(v)", "least": "min(v)"})},
             "SELECT s.id, struct(count(t.q) AS n, sum(t.v) AS all, min(t.v) AS least) AS v "
             f"FROM s LEFT JOIN t ON {KEY} AND {BAND} GROUP BY s.id",
         ),
@@ -111,8 +111,8 @@ def cases_of(way: str) -> dict[str, tuple[Given, str]]:
         ),
         "networks": (
             {"when": Within("ip", "first", "last", closed="both", take="latest_start",
-                            order_by=["last", "v"]), "on": []},
-            ranked("s.ip BETWEEN t.first AND t.last", "t.first DESC, t.last, t.v"),
+                            order_by=["last", "v"])},
+            ranked(f"{KEY} AND s.ip BETWEEN t.first AND t.last", "t.first DESC, t.last, t.v"),
         ),
     }  # fmt: skip
     if way == "source":  # which asks for keys, and has no latest row of each
@@ -124,10 +124,19 @@ def cases_of(way: str) -> dict[str, tuple[Given, str]]:
     return cases
 
 
+# Joins whose rows are not pairs, which have no indicator.
 SHOWN = {
     "n nearest in an array": "transform(near, r -> r.v)",
     "aggregates": "struct(n, all, least)",
 }
+
+
+def left(pairs: str) -> str:
+    """The rows of a left join with an indicator, of its pairs."""
+    return (
+        "SELECT s.id, struct(pairs.v, pairs.id IS NOT NULL AS found) AS v "
+        f"FROM s LEFT JOIN ({pairs}) pairs ON s.id = pairs.id"
+    )
 
 
 def stream_rows(number: int) -> pa.Table:
@@ -143,7 +152,7 @@ def stream_rows(number: int) -> pa.Table:
                 "p": draw.choice([start, start, None]),
                 "p2": start + draw.randrange(12),
                 "x": draw.randrange(30),
-                "ip": address.packed,
+                "address": str(address),
             }
         )
     return pa.Table.from_pylist(rows, STREAM)
@@ -192,10 +201,11 @@ def test_a_stream_has_the_rows_that_sql_has(spark: SparkSession, tmp_path: Path,
         batch = stream_rows(number)
         columns = {name: batch[name] for name in batch.column_names}
         write_stream_file(tmp_path / "in", number, **columns)
+    with_ip = {"ip": network_start("address")}
     static = spark.read.parquet(str(tmp_path / "in"))
     reader = spark.readStream.schema(static.schema).option("maxFilesPerTrigger", 1)
-    stream = reader.parquet(str(tmp_path / "in"))
-    static.createOrReplaceTempView("s")
+    stream = reader.parquet(str(tmp_path / "in")).withColumns(with_ip)
+    static.withColumns(with_ip).createOrReplaceTempView("s")
     table.createOrReplaceTempView("t")
     cases = cases_of(way)
     pq.write_table(rows, tmp_path / "t.parquet")
@@ -205,9 +215,11 @@ def test_a_stream_has_the_rows_that_sql_has(spark: SparkSession, tmp_path: Path,
     runtime = "python" if source else way
     with configured(spark, {"spark.bsjoin.runtime": runtime} | CODE[runtime]):
         for name, (given, sql) in cases.items():
-            joined = bsjoin.join(stream, source or table, **{"on": "k", **cache, **given})
-            pieces.append(labelled(name, joined, SHOWN.get(name, "v")))
-            wanted.append(labelled(name, spark.sql(sql), "v"))
+            more: Given = {} if name in SHOWN else {"indicator": "found"}
+            options = {"on": "k", "how": "left", **more, **cache, **given}
+            joined = bsjoin.join(stream, source or table, **options)
+            pieces.append(labelled(name, joined, SHOWN.get(name, "struct(v, found)")))
+            wanted.append(labelled(name, spark.sql(sql if name in SHOWN else left(sql)), "v"))
         union, answer = pieces[0], wanted[0]
         for piece, expected in zip(pieces[1:], wanted[1:], strict=True):
             union, answer = union.unionAll(piece), answer.unionAll(expected)
