@@ -1,8 +1,8 @@
-"""A source read whole, as a DataFrame, for a full cache."""
+"""What a source reads, as a DataFrame: the whole table, for a full cache, or what has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +13,7 @@ from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.values.retype import retyped
 
-__all__ = ["scanned"]
+__all__ = ["scanned", "streamed"]
 
 
 def scanned(spark: SparkSession, source: Source, columns: list[str]) -> DataFrame:
@@ -26,17 +26,34 @@ def scanned(spark: SparkSession, source: Source, columns: list[str]) -> DataFram
         source.scan(columns)  # says so
     whole = schema_of_source(source)
     schema = T.StructType([whole[name] for name in columns])
+    return streamed(spark, lambda: source.scan(columns), source.close, schema)
+
+
+def streamed(
+    spark: SparkSession,
+    read: Callable[[], Iterator[pa.RecordBatch]],
+    close: Callable[[], None],
+    schema: T.StructType,
+) -> DataFrame:
+    """Batches of rows that one task reads, again in every action.
+
+    Args:
+        spark: the session.
+        read: reads them, in a worker; the batches have the columns of ``schema``.
+        close: called in the worker when all are read, or no more are wanted.
+        schema: of the rows.
+    """
     wanted = pa.schema(arrow_fields(schema))
 
     def bsjoin_scan(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in source.scan(columns):
+            for batch in read():
                 arrays = [
-                    retyped(pa.concat_arrays([batch.column(name)]), dtype)
-                    for name, dtype in zip(columns, wanted.types, strict=True)
+                    retyped(pa.concat_arrays([batch.column(field.name)]), field.type)
+                    for field in wanted
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
         finally:
-            source.close()
+            close()
 
     return spark.range(0, 1, 1, 1).mapInArrow(bsjoin_scan, schema)

@@ -82,6 +82,7 @@ class Followed(Protocol):
             None where this step is not told: the source is read whole.
 
         Raises:
+            NotTold: the same, with the reason.
             Exception: the source fails to tell it. It is read whole, which is said once, and
                 counted.
         """

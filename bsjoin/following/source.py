@@ -9,11 +9,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.build.source_scan import scanned
+from bsjoin.build.source_scan import scanned, streamed
+from bsjoin.build.steps import NotTold
 from bsjoin.errors import ArgumentError
 from bsjoin.following.protocol import Changes, SourceVersion
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
+from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT, LakeVersions
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.values.retype import retyped, whole
@@ -67,13 +69,19 @@ class FollowedTable:
         return version.is_of(until) and self._changes.has(version.version, until.version)
 
     def at(self, version: SourceVersion) -> DataFrame:
-        """As in ``Followed``: the rows as they are when they are read."""
-        return scanned(self._spark, self._source, self.columns)
+        """As in ``Followed``: exactly that version of a lake; of PostgreSQL the newest rows."""
+        is_lake = isinstance(self._changes, LakeVersions)
+        source = self._changes.at(version.version) if is_lake else self._source
+        return scanned(self._spark, source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in ``Followed``: of a table of PostgreSQL with a primary key."""
+        """As in ``Followed``: of a table of PostgreSQL with a primary key, and of lakes."""
+        if not since.is_of(until):
+            return None
+        if isinstance(self._changes, LakeVersions):
+            return self._of_lake(since, until)
         key = self._changes.key
-        if not (since.is_of(until) and key and {*key} <= {*self.columns}):
+        if not (key and {*key} <= {*self.columns}):
             return None
         rows = self._changes.rows(since.version, until.version, self.columns)
         if rows is None:
@@ -83,3 +91,19 @@ class FollowedTable:
         schema = T.StructType([*self._schema.fields, T.StructField(OP, T.StringType())])
         df = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
         return Changes(df, key=key, op=OP)
+
+    def _of_lake(self, since: SourceVersion, until: SourceVersion) -> Changes:
+        """The rows that came and went: a table of a lake has no key.
+
+        Raises:
+            NotTold: the table's log does not tell them.
+        """
+        found = self._changes.changes(
+            since.version, since.committed_at_us, until.version, self.columns
+        )
+        if isinstance(found, str):
+            raise NotTold(found)
+        about = [T.StructField(CHANGE, T.StringType()), T.StructField(COMMIT, T.LongType())]
+        schema = T.StructType([*self._schema.fields, *about])
+        rows = streamed(self._spark, found.scan, found.close, schema)
+        return Changes(rows, at=lambda: self.at(until))

@@ -1,20 +1,59 @@
-"""Tables of Delta written by hand: with what deltalake itself does not write."""
+"""Rows of every type, and tables of Delta with what deltalake itself does not write."""
 
 from __future__ import annotations
 
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["write_delta"]
+__all__ = ["NAN", "UTC", "every_type", "write_delta"]
+
+UTC = pa.timestamp("us", "UTC")
+NAN = float("nan")
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC = 1681511377
+
+
+def every_type(count: int) -> pa.Table:
+    """Rows of every type that both formats have; each value but a few is another one."""
+    far = [-62_135_596_800_000_000, 253_402_300_799_999_999]
+    times = [*far, *(i * 86_399_999_567 - 10**15 for i in range(2, count))]
+    days = [-719_162, 2_932_896, *(i * 3 - 40_000 for i in range(2, count))]
+    return pa.table(
+        {
+            "long": pa.array([None, *range(1, count)], pa.int64()),
+            "int": pa.array([-(1 << 31), *range(1, count)], pa.int32()),
+            "float": pa.array([NAN, -0.0, None, *(i / 2 for i in range(3, count))], pa.float32()),
+            "double": pa.array([-0.0, NAN, None, *(i / 3 for i in range(3, count))]),
+            "amount": pa.array(
+                [Decimal(i * 7 - 90) / 100 for i in range(count)], pa.decimal128(9, 2)
+            ),
+            "big": pa.array([Decimal(10) ** 30 + i for i in range(count)], pa.decimal128(38, 0)),
+            "text": pa.array(
+                ["", "it's", "a\0b", None, *("k" * 40 + f"é{i}" for i in range(4, count))]
+            ),
+            "bytes": pa.array([b"\xff", b"", None, *(b"%d" % i for i in range(3, count))]),
+            "even": pa.array([None, *(i % 2 == 0 for i in range(1, count))]),
+            "day": pa.array(days, pa.int32()).cast(pa.date32()),
+            "at": pa.array(times, UTC),
+            "local": pa.array(times, pa.timestamp("us")),
+            "nested": pa.array(
+                [None, *({"a": i, "b": [f"x{i}", None]} for i in range(1, count))],
+                pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))]),
+            ),
+            "pairs": pa.array(
+                [None, *([("k", i), ("z", None)] for i in range(1, count))],
+                pa.map_(pa.string(), pa.int64()),
+            ),
+        }
+    )
 
 
 def write_delta(

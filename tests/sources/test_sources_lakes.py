@@ -15,7 +15,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from lake_files import write_delta
+from lake_files import NAN, UTC, every_type, write_delta
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
 from pyiceberg.types import (
@@ -36,45 +36,6 @@ from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import Source, delta, iceberg, parquet
 from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.transient import TransientSourceError
-
-UTC = pa.timestamp("us", "UTC")
-NAN = float("nan")
-
-
-def every_type(count: int) -> pa.Table:
-    """Rows of every type that both formats have; each value but a few is another one."""
-    far = [-62_135_596_800_000_000, 253_402_300_799_999_999]
-    times = [*far, *(i * 86_399_999_567 - 10**15 for i in range(2, count))]
-    days = [-719_162, 2_932_896, *(i * 3 - 40_000 for i in range(2, count))]
-    return pa.table(
-        {
-            "long": pa.array([None, *range(1, count)], pa.int64()),
-            "int": pa.array([-(1 << 31), *range(1, count)], pa.int32()),
-            "float": pa.array([NAN, -0.0, None, *(i / 2 for i in range(3, count))], pa.float32()),
-            "double": pa.array([-0.0, NAN, None, *(i / 3 for i in range(3, count))]),
-            "amount": pa.array(
-                [Decimal(i * 7 - 90) / 100 for i in range(count)], pa.decimal128(9, 2)
-            ),
-            "big": pa.array([Decimal(10) ** 30 + i for i in range(count)], pa.decimal128(38, 0)),
-            "text": pa.array(
-                ["", "it's", "a\0b", None, *("k" * 40 + f"é{i}" for i in range(4, count))]
-            ),
-            "bytes": pa.array([b"\xff", b"", None, *(b"%d" % i for i in range(3, count))]),
-            "even": pa.array([None, *(i % 2 == 0 for i in range(1, count))]),
-            "day": pa.array(days, pa.int32()).cast(pa.date32()),
-            "at": pa.array(times, UTC),
-            "local": pa.array(times, pa.timestamp("us")),
-            "nested": pa.array(
-                [None, *({"a": i, "b": [f"x{i}", None]} for i in range(1, count))],
-                pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))]),
-            ),
-            "pairs": pa.array(
-                [None, *([("k", i), ("z", None)] for i in range(1, count))],
-                pa.map_(pa.string(), pa.int64()),
-            ),
-        }
-    )
-
 
 TABLE = every_type(120)
 KEYS = [name for name in TABLE.column_names if name not in ("nested", "pairs")]

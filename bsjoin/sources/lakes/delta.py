@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,11 @@ from bsjoin._secrets import hidden, secrets_in, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.arguments import check_texts, located
 from bsjoin.sources.drivers import driver
+from bsjoin.sources.lakes import delta_files
+from bsjoin.sources.lakes.delta_files import DeltaColumn
+from bsjoin.sources.lakes.delta_log import changed_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
@@ -27,6 +34,7 @@ __all__ = ["delta"]
 
 _STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
 _DIGITS_OF_DOUBLE = 15
+_MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
 
@@ -166,6 +174,53 @@ class _Delta(LakeTable):
             str(table.metadata().id),
         )
 
+    def _at(self, version: str) -> _Delta:
+        found = copy.copy(self)
+        found._version, found._pinned, found._held = int(version), True, None
+        return found
+
+    def _changed(
+        self,
+        table: Any,
+        since: str,
+        committed_at_us: int | None,
+        until: str,
+        columns: Sequence[str],
+    ) -> LakeChanges | str:
+        first, last = int(since), int(until)
+        if first > last:
+            return f"version {first} is gone"
+        # Which columns there were then.
+        then = table if table.version() == last else self._at(until)._open()
+        found = _as_in_files(then, dict(self._types_of(then)), columns)
+        if isinstance(found, str):
+            return found
+        known = delta_files.committed_at_us(self._path, self._options, first)
+        if None not in (known, committed_at_us) and known != committed_at_us:
+            raise SourceError(
+                f"version {first} of {self!r} is not the one that was read: the table was restored "
+                "from a copy"
+            )
+        commits = delta_files.commits_between(self._path, self._options, first + 1, last)
+        if isinstance(commits, str):
+            return commits
+        partitioned = bool(then.metadata().partition_columns)
+        files = changed_files(commits, partitioned=partitioned)
+        if isinstance(files, str):
+            return files
+        read = partial(
+            delta_files.changed_rows, self._path, self._options, files, found, repr(self)
+        )
+        return LakeChanges(self._at(until), columns, read)
+
+    def _types_of(self, table: Any) -> Iterator[tuple[str, pa.DataType]]:
+        """The types of a table's columns; of one that Spark has not, that of this source."""
+        for name, dtype, _ in self._columns(table):
+            if dtype is not None:
+                yield name, dtype
+            elif name in self.schema.names:
+                yield name, self.schema.field(name).type
+
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY
 
@@ -179,6 +234,29 @@ class _Delta(LakeTable):
         path = hidden(self._path) if "://" in self._path else self._path
         version = "" if self._version is None else f", version={self._version}"
         return f"delta({path!r}{version})"
+
+
+def _as_in_files(
+    table: Any, types: Mapping[str, pa.DataType], columns: Sequence[str]
+) -> dict[str, DeltaColumn] | str:
+    """How files have some columns of a table; or why their values are not read from them."""
+    metadata = table.metadata()
+    mode = metadata.configuration.get(_MAPPING, "none")
+    fields = {field["name"]: field for field in json.loads(table.schema().to_json())["fields"]}
+    found = {}
+    for name in columns:
+        if name not in fields or name not in types:
+            return f"the column {name!r} is not there any more"
+        dtype, partition = types[name], name in metadata.partition_columns
+        if partition and not delta_files.is_told_by_text(dtype):
+            return f"the table is partitioned by {name!r}, which is {dtype}"
+        if mode == "id":
+            return f"files have the columns by number ({_MAPPING} = id)"
+        if mode == "name" and dtype.num_fields:
+            return f"the columns inside {name!r} are mapped"
+        mapped = fields[name]["metadata"].get(_PHYSICAL, name) if mode == "name" else name
+        found[name] = DeltaColumn(mapped, dtype, partition)
+    return found
 
 
 def _quoted(name: str) -> str:

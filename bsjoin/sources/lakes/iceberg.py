@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import uuid
@@ -16,7 +17,9 @@ from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
+from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, why_not_appended
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table_version import TableVersion
 from bsjoin.sources.transient import of_data
@@ -114,6 +117,7 @@ class _Iceberg(LakeTable):
         self._catalog = catalog if isinstance(catalog, str) else self._properties.pop("name", None)
         self._is_file = catalog is None
         self._uuids: frozenset[str] = frozenset()
+        self._has_present_schema = False
         secrets = (*secrets_in(self._properties), *secrets_of(table))
         pinned = snapshot is not None or (self._is_file and table.endswith(".metadata.json"))
         super().__init__(schema, unique, max_keys, pinned, secrets)
@@ -154,6 +158,14 @@ class _Iceberg(LakeTable):
         pyiceberg looks up the columns of a filter in the present schema, whatever the snapshot.
         """
         number = self._snapshot
+        if self._has_present_schema:
+            present = {"schema_id": table.metadata.current_schema_id}
+            kept = [
+                snapshot.model_copy(update=present if snapshot.snapshot_id == number else {})
+                for snapshot in table.metadata.snapshots
+            ]
+            table.metadata = table.metadata.model_copy(update={"snapshots": kept})
+            return table
         found = None if number is None else table.metadata.snapshot_by_id(number)
         known = {schema.schema_id for schema in table.metadata.schemas}
         if found is not None and found.schema_id in known:
@@ -192,6 +204,9 @@ class _Iceberg(LakeTable):
             selected_fields=tuple(names),
             snapshot_id=self._snapshot,
         )
+        return self._read(scan, names)
+
+    def _read(self, scan: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in _read(scan):
             for name in self._uuids.intersection(names):
                 place = batch.schema.get_field_index(name)
@@ -212,10 +227,42 @@ class _Iceberg(LakeTable):
         snapshot = table.current_snapshot()
         return TableVersion(
             f"the Iceberg table {hidden(self._table)}",
-            "none" if snapshot is None else str(snapshot.snapshot_id),
+            NO_SNAPSHOT if snapshot is None else str(snapshot.snapshot_id),
             None if snapshot is None else snapshot.timestamp_ms * 1000,
             str(table.metadata.table_uuid),
         )
+
+    def _at(self, version: str) -> _Iceberg:
+        found = copy.copy(self)
+        if version != NO_SNAPSHOT:
+            found._has_present_schema = True  # as the newest snapshot is read
+            found._snapshot, found._pinned, found._held = int(version), True, None
+        return found
+
+    def _changed(
+        self,
+        table: Any,
+        since: str,
+        committed_at_us: int | None,
+        until: str,
+        columns: Sequence[str],
+    ) -> LakeChanges | str:
+        if not hasattr(table, "incremental_append_scan"):
+            return "pyiceberg tells what was appended from 0.12 on"
+        if (why := why_not_appended(table.metadata, since, until)) is not None:
+            return why
+        then = self._at(until)
+        return LakeChanges(then, columns, functools.partial(then._appended, since, tuple(columns)))
+
+    def _appended(self, since: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of the files that were added after one snapshot, up to this one."""
+        scan = self._current().incremental_append_scan(
+            from_snapshot_id_exclusive=int(since),
+            to_snapshot_id_inclusive=self._snapshot,
+            selected_fields=tuple(names),
+        )
+        for batch in self._read(scan, names):
+            yield with_change(batch, "insert", 0)
 
     def _stays(self, error: Exception) -> bool:
         return type(error).__name__ in _STAY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from abc import abstractmethod
@@ -14,7 +13,7 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, BSJoinError, DataError, SourceError
 from bsjoin.sources.arguments import check_max_keys, check_unique
-from bsjoin.sources.lakes.lake_versions import LakeVersions
+from bsjoin.sources.lakes.lake_versions import LakeChanges, LakeVersions
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
 from bsjoin.sources.plain import plain
@@ -116,6 +115,21 @@ class LakeTable(Source):
     def _version_of(self, table: Any) -> TableVersion:
         """The version of the snapshot."""
 
+    @abstractmethod
+    def _at(self, version: str) -> LakeTable:
+        """The same source at one version, always the same."""
+
+    @abstractmethod
+    def _changed(
+        self,
+        table: Any,
+        since: str,
+        committed_at_us: int | None,
+        until: str,
+        columns: Sequence[str],
+    ) -> LakeChanges | str:
+        """What has changed between two versions; see :meth:`LakeVersions.changes`."""
+
     # Implemented here for both.
 
     @property
@@ -170,10 +184,12 @@ class LakeTable(Source):
         """All rows of one snapshot; see :meth:`Source.scan`."""
         names = wanted_columns(self.schema, columns or (), columns, repr(self))
         wanted = pa.schema([self.schema.field(name) for name in names])
-        return self._scanned(wanted)
+        return self._scanned(wanted, lambda: self._batches(self._current(), wanted.names, {}))
 
-    def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-        batches = self._execute(lambda table: self._batches(table, wanted.names, {}), at_once=True)
+    def _scanned(
+        self, wanted: pa.Schema, read: Callable[[], Iterator[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        batches = self._run(read, at_once=True)
 
         def following() -> list[pa.RecordBatch] | None:
             if (batch := next(batches, None)) is None:
@@ -194,12 +210,7 @@ class LakeTable(Source):
 
     def table_changes(self) -> LakeVersions | None:
         """As in :class:`Source`; None if always the same snapshot is read."""
-        if self._pinned:
-            return None
-        # Looks have a source of their own, for their thread, which asks each time.
-        asked = copy.copy(self)
-        asked._held, asked.renewed_every_s = None, 0.0
-        return LakeVersions(lambda: asked._execute(asked._version_of, at_once=True))
+        return None if self._pinned else LakeVersions(self)
 
     def close(self) -> None:
         """Forget the snapshot; the next call opens the table again."""

@@ -1,32 +1,115 @@
-"""The versions of a table of Delta or Iceberg, of which each is read whole."""
+"""The versions of a table of Delta or Iceberg, and what has changed between two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from bsjoin.sources.table_version import TableVersion
 
-__all__ = ["LakeVersions"]
+__all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
+
+CHANGE, COMMIT = "_change_type", "_commit_version"
+"""The columns of changes beside those of the table, named as in the feeds of both formats."""
 
 
 class LakeVersions:
-    """Looks at a table of a lake, as those of :class:`..databases.pgchanges.TableChanges`.
+    """Looks at a table of a lake. One thread calls it.
 
     Args:
-        newest: asks for the newest version.
+        table: the source: a copy of it is used, which asks for the newest version each time.
     """
 
     key: tuple[str, ...] = ()
+    """Nothing tells a row from all others: the formats have no keys."""
 
-    def __init__(self, newest: Callable[[], TableVersion]):
-        self.version = newest
+    def __init__(self, table: Any):
+        table.schema  # noqa: B018 - its columns stay as they are
+        self._table = copy.copy(table)
+        self._table._held, self._table.renewed_every_s = None, 0.0
+
+    def version(self) -> TableVersion:
+        """The newest version."""
+        table = self._table
+        found: TableVersion = table._execute(table._version_of, at_once=True)
+        return found
 
     def has(self, version: str, until: str) -> bool:
         """Whether a table at one version has another one, too."""
         return version == until
 
-    def rows(self, since: str, until: str, columns: Sequence[str]) -> pa.Table | None:
-        """None: what has changed is not told."""
-        return None
+    def at(self, version: str) -> Any:
+        """The source at one version, always the same."""
+        return self._table._at(version)
+
+    def changes(
+        self, since: str, committed_at_us: int | None, until: str, columns: Sequence[str]
+    ) -> LakeChanges | str:
+        """What has changed after one version, up to another one; or why that is not told.
+
+        Args:
+            since: the version that is there.
+            committed_at_us: when it was committed; None if that is not known.
+            until: the version that is wanted.
+            columns: which.
+
+        Raises:
+            SourceError: the table's log or metadata cannot be read.
+        """
+        if {CHANGE, COMMIT} & {name.lower() for name in columns}:
+            return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
+        table = self._table
+        found: LakeChanges | str = table._execute(
+            lambda opened: table._changed(opened, since, committed_at_us, until, columns),
+            at_once=True,
+        )
+        return found
+
+
+class LakeChanges:
+    """What has changed between two versions; it is read where it is scanned, again each time.
+
+    Args:
+        table: the source.
+        columns: which are read, in this order.
+        read: reads them, with :data:`CHANGE` and :data:`COMMIT`.
+    """
+
+    def __init__(
+        self, table: Any, columns: Sequence[str], read: Callable[[], Iterator[pa.RecordBatch]]
+    ):
+        self._table, self._columns, self._read = table, columns, read
+
+    def scan(self) -> Iterator[pa.RecordBatch]:
+        """The rows that came or went, with :data:`CHANGE` and :data:`COMMIT`, some at a time.
+
+        Raises:
+            SourceError, DataError: they cannot be read.
+        """
+        fields = [self._table.schema.field(name) for name in self._columns]
+        about = [pa.field(CHANGE, pa.string()), pa.field(COMMIT, pa.int64())]
+        found: Iterator[pa.RecordBatch] = self._table._scanned(
+            pa.schema([*fields, *about]), self._read
+        )
+        return found
+
+    def close(self) -> None:
+        """Forget what is open of the table."""
+        self._table.close()
+
+
+def with_change(batch: pa.RecordBatch, change: pa.Array | str, commit: int) -> pa.RecordBatch:
+    """Rows with what happened to them.
+
+    >>> rows = pa.record_batch({"k": [1]})
+    >>> with_change(rows, "insert", 7).to_pylist()
+    [{'k': 1, '_change_type': 'insert', '_commit_version': 7}]
+    """
+    if isinstance(change, str):
+        change = pa.repeat(pa.scalar(change), len(batch))
+    commits = pa.repeat(pa.scalar(commit, pa.int64()), len(batch))
+    names = [*batch.schema.names, CHANGE, COMMIT]
+    return pa.RecordBatch.from_arrays([*batch.columns, change, commits], names=names)

@@ -1,0 +1,146 @@
+"""What commits of Delta have changed: by which files their log says that rows came and went.
+
+A commit with files of the change data feed has all its changes in them, with the rows as they were
+and as they are. Of any other one, all rows of the files that were added came, and all rows of those
+that were removed went; but files of which the log says that they change no data only move rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from bsjoin.errors import SourceError
+
+__all__ = ["ChangedFile", "Commit", "changed_files", "log_file"]
+
+_MOST_FILES = 10_000
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file with rows that came or went.
+
+    Args:
+        path: below the table's folder.
+        change: ``insert`` or ``delete``, of all its rows; None: a column of the file says it.
+        version: of the commit.
+        partition: the values of the columns that partition the table, as texts.
+    """
+
+    path: str
+    change: str | None
+    version: int
+    partition: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The actions of a commit.
+
+    Args:
+        version: its number.
+        actions: name and content of each.
+    """
+
+    version: int
+    actions: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    @classmethod
+    def parsed(cls, version: int, text: bytes) -> Commit:
+        """A commit from its file in the log.
+
+        Raises:
+            SourceError: that is no list of actions.
+        """
+        actions = []
+        try:
+            for line in filter(None, map(bytes.strip, text.splitlines())):
+                (found,) = json.loads(line).items()
+                if not isinstance(found[1], dict):
+                    raise ValueError(found[0])
+                actions.append(found)
+        except (AttributeError, ValueError, RecursionError) as error:
+            raise SourceError(
+                f"commit {version} in the log is no list of actions: {error}"
+            ) from None
+        return cls(version, tuple(actions))
+
+    def named(self, *names: str) -> list[Mapping[str, Any]]:
+        """The contents of the actions of some names."""
+        return [content for name, content in self.actions if name in names]
+
+    @property
+    def committed_at_us(self) -> int | None:
+        """When it was committed; None if it does not tell."""
+        for content in self.named("commitInfo"):
+            if type(at_ms := content.get("timestamp")) is int:
+                return at_ms * 1000
+        return None
+
+
+def log_file(version: int) -> str:
+    """The file of a commit, below the table's folder.
+
+    >>> log_file(17)
+    '_delta_log/00000000000000000017.json'
+    """
+    return f"_delta_log/{version:020}.json"
+
+
+def changed_files(commits: Iterable[Commit], *, partitioned: bool) -> list[ChangedFile] | str:
+    """The files with what some commits have changed; or why they do not tell it.
+
+    Args:
+        commits: in their order.
+        partitioned: whether columns of the table are in the log instead of its files.
+    """
+    found: list[ChangedFile] = []
+    for commit in commits:
+        one = _of_commit(commit, partitioned)
+        if isinstance(one, str):
+            return f"commit {commit.version} {one}"
+        found += one
+        if len(found) > _MOST_FILES:
+            return f"more than {_MOST_FILES:,} files have changed"
+    return found
+
+
+def _of_commit(commit: Commit, partitioned: bool) -> list[ChangedFile] | str:
+    if commit.named("metaData"):
+        return "has changed the table's columns or properties"
+    kinds: tuple[tuple[str, str | None], ...] = (("cdc", None),)
+    if not commit.named("cdc"):
+        kinds = (("remove", "delete"), ("add", "insert"))
+    found = []
+    for name, change in kinds:
+        for content in commit.named(name):
+            if change is not None and content.get("dataChange") is False:
+                continue
+            one = _file(commit.version, change, content, partitioned)
+            if isinstance(one, str):
+                return one
+            found.append(one)
+    return found
+
+
+def _file(
+    version: int, change: str | None, content: Mapping[str, Any], partitioned: bool
+) -> ChangedFile | str:
+    if content.get("deletionVector") is not None:
+        return "tells by deletion vectors which rows changed, and not by a change data feed"
+    given = content.get("path")
+    path = unquote(given) if isinstance(given, str) else ""
+    if not path or path.startswith("/") or ".." in path.split("/") or urlsplit(str(given)).scheme:
+        return f"names the file {given!r}, which is not in the table's folder"
+    values = content.get("partitionValues")
+    if not isinstance(values, dict):
+        if partitioned:
+            return f"does not tell the partition of {given!r}"
+        values = {}
+    if "" in values.values():
+        return "has a partition by an empty text, which is null to some readers"
+    return ChangedFile(path, change, version, values)

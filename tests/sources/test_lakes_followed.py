@@ -1,0 +1,379 @@
+"""What changes between versions of Delta and Iceberg, without Spark's jars, and who follows it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from following_samples import figures
+from lake_files import UTC, every_type, write_delta
+from pyiceberg.catalog import Catalog, load_catalog
+from pyspark.sql import SparkSession
+from source_stands import Iceberg
+from spark_samples import rows
+
+from bsjoin import BatchTable, Full
+from bsjoin.errors import SourceError
+from bsjoin.following.looks import Following
+from bsjoin.following.source import FollowedTable
+from bsjoin.sources import Source, delta, iceberg
+from bsjoin.sources.lakes import delta_files
+from bsjoin.sources.lakes.delta_log import Commit, changed_files
+from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+CAME = ("insert", "update_postimage")
+
+
+def every_row(count: int, first: int = 0) -> pa.Table:
+    """Rows of every type; ``id`` tells them apart."""
+    found = every_type(max(4, first + count)).slice(first, count)
+    return found.append_column("id", pa.array(range(first, first + count), pa.int64()))
+
+
+def counted(source: Source, columns: list[str] | None) -> Counter[str]:
+    found = pa.Table.from_batches(source.scan(columns))
+    return Counter(repr(sorted(row.items())) for row in found.to_pylist())
+
+
+def told(source: Source, since: str, until: str, columns: list[str] | None = None) -> str | None:
+    """Hold what has changed against the rows of both versions; or why it is not told."""
+    columns = source.schema.names if columns is None else columns
+    versions = source.table_changes()
+    found = versions.changes(since, None, until, columns)
+    if isinstance(found, str):
+        return found
+    there = counted(versions.at(since), columns)
+    for batch in found.scan():
+        assert batch.schema.names == [*columns, CHANGE, COMMIT]
+        for row in batch.to_pylist():
+            change, _ = row.pop(CHANGE), row.pop(COMMIT)
+            there[repr(sorted(row.items()))] += 1 if change in CAME else -1
+    assert min(there.values(), default=0) >= 0
+    assert +there == counted(versions.at(until), columns)
+    return None
+
+
+def merge(table: deltalake.DeltaTable) -> None:
+    rows = every_row(12, 20).set_column(1, "int", pa.array([7] * 12, pa.int32()))
+    merging = table.merge(rows, "s.id = t.id", source_alias="s", target_alias="t")
+    merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+COMMITS: dict[str, Callable[[deltalake.DeltaTable], Any]] = {
+    "append": lambda t: deltalake.write_deltalake(t, every_row(9, 40), mode="append"),
+    "update": lambda t: t.update(
+        predicate="id % 3 = 1", updates={"text": "'up'", "int": "int + 1"}
+    ),
+    "delete": lambda t: t.delete("id % 5 = 2"),
+    "merge": merge,
+    "overwrite": lambda t: deltalake.write_deltalake(t, every_row(7, 3), mode="overwrite"),
+    "part": lambda t: deltalake.write_deltalake(
+        t, every_row(3, 5), mode="overwrite", predicate="id >= 5 AND id < 8"
+    ),
+    "compact": lambda t: t.optimize.compact(),
+    "restore": lambda t: t.restore(0),
+}
+
+
+@pytest.mark.parametrize("by", [[], ["even", "day"]], ids=["", "parts"])
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+def test_any_commits_of_delta_are_told(by: list[str], feed: bool, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(
+        path, every_row(24), partition_by=by or None, configuration=FEED if feed else None
+    )
+    deltalake.write_deltalake(path, every_row(4, 24), mode="append")
+    draw, source = random.Random(f"{by} {feed}"), delta(path)
+    names = [*COMMITS, *draw.choices([*COMMITS], k=4)]
+    draw.shuffle(names)
+    first = 0  # after it every commit is told
+    for name in names:
+        table = deltalake.DeltaTable(path)
+        before = table.version()
+        COMMITS[name](table)
+        after = deltalake.DeltaTable(path).version()
+        why = told(source, str(before), str(after))
+        # A restored version brings its columns and properties along.
+        assert (why is None) == (name != "restore"), (why, name, names)
+        first = after if name == "restore" else first
+    for columns in (None, ["id"], ["day", "even"], ["nested", "at"]):
+        assert told(source, str(first), str(after), columns) is None, names
+    if feed:
+        commits = delta_files.commits_between(path, {}, first + 1, after)
+        files = changed_files(commits, partitioned=bool(by))  # type: ignore[arg-type]
+        assert None in {file.change for file in files}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["s", "day", "even", "amount", "number", "at"])
+def test_values_of_partitions_are_read_from_the_log(name: str, tmp_path: Path) -> None:
+    count = 8
+    table = pa.table(
+        {
+            "id": range(count),
+            "s": [None, "a b", "é/x", "%41", "a=b", "..", "b", "z"],
+            "day": pa.array([None, -719_162, 2_932_896, *range(5)], pa.int32()).cast(pa.date32()),
+            "even": [None, *(i % 2 == 0 for i in range(1, count))],
+            "amount": pa.array([Decimal(i) / 4 for i in range(count)], pa.decimal128(9, 2)),
+            "number": [i / 3 for i in range(count)],
+            "at": pa.array([i * 1_234_567_890_123 for i in range(count)], UTC),
+        }
+    )
+    folder = tmp_path / "we ird #1? é"
+    for _ in range(2):
+        deltalake.write_deltalake(folder.as_uri(), table, partition_by=[name], mode="append")
+    why = told(delta(folder), "0", "1")
+    assert (why is None) == (name not in ("number", "at")), why
+    assert told(delta(folder), "0", "1", ["id"]) is None
+
+
+def test_columns_of_delta_that_are_mapped_and_times_of_spark(tmp_path: Path) -> None:
+    far = pa.array([-62_135_596_800_000_000, 253_402_300_799_999_999, 1, None], UTC)
+    table = pa.table({"at": far, 'v"x': ["a", "b", None, "d"], "id": pa.array(range(4))})
+    columns = {"at": "timestamp", 'v"x': "string", "id": "long"}
+    for version, part in enumerate((table, table.slice(1), table.slice(2, 1))):
+        write_delta(
+            tmp_path / "t", columns, [(part, {}, [])], version,
+            use_deprecated_int96_timestamps=True, store_schema=False,
+        )  # fmt: skip
+    source = delta(tmp_path / "t", schema={"at": pa.timestamp("us")})
+    (found,) = source.table_changes().changes("1", None, "2", source.schema.names).scan()
+    assert found.column("at").cast(pa.int64()).to_pylist() == [1]
+    numbers = delta(tmp_path / "t").table_changes().changes("0", None, "2", ["at", 'v"x'])
+    read = pa.Table.from_batches(numbers.scan())
+    assert read.column("at").cast(pa.int64()).to_pylist() == [253402300799999999, 1, None, 1]
+    assert read.column('v"x').to_pylist() == ["b", None, "d", None]
+    write_delta(tmp_path / "t", columns, [(table, {}, [1])], 3)
+    why = told(delta(tmp_path / "t"), "2", "3")
+    assert why is not None
+    assert "commit 3 tells by deletion vectors" in why
+
+
+def of_log(*actions: Mapping[str, Any]) -> str:
+    found = changed_files(
+        [Commit.parsed(5, b"\n".join(json.dumps(one).encode() for one in actions))],
+        partitioned=True,
+    )
+    return found if isinstance(found, str) else ""
+
+
+def test_a_log_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("../x.parquet", "a/%2E%2E/x", "/etc/passwd", "s3://b/x", "file:///x", "", 7):
+        why = of_log({"add": {"path": path, "partitionValues": {}}})
+        assert "which is not in the table's folder" in why
+    assert "the partition of 'x'" in of_log({"remove": {"path": "x"}})
+    assert "empty text" in of_log({"add": {"path": "x", "partitionValues": {"s": ""}}})
+    assert "columns or properties" in of_log({"metaData": {}})
+    assert not of_log({"add": {"path": "x", "dataChange": False}}, {"commitInfo": {}})
+    for text in (b"x", b"[]", b"{}", b'{"a": 1, "b": 2}', b'{"add": []}', b"[" * 100_000):
+        with pytest.raises(SourceError, match="no list of actions"):
+            Commit.parsed(5, text)
+    path = str(tmp_path / "t")
+    for first in (0, 9, 18):
+        deltalake.write_deltalake(path, every_row(9, first), mode="append")
+    source = delta(path)
+    assert "version 2 is gone" in (told(source, "2", "1") or "")
+    monkeypatch.setattr(delta_files, "_MOST_COMMITS", 1)
+    assert "more than 1 commits" in (told(source, "0", "2") or "")
+    monkeypatch.setattr(delta_files, "_MOST_LOG_BYTES", 1 << 10)
+    assert "MB" in (told(source, "0", "1") or "")
+    monkeypatch.undo()
+    changes = source.table_changes()
+    with pytest.raises(SourceError, match="restored from a copy"):
+        changes.changes("1", 1_000_000, "2", ["id"])
+    shutil.move(tmp_path / "t/_delta_log/00000000000000000001.json", tmp_path)
+    with pytest.raises(SourceError, match="commit 1 is not in the table's log"):
+        delta_files.commits_between(path, {}, 1, 2)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    found = load_catalog(**Iceberg(tmp_path).properties)
+    found.create_namespace("shop")
+    return found
+
+
+def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
+    made = catalog.create_table("shop.t", every_row(1).schema)
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    numbers = ["none"]
+
+    def noted() -> None:
+        numbers.append(source.table_changes().version().text)
+
+    for first in (0, 9, 3, 3):
+        made.append(every_row(9, first))
+        noted()
+    for since in range(4):
+        assert told(source, numbers[since] if since else numbers[1], numbers[4]) is None
+    assert told_why(source, "none", numbers[2]) == "the table had no snapshot"
+    assert "none of those that led to" in (told(source, numbers[3], numbers[2]) or "")
+    made.delete("id = 4")
+    noted()
+    made.append(every_row(2, 30))
+    noted()
+    assert "is no append, but" in (told(source, numbers[4], numbers[6]) or "")
+    assert told(source, numbers[5], numbers[6]) is None
+    with made.update_schema() as update:
+        update.rename_column("int", "renamed")
+    made.append(
+        every_row(2, 32).rename_columns(["long", "renamed", *every_row(1).column_names[2:]])
+    )
+    noted()
+    renamed = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    assert told(renamed, numbers[6], numbers[7], ["renamed", "id"]) is None
+    made.maintenance.expire_snapshots().by_id(int(numbers[6])).commit()
+    made.append(
+        every_row(1, 50).rename_columns(["long", "renamed", *every_row(1).column_names[2:]])
+    )
+    noted()
+    assert told(renamed, numbers[7], numbers[8]) is None
+    assert "none of those that led to" in (told_why(renamed, numbers[5], numbers[8]) or "")
+
+
+def told_why(source: Source, since: str, until: str) -> str | None:
+    found = source.table_changes().changes(since, None, until, ["id"])
+    return found if isinstance(found, str) else None
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks do not wait after a whole read."""
+    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
+
+
+def followed(
+    spark: SparkSession, source: Source, store: Path, columns: list[str], **options: Any
+) -> tuple[FollowedTable, BatchTable, Following]:
+    found = FollowedTable(spark, source, columns)
+    full = Full(refresh="on_commit", store=store, **options)
+    version = found.version()
+    assert version is not None
+    table = BatchTable._ensure(
+        found.at(version), ["k"], found.columns, full, private=False, followed=found
+    )
+    return found, table, table._following(found, full)
+
+
+def check(source: FollowedTable, table: BatchTable) -> None:
+    version = source.version()
+    assert version is not None
+    assert rows(table.to_df()) == rows(source.at(version).select(table.to_df().columns))
+
+
+def some(ids: range | list[int | None], value: str) -> pa.Table:
+    return pa.table({"k": pa.array(ids, pa.int64()), "v": [f"{value}{k}" for k in ids]})
+
+
+def put(path: str, rows: pa.Table, **options: Any) -> None:
+    if len(deltalake.DeltaTable(path).schema().fields) > rows.num_columns:
+        rows = rows.append_column("w", pa.nulls(len(rows), pa.int64()))
+    deltalake.write_deltalake(path, rows, **options)
+
+
+STEPS: tuple[tuple[Callable[[str], Any], str], ...] = (
+    (lambda t: put(t, some(range(40, 45), "n"), mode="append"), ""),
+    (lambda t: deltalake.DeltaTable(t).optimize.compact(), ""),
+    (lambda t: deltalake.DeltaTable(t).update(predicate="k < 3", updates={"v": "'u'"}), ""),
+    (lambda t: deltalake.DeltaTable(t).update(predicate="k = 9", updates={"k": "90"}), ""),
+    (lambda t: deltalake.DeltaTable(t).delete("k IN (5, 41)"), ""),
+    (lambda t: put(t, some([3, 3], "twice"), mode="append"), ""),
+    (lambda t: deltalake.DeltaTable(t).delete("v = 'twice3'"), ""),
+    (lambda t: put(t, some([None], "x"), mode="append"), "null key"),
+    (
+        lambda t: deltalake.write_deltalake(
+            t, some([60], "x").append_column("w", pa.array([1])), mode="append",
+            schema_mode="merge",
+        ),
+        "columns or properties",
+    ),
+    (lambda t: put(t, some(range(4), "o"), mode="overwrite"), "null key"),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("interpreted", "at_once")
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+def test_a_table_that_follows_delta_is_what_a_build_would_be(
+    spark: SparkSession, feed: bool, tmp_path: Path, builds: list[str]
+) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, some(range(30), "v"), configuration=FEED if feed else None)
+    source, table, looks = followed(spark, delta(path), tmp_path / "store", ["k", "v"])
+    whole = 0
+    for number, (commit, why) in enumerate(STEPS):
+        commit(path)
+        looks.look()
+        check(source, table)
+        found = figures(table)
+        whole += bool(why)
+        assert (found.read_whole, found.applied) == (whole, number + 1 - whole), number
+        if why:
+            assert why in str(found.read_whole_why)
+    assert len(builds) == 1 + whole
+    # Several at once; and another process begins with the stored table.
+    for commit, _ in STEPS[:4]:
+        commit(path)
+    source, table, looks = followed(spark, delta(path), tmp_path / "store", ["k", "v"])
+    check(source, table)
+    looks.look()
+    check(source, table)
+    assert len(builds) == 1 + whole
+
+
+@pytest.mark.usefixtures("interpreted", "at_once")
+def test_a_table_that_follows_iceberg_is_what_a_build_would_be(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, builds: list[str]
+) -> None:
+    made = catalog.create_table("shop.t", some([1], "v").schema)
+    made.append(some(range(20), "v"))
+    lake = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    source, table, looks = followed(spark, lake, tmp_path / "store", ["k", "v"])
+    for commit, whole in (
+        (lambda: made.append(some(range(30, 34), "n")), 0),
+        (lambda: made.append(some([3, 33], "again")), 0),
+        (lambda: made.delete("k = 4"), 1),
+        (lambda: made.append(some([4], "n")), 1),
+        (lambda: made.overwrite(some(range(5), "o")), 2),
+    ):
+        commit()
+        looks.look()
+        check(source, table)
+        assert figures(table).read_whole == whole
+    assert len(builds) == 3
+
+
+@pytest.mark.usefixtures("interpreted", "at_once")
+def test_a_feed_that_was_vacuumed_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, some(range(30), "v"), configuration=FEED)
+    source, table, looks = followed(spark, delta(path), tmp_path / "store", ["k", "v"])
+    _, strict, others = followed(
+        spark, delta(path), tmp_path / "strict", ["k", "v"], fail_on_data_loss=True
+    )
+    deltalake.DeltaTable(path).update(predicate="k < 3", updates={"v": "'u'"})
+    shutil.rmtree(tmp_path / "t/_change_data")
+    before = rows(strict.to_df())
+    with pytest.raises(SourceError, match="fail_on_data_loss"):
+        others.look()
+    assert rows(strict.to_df()) == before
+    for _ in range(2):
+        with pytest.raises(SourceError, match="asked for again"):
+            looks.look()
+    looks.look()
+    check(source, table)
+    assert figures(table).read_whole == 1
+    deltalake.DeltaTable(path).delete("k = 1")
+    deltalake.DeltaTable(path).create_checkpoint()
+    (tmp_path / "t/_delta_log/00000000000000000001.json").unlink()
+    looks.look()
+    check(source, table)
+    assert "commit 1 is not in the table's log any more" in str(figures(table).read_whole_why)
