@@ -300,7 +300,8 @@ class Following:
                 f"Build it again, or leave that out: {why}"
             ) from error
         self._errors += 1
-        if self._errors < looks and not isinstance(error, SourceError):
+        passes = not isinstance(error, SourceError) or error.is_transient
+        if passes and self._errors < looks:
             raise SourceError(f"{what} cannot be read; they are asked for again: {why}") from error
         self._errors = 0
         level = logging.INFO if why == self._warned else logging.WARNING

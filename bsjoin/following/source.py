@@ -65,8 +65,16 @@ class FollowedTable:
         )
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them."""
-        return version.is_of(until) and self._changes.has(version.version, until.version)
+        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them.
+
+        A table of a lake that was restored from a copy has other versions of the same number.
+        """
+        if not version.is_of(until):
+            return False
+        if isinstance(self._changes, LakeVersions):
+            times = {version.committed_at_us, until.committed_at_us} - {None}
+            return version.version == until.version and len(times) < 2
+        return bool(self._changes.has(version.version, until.version))
 
     def at(self, version: SourceVersion) -> DataFrame:
         """As in ``Followed``: exactly that version of a lake; of PostgreSQL the newest rows."""

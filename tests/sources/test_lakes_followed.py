@@ -7,6 +7,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def test_any_commits_of_delta_are_told(by: list[str], feed: bool, tmp_path: Path
         assert told(source, str(first), str(after), columns) is None, names
     if feed:
         commits = delta_files.commits_between(path, {}, first + 1, after)
-        files = changed_files(commits, partitioned=bool(by))  # type: ignore[arg-type]
+        files = changed_files(commits)  # type: ignore[arg-type]
         assert None in {file.change for file in files}  # type: ignore[union-attr]
 
 
@@ -136,7 +137,21 @@ def test_values_of_partitions_are_read_from_the_log(name: str, tmp_path: Path) -
     assert told(delta(folder), "0", "1", ["id"]) is None
 
 
-def test_columns_of_delta_that_are_mapped_and_times_of_spark(tmp_path: Path) -> None:
+def test_files_are_read_by_deltalake_from_other_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_files, "_local", lambda _: None)
+    url = (tmp_path / "t").as_uri()
+    for rows in (every_row(9), every_row(9, 9)):
+        deltalake.write_deltalake(url, rows, partition_by=["day"], mode="append")
+    assert told(delta(url), "0", "1") is None
+    with pytest.raises(SourceError, match="commit 2 is not in the table's log"):
+        delta_files.commits_between(url, {}, 1, 2)
+
+
+def test_columns_of_delta_that_are_mapped_and_times_of_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     far = pa.array([-62_135_596_800_000_000, 253_402_300_799_999_999, 1, None], UTC)
     table = pa.table({"at": far, 'v"x': ["a", "b", None, "d"], "id": pa.array(range(4))})
     columns = {"at": "timestamp", 'v"x': "string", "id": "long"}
@@ -156,12 +171,16 @@ def test_columns_of_delta_that_are_mapped_and_times_of_spark(tmp_path: Path) -> 
     why = told(delta(tmp_path / "t"), "2", "3")
     assert why is not None
     assert "commit 3 tells by deletion vectors" in why
+    monkeypatch.setattr("bsjoin.sources.lakes.delta._FEATURES", {"deletionVectors"})
+    why = told(delta(tmp_path / "t"), "0", "1")
+    assert why is not None
+    assert "files are read: ['columnMapping', 'timestampNtz']" in why
 
 
 def of_log(*actions: Mapping[str, Any]) -> str:
     found = changed_files(
         [Commit.parsed(5, b"\n".join(json.dumps(one).encode() for one in actions))],
-        partitioned=True,
+        ["s"],
     )
     return found if isinstance(found, str) else ""
 
@@ -170,9 +189,11 @@ def test_a_log_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for path in ("../x.parquet", "a/%2E%2E/x", "/etc/passwd", "s3://b/x", "file:///x", "", 7):
         why = of_log({"add": {"path": path, "partitionValues": {}}})
         assert "which is not in the table's folder" in why
-    assert "the partition of 'x'" in of_log({"remove": {"path": "x"}})
+    for values in ({}, {"partitionValues": {}}, {"partitionValues": {"s": 5}}):
+        assert "the partition of 'x'" in of_log({"remove": {"path": "x", **values}})
     assert "empty text" in of_log({"add": {"path": "x", "partitionValues": {"s": ""}}})
-    assert "columns or properties" in of_log({"metaData": {}})
+    for name in ("metaData", "protocol"):
+        assert "columns or properties, or its protocol" in of_log({name: {}})
     assert not of_log({"add": {"path": "x", "dataChange": False}}, {"commitInfo": {}})
     for text in (b"x", b"[]", b"{}", b'{"a": 1, "b": 2}', b'{"add": []}', b"[" * 100_000):
         with pytest.raises(SourceError, match="no list of actions"):
@@ -190,6 +211,11 @@ def test_a_log_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     changes = source.table_changes()
     with pytest.raises(SourceError, match="restored from a copy"):
         changes.changes("1", 1_000_000, "2", ["id"])
+    table = FollowedTable(None, source, ["id"])  # type: ignore[arg-type]
+    version = table.version()
+    assert version is not None
+    for known, same in ((version.committed_at_us, True), (None, True), (1_000_000, False)):
+        assert table.has(replace(version, committed_at_us=known), version) is same
     shutil.move(tmp_path / "t/_delta_log/00000000000000000001.json", tmp_path)
     with pytest.raises(SourceError, match="commit 1 is not in the table's log"):
         delta_files.commits_between(path, {}, 1, 2)
@@ -223,8 +249,12 @@ def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
     noted()
     assert "is no append, but" in (told(source, numbers[4], numbers[6]) or "")
     assert told(source, numbers[5], numbers[6]) is None
+    before = source.table_changes().version()
     with made.update_schema() as update:
         update.rename_column("int", "renamed")
+    # The rows of the same snapshot are others.
+    after = source.table_changes().version()
+    assert (after.text, after.identity == before.identity) == (before.text, False)
     made.append(
         every_row(2, 32).rename_columns(["long", "renamed", *every_row(1).column_names[2:]])
     )
@@ -352,7 +382,9 @@ def test_a_table_that_follows_iceberg_is_what_a_build_would_be(
 
 
 @pytest.mark.usefixtures("interpreted", "at_once")
-def test_a_feed_that_was_vacuumed_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_feed_that_was_vacuumed_is_read_whole(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = str(tmp_path / "t")
     deltalake.write_deltalake(path, some(range(30), "v"), configuration=FEED)
     source, table, looks = followed(spark, delta(path), tmp_path / "store", ["k", "v"])
@@ -377,3 +409,16 @@ def test_a_feed_that_was_vacuumed_is_read_whole(spark: SparkSession, tmp_path: P
     looks.look()
     check(source, table)
     assert "commit 1 is not in the table's log any more" in str(figures(table).read_whole_why)
+    # A store that does not answer may do so again.
+    deltalake.DeltaTable(path).delete("k = 2")
+
+    def refused(*_: Any) -> Any:
+        raise OSError("connection reset")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_files, "_read", refused)
+        with pytest.raises(SourceError, match="asked for again"):
+            looks.look()
+    looks.look()
+    check(source, table)
+    assert figures(table).read_whole == 2

@@ -34,6 +34,10 @@ __all__ = ["delta"]
 
 _STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
 _DIGITS_OF_DOUBLE = 15
+# Those of readers that leave the files of a commit as they are read here.
+_FEATURES = {
+    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
+}  # fmt: skip
 _MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
@@ -195,17 +199,16 @@ class _Delta(LakeTable):
         found = _as_in_files(then, dict(self._types_of(then)), columns)
         if isinstance(found, str):
             return found
-        known = delta_files.committed_at_us(self._path, self._options, first)
-        if None not in (known, committed_at_us) and known != committed_at_us:
+        commits = delta_files.commits_between(self._path, self._options, first, last)
+        if isinstance(commits, str):
+            return commits
+        base, *after = commits
+        if len({base.committed_at_us, committed_at_us} - {None}) > 1:
             raise SourceError(
                 f"version {first} of {self!r} is not the one that was read: the table was restored "
                 "from a copy"
             )
-        commits = delta_files.commits_between(self._path, self._options, first + 1, last)
-        if isinstance(commits, str):
-            return commits
-        partitioned = bool(then.metadata().partition_columns)
-        files = changed_files(commits, partitioned=partitioned)
+        files = changed_files(after, {one.physical for one in found.values() if one.partition})
         if isinstance(files, str):
             return files
         read = partial(
@@ -240,6 +243,8 @@ def _as_in_files(
     table: Any, types: Mapping[str, pa.DataType], columns: Sequence[str]
 ) -> dict[str, DeltaColumn] | str:
     """How files have some columns of a table; or why their values are not read from them."""
+    if others := {*(table.protocol().reader_features or ())} - _FEATURES:
+        return f"the table has features that may change how files are read: {sorted(others)}"
     metadata = table.metadata()
     mode = metadata.configuration.get(_MAPPING, "none")
     fields = {field["name"]: field for field in json.loads(table.schema().to_json())["fields"]}
@@ -250,8 +255,8 @@ def _as_in_files(
         dtype, partition = types[name], name in metadata.partition_columns
         if partition and not delta_files.is_told_by_text(dtype):
             return f"the table is partitioned by {name!r}, which is {dtype}"
-        if mode == "id":
-            return f"files have the columns by number ({_MAPPING} = id)"
+        if mode not in ("none", "name"):
+            return f"files do not have the columns by name ({_MAPPING} = {mode})"
         if mode == "name" and dtype.num_fields:
             return f"the columns inside {name!r} are mapped"
         mapped = fields[name]["metadata"].get(_PHYSICAL, name) if mode == "name" else name

@@ -28,7 +28,6 @@ __all__ = [
     "DeltaColumn",
     "changed_rows",
     "commits_between",
-    "committed_at_us",
     "is_told_by_text",
 ]
 
@@ -66,23 +65,8 @@ def is_told_by_text(dtype: pa.DataType) -> bool:
     )
 
 
-def committed_at_us(table: str, options: Options, version: int) -> int | None:
-    """When a version was committed; None if its commit does not tell, or is very large.
-
-    Args:
-        table: the table's folder or URL.
-        options: of its store.
-        version: its number.
-
-    Raises:
-        SourceError: it is not in the log any more, or is damaged.
-    """
-    text = _read(_opener(table, options), version, _MOST_LOG_BYTES)
-    return None if text is None else Commit.parsed(version, text).committed_at_us
-
-
 def commits_between(table: str, options: Options, first: int, last: int) -> list[Commit] | str:
-    """Some commits of a table's log; or why they are too many.
+    """The commits from one on, up to another one; or why they are too many.
 
     Args:
         table: the table's folder or URL.
@@ -93,7 +77,7 @@ def commits_between(table: str, options: Options, first: int, last: int) -> list
     Raises:
         SourceError: one is not there any more, or is damaged.
     """
-    if last - first >= _MOST_COMMITS:
+    if last - first > _MOST_COMMITS:
         return f"there are more than {_MOST_COMMITS:,} commits"
     opened, found, size = _opener(table, options), [], 0
     for version in range(first, last + 1):
@@ -142,17 +126,18 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
     there = parquet.schema_arrow.names
-    read = [one.physical for one in columns.values() if not one.partition]
+    wanted = {one.physical for one in columns.values() if not one.partition}
+    if file.change is None:
+        wanted.add(CHANGE)
     # Some column tells how many rows there are.
-    read = [name for name in read if name in there] or there[:1]
-    about = [] if file.change else [CHANGE]
+    read = [name for name in there if name in wanted] or there[:1]
     schema = pa.schema([(name, column.type) for name, column in columns.items()])
     constants = {
-        name: _constant(file.partition.get(column.physical), name, column.type, what)
+        name: _constant(file.partition[column.physical], name, column.type, what)
         for name, column in columns.items()
         if column.partition
     }
-    for batch in parquet.iter_batches(columns=[*read, *about]):
+    for batch in parquet.iter_batches(columns=read):
         arrays = []
         for name, column in columns.items():
             if name in constants:
@@ -173,10 +158,16 @@ def _constant(text: str | None, name: str, dtype: pa.DataType, what: str) -> pa.
     return fitted(column, pa.schema([(name, dtype)]), what).column(0)[0]
 
 
+def _local(table: str) -> str | None:
+    """The folder of a table on this machine; None for another store."""
+    if "://" not in table:
+        return table
+    return url2pathname(urlsplit(table).path) if table.startswith("file:") else None
+
+
 def _opener(table: str, options: Options) -> Opener:
     """Opens files below a table's folder."""
-    if "://" not in table or table.startswith("file:"):
-        root = url2pathname(urlsplit(table).path) if "://" in table else table
+    if (root := _local(table)) is not None:
         return lambda path: pa.OSFile(os.path.join(root, path))
     handler = driver("deltalake.fs", "delta").DeltaStorageHandler(table, dict(options) or None)
     store = pyarrow.fs.PyFileSystem(handler)

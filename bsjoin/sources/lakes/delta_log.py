@@ -8,16 +8,19 @@ that were removed went; but files of which the log says that they change no data
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from bsjoin.errors import SourceError
 
 __all__ = ["ChangedFile", "Commit", "changed_files", "log_file"]
 
 _MOST_FILES = 10_000
+_LONGEST = 200  # of what a message shows
+_ABSOLUTE = re.compile("/|[A-Za-z][A-Za-z0-9+.-]*:")  # from the root of the store, or a URL
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ChangedFile:
         path: below the table's folder.
         change: ``insert`` or ``delete``, of all its rows; None: a column of the file says it.
         version: of the commit.
-        partition: the values of the columns that partition the table, as texts.
+        partition: the values of columns that partition the table, by their physical names.
     """
 
     path: str
@@ -61,7 +64,7 @@ class Commit:
             for line in filter(None, map(bytes.strip, text.splitlines())):
                 (found,) = json.loads(line).items()
                 if not isinstance(found[1], dict):
-                    raise ValueError(found[0])
+                    raise ValueError(f"{found[0][:_LONGEST]!r} is {type(found[1]).__name__}")
                 actions.append(found)
         except (AttributeError, ValueError, RecursionError) as error:
             raise SourceError(
@@ -91,16 +94,19 @@ def log_file(version: int) -> str:
     return f"_delta_log/{version:020}.json"
 
 
-def changed_files(commits: Iterable[Commit], *, partitioned: bool) -> list[ChangedFile] | str:
+def changed_files(
+    commits: Iterable[Commit], partition: Collection[str] = ()
+) -> list[ChangedFile] | str:
     """The files with what some commits have changed; or why they do not tell it.
 
     Args:
         commits: in their order.
-        partitioned: whether columns of the table are in the log instead of its files.
+        partition: the physical names of columns that are in the log instead of the files, and are
+            read. Default: none.
     """
     found: list[ChangedFile] = []
     for commit in commits:
-        one = _of_commit(commit, partitioned)
+        one = _of_commit(commit, partition)
         if isinstance(one, str):
             return f"commit {commit.version} {one}"
         found += one
@@ -109,9 +115,9 @@ def changed_files(commits: Iterable[Commit], *, partitioned: bool) -> list[Chang
     return found
 
 
-def _of_commit(commit: Commit, partitioned: bool) -> list[ChangedFile] | str:
-    if commit.named("metaData"):
-        return "has changed the table's columns or properties"
+def _of_commit(commit: Commit, partition: Collection[str]) -> list[ChangedFile] | str:
+    if commit.named("metaData", "protocol"):
+        return "has changed the table's columns or properties, or its protocol"
     kinds: tuple[tuple[str, str | None], ...] = (("cdc", None),)
     if not commit.named("cdc"):
         kinds = (("remove", "delete"), ("add", "insert"))
@@ -120,7 +126,7 @@ def _of_commit(commit: Commit, partitioned: bool) -> list[ChangedFile] | str:
         for content in commit.named(name):
             if change is not None and content.get("dataChange") is False:
                 continue
-            one = _file(commit.version, change, content, partitioned)
+            one = _file(commit.version, change, content, partition)
             if isinstance(one, str):
                 return one
             found.append(one)
@@ -128,19 +134,22 @@ def _of_commit(commit: Commit, partitioned: bool) -> list[ChangedFile] | str:
 
 
 def _file(
-    version: int, change: str | None, content: Mapping[str, Any], partitioned: bool
+    version: int, change: str | None, content: Mapping[str, Any], partition: Collection[str]
 ) -> ChangedFile | str:
     if content.get("deletionVector") is not None:
         return "tells by deletion vectors which rows changed, and not by a change data feed"
     given = content.get("path")
+    shown = repr(str(given)[:_LONGEST])
     path = unquote(given) if isinstance(given, str) else ""
-    if not path or path.startswith("/") or ".." in path.split("/") or urlsplit(str(given)).scheme:
-        return f"names the file {given!r}, which is not in the table's folder"
-    values = content.get("partitionValues")
-    if not isinstance(values, dict):
-        if partitioned:
-            return f"does not tell the partition of {given!r}"
-        values = {}
-    if "" in values.values():
-        return "has a partition by an empty text, which is null to some readers"
+    if not path or ".." in path.split("/") or any(map(_ABSOLUTE.match, (str(given), path))):
+        return f"names the file {shown}, which is not in the table's folder"
+    told = content.get("partitionValues")
+    values = {}
+    for name in partition:
+        value = told.get(name, 0) if isinstance(told, dict) else 0
+        if not (value is None or isinstance(value, str)):
+            return f"does not tell the partition of {shown}"
+        if value == "":
+            return "has a partition by an empty text, which is null to some readers"
+        values[name] = value
     return ChangedFile(path, change, version, values)

@@ -224,12 +224,14 @@ class _Iceberg(LakeTable):
         return int(summary["total-records"]) - int(summary["total-position-deletes"] or 0)
 
     def _version_of(self, table: Any) -> TableVersion:
+        # Other columns make other rows of the same snapshot, also of what is not read again.
+        schema = table.metadata.current_schema_id
         snapshot = table.current_snapshot()
         return TableVersion(
             f"the Iceberg table {hidden(self._table)}",
             NO_SNAPSHOT if snapshot is None else str(snapshot.snapshot_id),
             None if snapshot is None else snapshot.timestamp_ms * 1000,
-            str(table.metadata.table_uuid),
+            f"{table.metadata.table_uuid} schema {schema}",
         )
 
     def _at(self, version: str) -> _Iceberg:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bsjoin._secrets import scrubbed
 from bsjoin.sources.table_version import TableVersion
 
 __all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
@@ -37,10 +38,6 @@ class LakeVersions:
         found: TableVersion = table._execute(table._version_of, at_once=True)
         return found
 
-    def has(self, version: str, until: str) -> bool:
-        """Whether a table at one version has another one, too."""
-        return version == until
-
     def at(self, version: str) -> Any:
         """The source at one version, always the same."""
         return self._table._at(version)
@@ -66,7 +63,8 @@ class LakeVersions:
             lambda opened: table._changed(opened, since, committed_at_us, until, columns),
             at_once=True,
         )
-        return found
+        # What is in a log may be a URL with a secret.
+        return scrubbed(found, table._secrets) if isinstance(found, str) else found
 
 
 class LakeChanges:
