@@ -142,8 +142,8 @@ def test_files_are_read_by_deltalake_from_other_stores(
 ) -> None:
     monkeypatch.setattr(delta_files, "_local", lambda _: None)
     url = (tmp_path / "t").as_uri()
-    for rows in (every_row(9), every_row(9, 9)):
-        deltalake.write_deltalake(url, rows, partition_by=["day"], mode="append")
+    for part in (every_row(9), every_row(9, 9)):
+        deltalake.write_deltalake(url, part, partition_by=["day"], mode="append")
     assert told(delta(url), "0", "1") is None
     with pytest.raises(SourceError, match="commit 2 is not in the table's log"):
         delta_files.commits_between(url, {}, 1, 2)
