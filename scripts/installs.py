@@ -102,10 +102,16 @@ def tried(python: str, spark: str, wheel: Path, java: str, *, submits: bool) -> 
 
 
 def rows(interpreters: dict[str, str], quick: bool) -> Iterator[tuple[str, str]]:
-    """Python and Spark of each row; quick: the oldest of both that are here."""
-    combined = itertools.product(VALUES["python"], VALUES["spark"])
-    here = [row for row in combined if row[0] in interpreters]
-    yield from here[:1] if quick else itertools.product(VALUES["python"], VALUES["spark"])
+    """Python and Spark of each row.
+
+    Quick: the oldest Python that is here, and the Spark that a user gets, which is on the machine
+    already; ``scripts/minimum.py`` tries the oldest one.
+    """
+    if quick:
+        found = next((python for python in VALUES["python"] if python in interpreters), None)
+        yield from [] if found is None else [(found, VALUES["spark"][-1])]
+    else:
+        yield from itertools.product(VALUES["python"], VALUES["spark"])
 
 
 def main() -> int:
