@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.following.source import FollowedTable
+from bsjoin.following.source import followed_table
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
@@ -279,7 +279,7 @@ def _join_whole(
         needed = list(columns)  # all of them order rows that are alike
     followed = None
     if options.follows and options.version is None and source is not None:
-        followed = FollowedTable(stream.sparkSession, source, needed)
+        followed = followed_table(stream.sparkSession, source, needed)
         needed = followed.columns
     if options.follows:
         stored = needed  # changes are applied to rows with their keys

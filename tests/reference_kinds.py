@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import values_of
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Incremental
 
-__all__ = ["Sides", "asof", "differences", "incremental", "values_of"]
+__all__ = ["Sides", "asof", "differences", "incremental"]
 
 Uses = Mapping[str, Callable[[DataFrame], DataFrame]]
 
@@ -301,17 +301,6 @@ def table_differences(
         if values != known[name]:
             found.append(f"{name}, values: {values}, Spark {known[name]}")
     return found
-
-
-def values_of(frames: Mapping[str, DataFrame]) -> dict[str, list[str]]:
-    """The rows of several results as JSON, without the names of columns, from one action."""
-    texts = []
-    for name, df in frames.items():
-        columns = [f"c{place}" for place in range(len(df.columns))]
-        row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
-        texts.append(df.toDF(*columns).select(F.lit(name), row))
-    found = [tuple(row) for row in united(texts).collect()]
-    return {name: sorted(text for own, text in found if own == name) for name in frames}
 
 
 def _width(

@@ -6,12 +6,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
@@ -67,19 +67,29 @@ def _sorted(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: [(value is not None, value) for value in row])
 
 
+def values_of(results: Mapping[Any, DataFrame]) -> dict[Any, list[str]]:
+    """The rows of several results as JSON, without the names of columns, by one action."""
+    texts = []
+    for number, df in enumerate(results.values()):
+        columns = [f"c{place}" for place in range(len(df.columns))]
+        row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+        texts.append(df.toDF(*columns).select(F.lit(number), row))
+    found: list[list[str]] = [[] for _ in results]
+    for number, text in united(texts).collect():
+        found[number].append(text)
+    return {name: sorted(some) for name, some in zip(results, found, strict=True)}
+
+
 def rows_of_each(results: Mapping[Any, DataFrame]) -> dict[Any, list[tuple[Any, ...]]]:
-    """The same of several results, whatever their columns, by one action: values as in JSON."""
-    nulls_too = {"ignoreNullFields": "false"}
-    texts = [
-        df.select(F.lit(number).alias("number"), F.to_json(F.struct("*"), nulls_too).alias("row"))
-        for number, df in enumerate(results.values())
-    ]
-    found: list[list[tuple[Any, ...]]] = [[] for _ in results]
-    for number, text in reduce(DataFrame.union, texts).collect():
-        found[number].append(
-            json.loads(text, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs))
+    """The rows of several results as sorted tuples, by one action: values as in JSON."""
+
+    def row_of(text: str) -> tuple[Any, ...]:
+        values: tuple[Any, ...] = json.loads(
+            text, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs)
         )
-    return {name: _sorted(some) for name, some in zip(results, found, strict=True)}
+        return values
+
+    return {name: _sorted([*map(row_of, texts)]) for name, texts in values_of(results).items()}
 
 
 def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:

@@ -21,9 +21,8 @@ from reference_kinds import (
     incremental,
     table_differences,
     table_kinds,
-    values_of,
 )
-from spark_samples import Feed, rows, table_of
+from spark_samples import Feed, rows, table_of, values_of
 
 import bsjoin
 from bsjoin import BatchTable

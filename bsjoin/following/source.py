@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,14 +19,15 @@ from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT, LakeVersions
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table_version import TableVersion
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.values.retype import retyped, whole
 
-__all__ = ["FollowedTable"]
+__all__ = ["FollowedTable", "followed_table"]
 
 
-class FollowedTable:
-    """A source's table, as a :class:`bsjoin.following.protocol.Followed`.
+def followed_table(spark: SparkSession, source: Source, columns: Sequence[str]) -> FollowedTable:
+    """A source's table, as what can be followed.
 
     Args:
         spark: the session.
@@ -35,25 +38,38 @@ class FollowedTable:
         ArgumentError: the source is none that can be followed.
         SourceError: the server does not answer, or has no such table.
     """
+    looks = source.table_changes()
+    if looks is None:
+        raise ArgumentError(
+            f'refresh="on_commit" cannot follow {source!r}: only tables of PostgreSQL, and of '
+            "Delta and Iceberg without a number of their version, tell that they have changed. "
+            'Give refresh="10 minutes"'
+        )
+    kind = _OfLake if isinstance(looks, LakeVersions) else _OfPostgreSQL
+    return kind(spark, source, looks, columns)
 
-    def __init__(self, spark: SparkSession, source: Source, columns: Sequence[str]):
-        changes = source.table_changes()
-        if changes is None:
-            raise ArgumentError(
-                f'refresh="on_commit" cannot follow {source!r}: only tables of PostgreSQL, and of '
-                "Delta and Iceberg without a number of their version, tell that they have changed. "
-                'Give refresh="10 minutes"'
-            )
-        self._spark, self._source, self._changes = spark, source, changes
-        self.columns = [*dict.fromkeys([*columns, *changes.key])]
+
+class FollowedTable(ABC):
+    """A source's table, as a :class:`bsjoin.following.protocol.Followed`.
+
+    Args:
+        spark: the session.
+        source: the table.
+        looks: what asks for its versions, and for what has changed.
+        columns: those that are read, without those of its primary key that are not among them.
+    """
+
+    def __init__(self, spark: SparkSession, source: Source, looks: Any, columns: Sequence[str]):
+        self._spark, self._source, self._looks = spark, source, looks
+        self.columns = [*dict.fromkeys([*columns, *looks.key])]
         schema = schema_of_source(source)
         self._schema = T.StructType([schema[name] for name in self.columns])
         read = repr(pa.schema(arrow_fields(self._schema)))
         self._selection = hashlib.sha256(read.encode()).hexdigest()[:16]
 
     def version(self) -> SourceVersion | None:
-        """As in ``Followed``: of PostgreSQL by a millisecond, if nothing was committed since."""
-        found = self._changes.version()
+        """As in ``Followed``."""
+        found = self._looks.version()
         if found is None:
             return None
         return SourceVersion(
@@ -64,34 +80,36 @@ class FollowedTable:
             self._selection,
         )
 
+    @abstractmethod
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them.
+        """As in ``Followed``."""
 
-        A table of a lake that was restored from a copy has other versions of the same number.
-        """
-        if not version.is_of(until):
-            return False
-        if isinstance(self._changes, LakeVersions):
-            times = {version.committed_at_us, until.committed_at_us} - {None}
-            return version.version == until.version and len(times) < 2
-        return bool(self._changes.has(version.version, until.version))
+    @abstractmethod
+    def at(self, version: SourceVersion) -> DataFrame:
+        """As in ``Followed``."""
+
+    @abstractmethod
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        """As in ``Followed``."""
+
+
+class _OfPostgreSQL(FollowedTable):
+    """Its version is that by a millisecond, if nothing was committed since."""
+
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """As in ``Followed``: positions in PostgreSQL's log grow, whoever has read them."""
+        return version.is_of(until) and self._looks.has(version.version, until.version)
 
     def at(self, version: SourceVersion) -> DataFrame:
-        """As in ``Followed``: exactly that version of a lake; of PostgreSQL the newest rows."""
-        is_lake = isinstance(self._changes, LakeVersions)
-        source = self._changes.at(version.version) if is_lake else self._source
-        return scanned(self._spark, source, self.columns)
+        """As in ``Followed``: the newest rows."""
+        return scanned(self._spark, self._source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in ``Followed``: of a table of PostgreSQL with a primary key, and of lakes."""
-        if not since.is_of(until):
+        """As in ``Followed``: of a table with a primary key."""
+        key = self._looks.key
+        if not (since.is_of(until) and key and {*key} <= {*self.columns}):
             return None
-        if isinstance(self._changes, LakeVersions):
-            return self._of_lake(since, until)
-        key = self._changes.key
-        if not (key and {*key} <= {*self.columns}):
-            return None
-        rows = self._changes.rows(since.version, until.version, self.columns)
+        rows = self._looks.rows(since.version, until.version, self.columns)
         if rows is None:
             return None
         wanted = pa.schema([*arrow_fields(self._schema), pa.field(OP, pa.string())])
@@ -100,15 +118,29 @@ class FollowedTable:
         df = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
         return Changes(df, key=key, op=OP)
 
-    def _of_lake(self, since: SourceVersion, until: SourceVersion) -> Changes:
-        """The rows that came and went: a table of a lake has no key.
+
+class _OfLake(FollowedTable):
+    """A table of Delta or Iceberg."""
+
+    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+        """As in ``Followed``: one that was restored from a copy has others of the same number."""
+        times = {version.committed_at_us, until.committed_at_us} - {None}
+        return version.is_of(until) and version.version == until.version and len(times) < 2
+
+    def at(self, version: SourceVersion) -> DataFrame:
+        """As in ``Followed``: exactly that version."""
+        return scanned(self._spark, self._looks.at(version.version), self.columns)
+
+    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
+        """As in ``Followed``: the rows that came and went, since nothing is a key.
 
         Raises:
             NotTold: the table's log does not tell them.
         """
-        found = self._changes.changes(
-            since.version, since.committed_at_us, until.version, self.columns
-        )
+        if not since.is_of(until):
+            return None
+        there = TableVersion(since.source, since.version, since.committed_at_us, since.identity)
+        found = self._looks.changes(there, until.version, self.columns)
         if isinstance(found, str):
             raise NotTold(found)
         about = [T.StructField(CHANGE, T.StringType()), T.StructField(COMMIT, T.LongType())]

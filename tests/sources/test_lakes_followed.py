@@ -15,21 +15,21 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
-from following_samples import figures
+from following_samples import check_rows, figures, followed
 from lake_files import UTC, every_type, write_delta
 from pyiceberg.catalog import Catalog, load_catalog
 from pyspark.sql import SparkSession
 from source_stands import Iceberg
 from spark_samples import rows
 
-from bsjoin import BatchTable, Full
+from bsjoin import BatchTable
 from bsjoin.errors import SourceError
-from bsjoin.following.looks import Following
-from bsjoin.following.source import FollowedTable
+from bsjoin.following.source import FollowedTable, followed_table
 from bsjoin.sources import Source, delta, iceberg
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_log import Commit, changed_files
 from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT
+from bsjoin.sources.table_version import TableVersion
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 CAME = ("insert", "update_postimage")
@@ -46,11 +46,15 @@ def counted(source: Source, columns: list[str] | None) -> Counter[str]:
     return Counter(repr(sorted(row.items())) for row in found.to_pylist())
 
 
+def at(version: str, committed_at_us: int | None = None) -> TableVersion:
+    return TableVersion("t", version, committed_at_us, "")
+
+
 def told(source: Source, since: str, until: str, columns: list[str] | None = None) -> str | None:
     """Hold what has changed against the rows of both versions; or why it is not told."""
     columns = source.schema.names if columns is None else columns
     versions = source.table_changes()
-    found = versions.changes(since, None, until, columns)
+    found = versions.changes(at(since), until, columns)
     if isinstance(found, str):
         return found
     there = counted(versions.at(since), columns)
@@ -161,9 +165,9 @@ def test_columns_of_delta_that_are_mapped_and_times_of_spark(
             use_deprecated_int96_timestamps=True, store_schema=False,
         )  # fmt: skip
     source = delta(tmp_path / "t", schema={"at": pa.timestamp("us")})
-    (found,) = source.table_changes().changes("1", None, "2", source.schema.names).scan()
+    (found,) = source.table_changes().changes(at("1"), "2", source.schema.names).scan()
     assert found.column("at").cast(pa.int64()).to_pylist() == [1]
-    numbers = delta(tmp_path / "t").table_changes().changes("0", None, "2", ["at", 'v"x'])
+    numbers = delta(tmp_path / "t").table_changes().changes(at("0"), "2", ["at", 'v"x'])
     read = pa.Table.from_batches(numbers.scan())
     assert read.column("at").cast(pa.int64()).to_pylist() == [253402300799999999, 1, None, 1]
     assert read.column('v"x').to_pylist() == ["b", None, "d", None]
@@ -210,8 +214,8 @@ def test_a_log_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     changes = source.table_changes()
     with pytest.raises(SourceError, match="restored from a copy"):
-        changes.changes("1", 1_000_000, "2", ["id"])
-    table = FollowedTable(None, source, ["id"])  # type: ignore[arg-type]
+        changes.changes(at("1", 1_000_000), "2", ["id"])
+    table = followed_table(None, source, ["id"])  # type: ignore[arg-type]
     version = table.version()
     assert version is not None
     for known, same in ((version.committed_at_us, True), (None, True), (1_000_000, False)):
@@ -271,7 +275,7 @@ def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
 
 
 def told_why(source: Source, since: str, until: str) -> str | None:
-    found = source.table_changes().changes(since, None, until, ["id"])
+    found = source.table_changes().changes(at(since), until, ["id"])
     return found if isinstance(found, str) else None
 
 
@@ -281,26 +285,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
 
 
-def followed(
-    spark: SparkSession, source: Source, store: Path, columns: list[str], **options: Any
-) -> tuple[FollowedTable, BatchTable, Following]:
-    found = FollowedTable(spark, source, columns)
-    full = Full(refresh="on_commit", store=store, **options)
-    version = found.version()
-    assert version is not None
-    table = BatchTable._ensure(
-        found.at(version), ["k"], found.columns, full, private=False, followed=found
-    )
-    return found, table, table._following(found, full)
-
-
 def check(source: FollowedTable, table: BatchTable) -> None:
     """The stored rows are those of the newest version, as its scan returns them in this process."""
     version = source.version()
     assert version is not None
-    stored = table.to_df().select(source.columns).toArrow()
-    now = pa.Table.from_batches(source._changes.at(version.version).scan(source.columns))
-    assert sorted(map(repr, stored.to_pylist())) == sorted(map(repr, now.to_pylist()))
+    check_rows(table, source._looks.at(version.version), source.columns)
 
 
 def some(ids: range | list[int | None], value: str) -> pa.Table:

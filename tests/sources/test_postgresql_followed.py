@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 import pytest
+from following_samples import check_rows, followed
 from pyspark.sql import SparkSession
 from servers import PostgreSQL
 from spark_samples import Feed, cycles, soon
@@ -20,7 +20,6 @@ import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.build import apply as applying
 from bsjoin.errors import ArgumentError
-from bsjoin.following.looks import Following
 from bsjoin.following.source import FollowedTable
 from bsjoin.metrics.refreshes import of_table
 from bsjoin.sources import sql
@@ -56,26 +55,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
 
 
-def followed(
-    spark: SparkSession, url: str, store: Path, way: str | None, **options: Any
-) -> tuple[FollowedTable, BatchTable, Following]:
-    source = FollowedTable(
-        spark, sql(url, table="prices", changes=way), ["k", "v", "at", "local", "n"]
-    )
-    full = Full(refresh="on_commit", store=store, **options)
-    version = source.version()
-    assert version is not None
-    table = BatchTable._ensure(
-        source.at(version), ["k"], source.columns, full, private=False, followed=source
-    )
-    return source, table, table._following(source, full)
+READ = ["k", "v", "at", "local", "n"]
 
 
 def check(source: FollowedTable, table: BatchTable) -> None:
     """The stored rows are those of the source, as its scan returns them in this process."""
-    stored = table.to_df().select(source.columns).toArrow()
-    now = pa.Table.from_batches(source._source.scan(source.columns))
-    assert sorted(map(repr, stored.to_pylist())) == sorted(map(repr, now.to_pylist()))
+    check_rows(table, source._source, source.columns)
 
 
 @pytest.mark.parametrize("way", ["logical", "xmin"])
@@ -89,7 +74,8 @@ def test_the_table_is_what_a_build_would_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of one application, of one that crashes, and of two with the same store."""
-    source, table, looks = followed(spark, postgresql.url, tmp_path / "table", way)
+    prices = sql(postgresql.url, table="prices", changes=way)
+    source, table, looks = followed(spark, prices, tmp_path / "table", READ)
     assert source.columns == ["k", "v", "at", "local", "n", "id"]
     for statements in (
         [
@@ -143,7 +129,8 @@ def test_the_table_is_what_a_build_would_be(
     assert len(builds) == 2
     # The process itself: another one begins with the stored table.
     run("INSERT INTO prices (id, k) VALUES (40, 1)")
-    other, table, others = followed(spark, postgresql.url, tmp_path / "table", way)
+    prices = sql(postgresql.url, table="prices", changes=way)
+    other, table, others = followed(spark, prices, tmp_path / "table", READ)
     check(other, table)
     run("DELETE FROM prices WHERE id = 40")
     others.look()

@@ -184,14 +184,9 @@ class _Delta(LakeTable):
         return found
 
     def _changed(
-        self,
-        table: Any,
-        since: str,
-        committed_at_us: int | None,
-        until: str,
-        columns: Sequence[str],
+        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
-        first, last = int(since), int(until)
+        first, last = int(since.text), int(until)
         if first > last:
             return f"version {first} is gone"
         # Which columns there were then.
@@ -203,7 +198,7 @@ class _Delta(LakeTable):
         if isinstance(commits, str):
             return commits
         base, *after = commits
-        if len({base.committed_at_us, committed_at_us} - {None}) > 1:
+        if len({base.committed_at_us, since.committed_at_us} - {None}) > 1:
             raise SourceError(
                 f"version {first} of {self!r} is not the one that was read: the table was restored "
                 "from a copy"

@@ -242,19 +242,15 @@ class _Iceberg(LakeTable):
         return found
 
     def _changed(
-        self,
-        table: Any,
-        since: str,
-        committed_at_us: int | None,
-        until: str,
-        columns: Sequence[str],
+        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
         if not hasattr(table, "incremental_append_scan"):
             return "pyiceberg tells what was appended from 0.12 on"
-        if (why := why_not_appended(table.metadata, since, until)) is not None:
+        if (why := why_not_appended(table.metadata, since.text, until)) is not None:
             return why
         then = self._at(until)
-        return LakeChanges(then, columns, functools.partial(then._appended, since, tuple(columns)))
+        read = functools.partial(then._appended, since.text, tuple(columns))
+        return LakeChanges(then, columns, read)
 
     def _appended(self, since: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the files that were added after one snapshot, up to this one."""

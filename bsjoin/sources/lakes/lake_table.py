@@ -121,12 +121,7 @@ class LakeTable(Source):
 
     @abstractmethod
     def _changed(
-        self,
-        table: Any,
-        since: str,
-        committed_at_us: int | None,
-        until: str,
-        columns: Sequence[str],
+        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
         """What has changed between two versions; see :meth:`LakeVersions.changes`."""
 

@@ -42,14 +42,11 @@ class LakeVersions:
         """The source at one version, always the same."""
         return self._table._at(version)
 
-    def changes(
-        self, since: str, committed_at_us: int | None, until: str, columns: Sequence[str]
-    ) -> LakeChanges | str:
+    def changes(self, since: TableVersion, until: str, columns: Sequence[str]) -> LakeChanges | str:
         """What has changed after one version, up to another one; or why that is not told.
 
         Args:
             since: the version that is there.
-            committed_at_us: when it was committed; None if that is not known.
             until: the version that is wanted.
             columns: which.
 
@@ -60,7 +57,7 @@ class LakeVersions:
             return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
         table = self._table
         found: LakeChanges | str = table._execute(
-            lambda opened: table._changed(opened, since, committed_at_us, until, columns),
+            lambda opened: table._changed(opened, since, until, columns),
             at_once=True,
         )
         # What is in a log may be a URL with a secret.
