@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ _OF_CONNECTOR = (
     "commons-pool2",
 )
 _START_S, _STOP_S, _CLIENT_S = 60, 20, 30
+_SMALL = ("-Xmx256m", "-XX:TieredStopAtLevel=1")
 
 
 class MissingError(Exception):
@@ -110,8 +111,15 @@ def _id() -> str:
     return "A" + base64.urlsafe_b64encode(os.urandom(16)).decode()[1:22]
 
 
-def command(folder: Path, jars: Path, port: int) -> list[str]:
-    """What starts a broker, which is its own controller, in the foreground."""
+def command(folder: Path, jars: Path, port: int, options: Sequence[str] = _SMALL) -> list[str]:
+    """What starts a broker, which is its own controller, in the foreground.
+
+    Args:
+        folder: its own, see :func:`prepare`.
+        jars: the folder with its jars.
+        port: where it is asked.
+        options: of its JVM. Default: it starts fast, and uses little.
+    """
     controller = free_port()
     address = f"127.0.0.1:{port}"
     settings: dict[str, Any] = {
@@ -126,12 +134,13 @@ def command(folder: Path, jars: Path, port: int) -> list[str]:
         "log.dirs": folder / "data",
         "log.retention.ms": -1,  # records with old timestamps stay
         "log.cleaner.dedupe.buffer.size": 2 << 20,
-        "broker.session.timeout.ms": 2_000,
+        # A broker that is alone is not shut out because its machine is busy.
+        "broker.session.timeout.ms": 60_000,
         "broker.heartbeat.interval.ms": 500,
         "group.initial.rebalance.delay.ms": 0,
-        **dict.fromkeys(("offsets.topic.num.partitions", "num.network.threads"), 1),
         **dict.fromkeys(
             (
+                "offsets.topic.num.partitions",
                 "offsets.topic.replication.factor",
                 "transaction.state.log.num.partitions",
                 "transaction.state.log.replication.factor",
@@ -145,8 +154,7 @@ def command(folder: Path, jars: Path, port: int) -> list[str]:
     file = folder / "server.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return [
-        _java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-        "-cp", f"{jars}/*", "kafka.Kafka", str(file),
+        _java(), "-XX:+UseSerialGC", *options, "-cp", f"{jars}/*", "kafka.Kafka", str(file)
     ]  # fmt: skip
 
 
@@ -165,11 +173,13 @@ def free_port() -> int:
 @contextmanager
 def broker(
     watch: Callable[[Path, int], None] = lambda folder, process: None,
+    options: Sequence[str] = _SMALL,
 ) -> Iterator[str]:
     """A broker for a while, in a temporary folder; gives its address.
 
     Args:
         watch: is told its folder and the id of its process.
+        options: of its JVM. Default: it starts fast, and uses little.
 
     Raises:
         MissingError: this machine lacks Java or Maven.
@@ -184,7 +194,7 @@ def broker(
         try:
             with log.open("wb") as written:
                 process = subprocess.Popen(
-                    command(folder, jars, port), stdin=subprocess.DEVNULL, stdout=written,
+                    command(folder, jars, port, options), stdin=subprocess.DEVNULL, stdout=written,
                     stderr=written, cwd=folder, start_new_session=True,  # Ctrl-C is not for it
                 )  # fmt: skip
             watch(folder, process.pid)
@@ -258,7 +268,13 @@ def send(
     while sent < last:
         due = min(last, int((time.monotonic() - begun) * rate) + 1)
         for number in range(sent, due):
-            producer.produce(topic, **record(number))
+            made = record(number)
+            while True:
+                try:
+                    producer.produce(topic, **made)
+                    break
+                except BufferError:  # its queue is full: the broker is behind
+                    producer.poll(0.01)
         sent = due
         producer.poll(0)
         time.sleep(max(0.0, min(0.001, begun + sent / rate - time.monotonic())))
