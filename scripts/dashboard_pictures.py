@@ -21,6 +21,7 @@ from bsjoin import CycleProgress, PartitionProgress, PlacementProgress, RefreshP
 from bsjoin.monitoring.dashboard import Dashboard  # noqa: E402
 from bsjoin.monitoring.totals import MicroBatch, QueryTotals  # noqa: E402
 from bsjoin.monitoring.watching import Watched  # noqa: E402
+from bsjoin.storage.source_version import SourceVersion  # noqa: E402
 from tests.browser import Browser, program  # noqa: E402
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -34,6 +35,13 @@ class Query:
     isActive = True  # noqa: N815
     lastProgress = None  # noqa: N815
     recentProgress = ()  # noqa: N815
+
+
+def source(commit: int) -> SourceVersion:
+    """What the table follows, a commit each minute."""
+    at = NOON + timedelta(seconds=60 * commit)
+    name = "the Delta table s3a://shop/customers"
+    return SourceVersion(name, str(17 + commit), int(at.timestamp() * 1e6))
 
 
 def batch(number: int, draw: random.Random) -> MicroBatch:
@@ -77,7 +85,15 @@ def batch(number: int, draw: random.Random) -> MicroBatch:
         runtime="jvm",
         runtime_reason="",
         placement=placement,
-        refresh=RefreshProgress(last_success=NOON + timedelta(seconds=118)),
+        refresh=RefreshProgress(
+            last_success=NOON + timedelta(seconds=121),
+            source=source(2),
+            newest=source(2),
+            last_look=NOON + timedelta(seconds=158),
+            lag_s=1.2,
+            applied=2,
+        ),
+        source=source(number // 30),
     )
     took = 0.3 + 0.1 * math.sin(number / 5) + 0.15 * draw.random()
     return MicroBatch(number, began.timestamp(), took, rows, [join], [])

@@ -324,7 +324,9 @@ def test_the_page_shows_all_and_texts_of_others_are_texts(
     text = browser.run("document.body.innerText")
     for told in ("Rows a second", "Micro-batch p99", "500 ms", "Hit rate", "Skew (DS)", "1 of 2",
                  "$0.250", "SourceError: gone", "h-1/1", "Rows that wait", "Wait now",
-                 "700 bytes"):  # fmt: skip
+                 "700 bytes", "Lag of the table", "2.5 s", "Its version in the table: 17, co",
+                 "the source has version 18", "what has changed: 5; by reading the source whole: 2",
+                 "Version\tSource\tBatch"):  # fmt: skip
         assert told in text, told
     assert HOSTILE.split("\n")[0] in text
     assert browser.run("document.images.length") == 0

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from bsjoin.monitoring.log import line
 from bsjoin.monitoring.model import BATCHES, OF_JOINS, Sample
 from bsjoin.monitoring.prometheus import gauge_name
 from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals
+from bsjoin.storage.source_version import SourceVersion
 
 ROOT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -69,12 +71,15 @@ def full(number: int = 0) -> CycleProgress:
         action="move", reason=HOSTILE, partitions=2, requested=2, landed=1,
         workers=(("h-1/1", 2),), rent=0.25,
     )  # fmt: skip
+    source = SourceVersion(f"the Delta table {HOSTILE}", "17", int(NOON.timestamp() * 1e6))
     refresh = RefreshProgress(
-        last_success=NOON, last_error="SourceError: gone", last_error_at=NOON + timedelta(1)
-    )
+        last_success=NOON, last_error="SourceError: gone", last_error_at=NOON + timedelta(1),
+        source=source, newest=replace(source, version="18"), last_look=NOON + timedelta(1),
+        lag_s=2.5, applied=5, read_whole=2, read_whole_why=HOSTILE,
+    )  # fmt: skip
     return cycle(
         number, cache=cache, partition=partition, placement=placed, refresh=refresh, mode="full",
-        lookup_ms=5.0, table=HOSTILE,
+        lookup_ms=5.0, table=HOSTILE, source=source,
     )  # fmt: skip
 
 
@@ -165,6 +170,9 @@ def test_every_metric_has_a_value_and_counters_add_up() -> None:
     assert value(found, "bsjoin_kafka_waiting_rows", topic="named") == 4  # of the last one
     assert value(found, "bsjoin_table_refresh_failed") == 1
     assert value(found, "bsjoin_table_refresh_timestamp_seconds") == NOON.timestamp()
+    assert value(found, "bsjoin_table_lag_seconds") == 2.5
+    assert value(found, "bsjoin_table_applied_versions_total") == 5  # of the application, not of
+    assert value(found, "bsjoin_table_read_whole_versions_total") == 2  # each micro-batch
     assert value(found, "bsjoin_placement_rent_dollars") == 0.25
     assert value(found, "bsjoin_micro_batch_duration_seconds_sum") == 1.5
     assert value(found, "bsjoin_micro_batch_duration_seconds", quantile="0.99") == 0.5
@@ -176,6 +184,10 @@ def test_what_has_no_value_has_no_sample_and_an_idle_batch_keeps_the_ratio() -> 
     assert value(found, "bsjoin_hit_ratio") == 0.9
     assert value(found, "bsjoin_table_version") == 1
     assert not [one for one in found if "cache" in one.name or "placement" in one.name]
+    timed = cycle(2, refresh=RefreshProgress(last_success=NOON))  # it does not follow a source
+    names = {one.name for one in totals(timed).samples()}
+    assert "bsjoin_table_refresh_failed" in names
+    assert not [name for name in names if "versions" in name or "lag" in name]
 
 
 def observed(number: int, run: str = "q", cycle: int | None = None) -> ObservedProgress:

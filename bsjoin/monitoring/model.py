@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bsjoin.metrics.records import CacheProgress, CycleProgress, PlacementProgress
+from bsjoin.metrics.refreshes import RefreshProgress
 
 __all__ = ["OF_JOINS", "OF_QUERIES", "OF_ROUTES", "JoinMetric", "Metric", "Sample", "metrics"]
 
@@ -77,10 +78,13 @@ class JoinMetric:
         metric: the metric.
         of: its value in one micro-batch, of a counter what is added; by the value of the last label
             where there is one more. None for none.
+        is_sum: whether the value of a counter is its sum already: what the application has done so
+            far. Default False.
     """
 
     metric: Metric
     of: Callable[[CycleProgress], Value]
+    is_sum: bool = False
 
 
 _JOIN = ("query", "join", "on")
@@ -129,6 +133,18 @@ def _refreshed(cycle: CycleProgress) -> float | None:
     if last is None or last.last_success is None:
         return None
     return last.last_success.timestamp()
+
+
+def _followed(
+    name: str, kind: Kind, unit: str, told: str, of: Callable[[RefreshProgress], float | None]
+) -> JoinMetric:
+    """Of a table that follows its source; counters are of the application, since its start."""
+
+    def value(cycle: CycleProgress) -> float | None:
+        last = cycle.refresh
+        return None if last is None or last.source is None else of(last)
+
+    return JoinMetric(Metric(f"bsjoin_table_{name}", kind, unit, told, _JOIN), value, is_sum=True)
 
 
 def _load(cache: CacheProgress) -> Mapping[str, float] | None:
@@ -218,6 +234,15 @@ OF_JOINS = (
           _refreshed),
     _join("table_refresh_failed", "gauge", "", "1 if the last refresh of the table failed, else 0.",
           lambda c: None if c.refresh is None else float(c.refresh.is_failing)),
+    _followed("lag_seconds", "gauge", "seconds",
+              "How long after its commit the last version of the source was to be had in the "
+              "table.", lambda r: r.lag_s),
+    _followed("applied_versions", "counter", "versions",
+              "Versions of the table that were made of what the source says has changed.",
+              lambda r: r.applied),
+    _followed("read_whole_versions", "counter", "versions",
+              "Versions of the table, after the first, for which the source was read whole.",
+              lambda r: r.read_whole),
     _cache("hit_rows", "counter", "rows", "Rows whose key was in the incremental cache.",
            lambda c: c.hits),
     _cache("negative_hit_rows", "counter", "rows", "Rows whose key was cached as missing.",

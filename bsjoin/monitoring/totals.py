@@ -76,7 +76,7 @@ class _Join:
             value = one.of(cycle)
             if value is None:
                 continue
-            if one.metric.kind == "counter":
+            if one.metric.kind == "counter" and not one.is_sum:
                 value += self.values.get(one.metric, 0)
             self.values[one.metric] = value
 

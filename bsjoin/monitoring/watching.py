@@ -234,7 +234,12 @@ def _join(cycles: Sequence[CycleProgress]) -> dict[str, Any]:
     """A join: what it is, its last values, and how they changed."""
     last = cycles[-1]
     changes = [
-        {"n": now.batch_id, "t": now.timestamp, "version": now.table_version}
+        {
+            "n": now.batch_id,
+            "t": now.timestamp,
+            "version": now.table_version,
+            "source": now.source and now.source.version,
+        }
         for before, now in zip([None, *cycles[:-1]], cycles, strict=True)
         if now.table_version is not None
         and (before is None or before.table_version != now.table_version)

@@ -159,6 +159,20 @@ function partitions(parent, rows) {
   if (details.open) table(details, "table", "Rows of each partition", ["Partition", "Rows"], [...rows.entries()]);
 }
 
+/** How a table follows its source, as lines of a card. */
+function followed({ source, newest, last_look, lag_s, applied, read_whole, read_whole_why }) {
+  const committed = source.committed_at_us === null ? "" : `, committed ${clock(source.committed_at_us / 1000)}`;
+  const looked = last_look ? `; last look ${clock(last_look)}` : "";
+  const behind = !newest ? "" : newest.version === source.version ? "; the source has no newer one" : `; the source has version ${newest.version}`;
+  return [
+    [`Follows ${source.source}`],
+    [`Its version in the table: ${source.version}${committed}${behind}${looked}`],
+    ...(lag_s === null ? [] : [[`Lag, from its commit until it was in the table: ${time(lag_s)}`]]),
+    [`Versions made of what has changed: ${applied.toLocaleString()}; by reading the source whole: ${read_whole.toLocaleString()}` +
+      (read_whole_why ? `, the last of these: ${read_whole_why}` : "")],
+  ];
+}
+
 function drawJoin(parent, join) {
   const history = join.history, batches = history.map((one) => one.n), last = history.at(-1);
   const column = (name) => history.map((one) => one[name]);
@@ -171,6 +185,7 @@ function drawJoin(parent, join) {
     ["Hit rate", share(last.hit)],
     ["Runs in", join.runtime === "jvm" ? "the JVM" : "Python"],
     ["Table version", join.versions.length ? String(join.versions.at(-1).version) : null],
+    ["Lag of the table", refresh && refresh.lag_s !== null ? time(refresh.lag_s) : null],
     ["From the cache", cache ? share(column("cached").findLast((x) => x !== null)) : null],
     ["Cache", cache ? `${bytes(cache.bytes)}, ${number(cache.rows)} rows` : null],
     ["Look-ups p50 / p99", cache ? (join.loaded ? `${time(join.loaded.load_ms_p50 / 1000)} / ${time(join.loaded.load_ms_p99 / 1000)}` : "–") : null],
@@ -196,10 +211,12 @@ function drawJoin(parent, join) {
     const rest = card(cards, "versions", "The table", [
       ...(refresh ? [[`Last refresh that succeeded: ${clock(refresh.last_success)}`]] : []),
       ...(refresh?.last_error ? [[`Last error, ${clock(refresh.last_error_at)}: ${refresh.last_error}`, refresh.is_failing ? "bad" : "soft"]] : []),
+      ...(refresh?.source ? followed(refresh) : []),
     ]);
     if (join.versions.length) {
-      table(rest, "table", "Versions taken up, newest first", ["Version", "Micro-batch", "At"],
-        join.versions.map((one) => [one.version, one.n, clock(one.t)]).reverse());
+      const sources = join.versions.some((one) => one.source !== null);
+      table(rest, "table", "Versions taken up, newest first", ["Version", ...(sources ? ["Source"] : []), "Batch", "At"],
+        join.versions.map((one) => [one.version, ...(sources ? [one.source] : []), one.n, clock(one.t)]).reverse());
     }
   }
   if (placement) {
