@@ -242,6 +242,18 @@ def create(
     made = [kafka.admin.NewTopic(t, n, 1, config=dict(config or {})) for t, n in topics.items()]
     for done in admin.create_topics(made).values():
         done.result(_CLIENT_S)
+    until = time.monotonic() + _CLIENT_S
+    for topic, number in topics.items():  # a broker learns of them a moment later
+        while _led(admin, topic) < number:
+            if time.monotonic() > until:
+                raise RuntimeError(f"topic {topic} is made, and no broker has it")
+            time.sleep(0.05)
+
+
+def _led(admin: Any, topic: str) -> int:
+    """How many partitions of a topic have a broker."""
+    found = admin.list_topics(topic, _CLIENT_S).topics[topic].partitions
+    return sum(one.leader >= 0 for one in found.values())
 
 
 def send(

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import checks_apart
+import kafka_fault_checks
 import sessions
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import rows
 
 import bsjoin
 from examples import _kafka
@@ -96,6 +98,11 @@ def avro_in_micro_batches(spark: SparkSession, folder: Path) -> None:
     with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
         times = example_keeps_all(spark, folder, trigger, "kafka.md", AVRO_RECORDS, "python")
     assert all(begun - 5 < ms / 1000 < time.time() + 5 for ms in times), times
+
+
+def avro_in_real_time(spark: SparkSession, folder: Path) -> None:
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "auto"}):  # the page sets it
+        example_keeps_all(spark, folder, 'realTime="5 seconds"', "kafka.md", AVRO_RECORDS)
 
 
 def example_keeps_all(
@@ -208,6 +215,32 @@ def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
     assert "local[5]" in str(cause), cause
     start("append", availableNow=True).awaitTermination()
     assert len(_kafka.read(os.environ["KAFKA"], out)) == 40
+
+
+def raw_bytes_as_key(spark: SparkSession, folder: Path) -> None:
+    """Bytes as they come are a key in both runtimes, as they are one of Spark's own join."""
+    keys = [b"", b"\0", b"\0\0", b"\xff\xfe", b"1", bytes(range(256))]
+    known = [(key, f"name {n}") for n, key in enumerate([*keys, b"1", None])]
+    names = spark.createDataFrame(known, "key binary, name string")
+    table = bsjoin.BatchTable.build(names, on="key", path=folder / "table")
+    kafka = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    topic = f"bytes-{folder.parent.name}"
+    begun = {**kafka, "subscribe": topic, "startingOffsets": "earliest"}
+    sent = [(key, str(n)) for n, key in enumerate([*keys, None, b"absent", b"1 ", b"\0"])]
+    made = spark.createDataFrame(sent, "key binary, value string").write.format("kafka")
+    made.options(**kafka, topic=topic).save()
+    own = spark.read.format("kafka").options(**begun).load().join(names, "key", "left")
+    wanted = rows(own.selectExpr("string(value)", "hex(key)", "name"))
+    assert len(wanted) == len(sent) + 1
+    for runtime in ("jvm", "python"):
+        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
+            stream = spark.readStream.format("kafka").options(**begun).load()
+            joined = table.join(stream, how="left").selectExpr("string(value)", "hex(key)", "name")
+            sink = joined.writeStream.format("memory").queryName(f"bytes_{runtime}")
+            query = sink.trigger(availableNow=True).start()
+            query.awaitTermination()
+        assert rows(spark.table(f"bytes_{runtime}")) == wanted
+        assert {one.runtime for one in bsjoin.progress(query)} == {runtime}
 
 
 def duplicates_of_a_replay(spark: SparkSession, folder: Path) -> None:
@@ -394,13 +427,17 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.3)
 
 
-CHECKS = checks_apart.named(
-    json_in_real_time,
-    avro_in_micro_batches,
-    duplicates_of_a_replay,
-    fewer_slots_than_partitions,
-    late_rows,
-    what_arrives_and_what_waits,
+CHECKS = (
+    checks_apart.named(
+        json_in_real_time,
+        avro_in_micro_batches,
+        avro_in_real_time,
+        raw_bytes_as_key,
+        fewer_slots_than_partitions,
+        late_rows,
+        what_arrives_and_what_waits,
+    )
+    | kafka_fault_checks.CHECKS
 )
 
 if __name__ == "__main__":

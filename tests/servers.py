@@ -279,6 +279,10 @@ class Kafka(Server):
     def url(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    def start(self) -> None:
+        (self.folder / "log").unlink(missing_ok=True)  # which says that one before was ready
+        super().start()
+
     def command(self) -> Sequence[str | Path]:
         return _kafka.command(self.folder, self.jars, self.port)
 

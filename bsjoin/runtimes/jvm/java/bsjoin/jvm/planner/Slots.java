@@ -6,7 +6,9 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -16,19 +18,20 @@ import scala.Option;
 
 /**
  * The slots that a batch of real-time mode needs: one for each partition of its source, all the
- * while. Spark starts it with fewer, too, and then never reads the partitions that got none.
+ * while. Spark starts it with fewer, too, and then never reads the partitions that got none. With
+ * no more than that, nothing else of the application runs until the batch ends.
  */
 final class Slots {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static String said; // the last warning
+  private static final Set<String> SAID = ConcurrentHashMap.newKeySet();
 
   private Slots() {}
 
   /**
-   * Look whether the source of a stream has more partitions than there are slots.
+   * Look whether the source of a stream has as many partitions as there are slots, or more: the log
+   * gets a warning, unless executors come by themselves.
    *
-   * @throws IllegalStateException it has, and no more slots can come; where executors may come, the
-   *     log gets a warning
+   * @throws IllegalStateException it has more, and no more slots can come
    */
   static void check(LogicalPlan stream) {
     Map<String, Integer> partitions = new TreeMap<>();
@@ -45,26 +48,33 @@ final class Slots {
     boolean mayGrow = context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     int slots =
         context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
-    if (wanted <= slots || mayGrow && !context.isLocal()) {
+    if (wanted == 0 || wanted < slots || mayGrow && !context.isLocal()) {
       return;
     }
     String found =
         "real-time mode holds a slot for each partition of its source, " + wanted + " here ("
-            + String.join(", ", partitions.keySet()) + "), and there are " + slots
-            + ": the other partitions are not read. ";
+            + String.join(", ", partitions.keySet()) + "), and there are " + slots;
+    String enough =
+        context.isLocal()
+            ? "Start Spark with master local[" + (wanted + 1) + "]"
+            : "Give the executors " + (wanted + 1) + " cores in all";
+    if (wanted == slots) {
+      warn(found + ": a refresh in this application waits until the batch ends. " + enough
+          + ", or refresh from another application");
+      return;
+    }
+    found += ": the other partitions are not read. ";
     if (context.isLocal()) {
       throw TableError.of(
           "WorkerEnvironmentError",
-          found + "Start Spark with master local[" + (wanted + 1)
-              + "], one more for a refresh, or use another trigger");
+          found + enough + ", one more for a refresh, or use another trigger");
     }
-    warn("bsjoin: " + found + "Give the executors " + (wanted + 1) + " cores in all");
+    warn(found + enough);
   }
 
-  private static synchronized void warn(String message) {
-    if (!message.equals(said)) {
-      said = message;
-      LoggerFactory.getLogger("bsjoin").warn(message);
+  private static void warn(String message) {
+    if (SAID.add(message)) { // each batch is planned anew
+      LoggerFactory.getLogger("bsjoin").warn("bsjoin: " + message);
     }
   }
 

@@ -1,0 +1,203 @@
+"""What :mod:`kafka_checks` runs of faults, and of what a session has too little of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from checks_apart import named
+from pyspark.sql import DataFrame, SparkSession
+from servers import Kafka
+from spark_samples import soon
+
+import bsjoin
+from examples import _kafka
+
+# A query that gives up soon.
+IMPATIENT = {
+    "kafka.request.timeout.ms": "1000",
+    "kafka.default.api.timeout.ms": "1500",
+    "fetchOffset.numRetries": "2",
+    "fetchOffset.retryIntervalMs": "100",
+}
+
+
+class Crashing(Kafka):
+    """A broker that may begin again soon after a crash: not before its session has ended."""
+
+    def command(self) -> Sequence[str | Path]:
+        made = super().command()
+        with (self.folder / "server.properties").open("a") as settings:
+            settings.write("broker.session.timeout.ms=3000\n")  # the last one counts
+        return made
+
+
+class Job:
+    """A query that sends on each record with the name of its key, and what was sent.
+
+    Args:
+        spark: the session.
+        folder: with the table and the checkpoint.
+        address: of the broker.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, address: str):
+        self.spark, self.folder, self.address = spark, folder, address
+        self.topics = [f"{kind}-{folder.parent.name}-{folder.name}" for kind in ("in", "out")]
+        self.table = bsjoin.BatchTable.build(names(spark, 1), on="id", path=folder / "table")
+        _kafka.create(address, dict.fromkeys(self.topics, 1))
+
+    def send(self, first: int, last: int) -> None:
+        """Records with the keys from one number to another, in order."""
+
+        def record(number: int) -> dict[str, str]:
+            return {"key": str(first + number), "value": ""}
+
+        _kafka.send(self.address, self.topics[0], record, 1000, (last - first) / 1000)
+
+    def start(self, checkpoint: str = "checkpoint", trigger: Any = None, **options: str) -> Any:
+        """Start the query; in micro-batches without a pause by default."""
+        kafka = {"kafka.bootstrap.servers": self.address}
+        stream = self.spark.readStream.format("kafka").options(**kafka, **options)
+        rows = stream.options(subscribe=self.topics[0], startingOffsets="earliest").load()
+        keyed = rows.selectExpr("key", "bigint(CAST(key AS STRING)) AS id")
+        sink = self.table.join(keyed).selectExpr("key", "name AS value").writeStream.format("kafka")
+        sink = sink.options(**kafka, **options, topic=self.topics[1])
+        sink = sink.option("checkpointLocation", str(self.folder / checkpoint))
+        trigger = trigger or {"processingTime": "0 seconds"}
+        mode = "update" if "realTime" in trigger else "append"
+        return sink.outputMode(mode).trigger(**trigger).start()
+
+    def run(self, checkpoint: str = "checkpoint", **options: str) -> str:
+        """Let it read all that there is; what it says of a failure."""
+        query = self.start(checkpoint, {"availableNow": True}, **options)
+        soon(lambda: query.isActive, False)
+        return str(query.exception() or "")
+
+    def came(self) -> list[int]:
+        """The keys that were sent on, each with its name."""
+        found = [(one.key(), one.value()) for one in _kafka.read(self.address, self.topics[1])]
+        assert all(value == b"name %d of 1" % int(key) for key, value in found), found
+        return sorted(int(key) for key, _ in found)
+
+
+def names(spark: SparkSession, issue: int) -> DataFrame:
+    return spark.range(100).selectExpr("id", f"concat('name ', id, ' of {issue}') AS name")
+
+
+def a_broker_that_goes_away(spark: SparkSession, folder: Path) -> None:
+    """A query waits for one that is back soon. One that stays away ends it, and nothing is lost."""
+    server = Crashing(_kafka.broker_jars())
+    try:
+        job = Job(spark, folder, server.url)
+        job.send(0, 10)
+        query = job.start()
+        soon(job.came, [*range(10)])
+        server.restart()
+        job.send(10, 20)
+        soon(job.came, [*range(20)])
+        assert query.exception() is None
+        query.stop()
+
+        query = job.start(**IMPATIENT)
+        job.send(20, 30)
+        soon(job.came, [*range(30)])
+        server.kill()
+        soon(lambda: query.isActive, False)
+        told = str(query.exception()).lower()
+        assert "timeout" in told or "timed out" in told, told
+        server.start()
+        job.send(30, 40)
+        query = job.start()
+        soon(lambda: sorted(set(job.came())), [*range(40)])
+        query.stop()
+    finally:
+        server.remove()
+
+
+def offsets_that_are_lost(spark: SparkSession, folder: Path) -> None:
+    """The query ends and says so; one that goes on without them answers what is there."""
+    job = Job(spark, folder, os.environ["KAFKA"])
+    job.send(0, 10)
+    assert not job.run()
+    job.send(10, 30)
+    kafka = _kafka.client()
+    admin = kafka.admin.AdminClient({"bootstrap.servers": job.address})
+    for done in admin.delete_records([kafka.TopicPartition(job.topics[0], 0, 20)]).values():
+        done.result(30)
+    told = job.run()
+    assert "failOnDataLoss" in told, told
+    assert not job.run(failOnDataLoss="false")
+    assert job.came() == [*range(10), *range(20, 30)]
+
+
+def a_topic_that_is_deleted(spark: SparkSession, folder: Path) -> None:
+    """The query ends, and does not go on with another topic of its name; a new checkpoint does."""
+    job = Job(spark, folder, os.environ["KAFKA"])
+    job.send(0, 10)
+    query = job.start(**IMPATIENT)
+    soon(job.came, [*range(10)])
+    kafka = _kafka.client()
+    admin = kafka.admin.AdminClient({"bootstrap.servers": job.address})
+    for done in admin.delete_topics(job.topics[:1]).values():
+        done.result(30)
+    soon(lambda: query.isActive, False)
+    told = str(query.exception())
+    assert "UnknownTopicOrPartition" in told or "failOnDataLoss" in told, told
+    _kafka.create(job.address, {job.topics[0]: 1})
+    job.send(50, 55)
+    told = job.run()
+    assert "failOnDataLoss" in told, told
+    assert job.came() == [*range(10)]
+    assert not job.run("another")
+    assert job.came() == [*range(10), *range(50, 55)]
+
+
+def as_many_slots_as_partitions(spark: SparkSession, folder: Path) -> None:
+    """Real-time mode says once that a refresh waits until the batch ends, and so it does."""
+    job = Job(spark, folder, os.environ["KAFKA"])
+    job.topics[0] = f"three-{job.topics[0]}"
+    _kafka.create(job.address, {job.topics[0]: 3})
+    with warned(spark) as said:
+        query = job.start(trigger={"realTime": "5 seconds"})
+        try:
+            job.send(0, 10)
+            soon(job.came, [*range(10)])
+            assert f"3 here ({job.topics[0]}), and there are 3: a refresh in this" in said(), said()
+            assert "local[4], or refresh from another application" in said(), said()
+            job.table.refresh(names(spark, 2))
+            soon(lambda: (folder / "checkpoint" / "commits" / "0").exists(), True)
+        finally:
+            query.stop()
+        assert said().count("real-time mode") == 1, said()
+
+
+@contextmanager
+def warned(spark: SparkSession) -> Iterator[Callable[[], str]]:
+    """What the logger ``bsjoin`` of the JVM says meanwhile."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    text = jvm.java.io.StringWriter()
+    appender = log4j.core.appender.WriterAppender.createAppender(
+        None, None, text, "checks", False, True
+    )
+    appender.start()
+    log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.WARN)
+    logger = log4j.LogManager.getLogger("bsjoin")
+    logger.addAppender(appender)
+    try:
+        yield text.toString
+    finally:
+        logger.removeAppender(appender)
+        log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.OFF)
+
+
+CHECKS = named(
+    a_broker_that_goes_away,
+    offsets_that_are_lost,
+    a_topic_that_is_deleted,
+    as_many_slots_as_partitions,
+)
