@@ -208,7 +208,9 @@ class Within:
             ``valid_to``.
         take: "all" (default): all intervals; "latest_start": the one that starts last;
             "earliest_end": the one that ends first, and a null end is the last; "shortest": the one
-            with the least ``end - start``, and one with a null end is longer than all others;
+            with the least ``end - start``, and one with a null end is longer than all others
+            (binary ends are subtracted as numbers of 16 bytes, shorter ones filled up with zeros;
+            a longer one is a DataError);
             "first": the first in ``order_by``. A :class:`bsjoin.BatchTable` that is built for
             "earliest_end", "shortest" or "first" serves every ``take``; any other one with
             intervals serves "all" and "latest_start". An end of 9223372036854775807 that belongs to
@@ -221,7 +223,7 @@ class Within:
         ArgumentError: ``closed`` or ``take`` is unknown, ``order_by`` is missing with "first" or
             given with "all". ``join`` raises ColumnError for a column of ``order_by`` that the
             table lacks, and KeyTypeError for one that has no order, and for "shortest" over
-            strings and binary values, which have no length.
+            strings, which have no length.
 
     Example:
         >>> Within("sold_at", "valid_from", "valid_to").closed

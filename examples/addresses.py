@@ -2,8 +2,7 @@
 
 A network is a range of addresses, from its first to its last one: which of them hold an address is
 a range join without any equality key. Networks are nested: of those that hold an address the most
-specific one begins last, or begins with another and ends before it. The stream's texts may be no
-addresses at all, which match nothing.
+specific one is the shortest. The stream's texts may be no addresses at all, which match nothing.
 
     python examples/addresses.py [--out FOLDER] [--requests ROWS]
 
@@ -64,9 +63,7 @@ def join(requests: DataFrame, networks: DataFrame) -> DataFrame:
         networks.withColumns({"first": network_start("network"), "last": network_end("network")}),
         on=[],
         how="left",
-        when=bsjoin.Within(
-            "ip", "first", "last", closed="both", take="latest_start", order_by="last"
-        ),
+        when=bsjoin.Within("ip", "first", "last", closed="both", take="shortest"),
     )
 
 

@@ -5,19 +5,23 @@ Every source, cache and order is drawn by the fuzz.
 
 from __future__ import annotations
 
+import operator
 import random
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cache_samples import Model
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
-from test_asof_ties import chosen
+from test_asof_ties import CACHED, chosen
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Within
-from bsjoin.errors import ColumnError, KeyTypeError, TableMismatchError
+from bsjoin.errors import ColumnError, DataError, KeyTypeError, TableMismatchError, cause_of
 
 pytestmark = pytest.mark.usefixtures("without_code")
 
@@ -101,6 +105,68 @@ def test_a_table_answers_what_it_was_built_for(spark: SparkSession, tmp_path: Pa
     assert placed.join(stream).count() > 0
     with pytest.raises(TableMismatchError):
         build(when=within(), path=tmp_path / "placed")
+
+
+def binary_intervals(seed: int) -> tuple[list[tuple[bytes | None, bytes | None]], list[bytes]]:
+    """Intervals and points of bytes: of 16 bytes, of fewer, beside each other, without an end."""
+    draw = random.Random(seed)
+    ends = [b"", b"\0", b"\0\0", b"\x7f", b"\x7f" + b"\xff" * 15, b"\x80", b"\x80" + b"\0" * 15]
+    ends += [b"\x80" + b"\0" * 14 + b"\1", b"\xff" * 16, b"\xff" * 8, b"\xff" * 15 + b"\xfe"]
+    ends += [draw.randbytes(draw.choice([1, 8, 15, 16])) for _ in range(20)]
+    rows: list[tuple[bytes | None, bytes | None]] = [(b"", b"\xff" * 16), (b"", None)]
+    rows += [(draw.choice(ends), draw.choice([None, *ends])) for _ in range(150)]
+    rows += [(None, b"\xff"), (b"\x7f", b"\x7f"), (b"\x80", b"\x80" + b"\0" * 15)]
+    return rows, [*ends, *(end + b"\0" for end in ends)]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_binary_ends_are_subtracted_as_numbers_of_16_bytes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows, points = binary_intervals(7)
+    table = pa.table(
+        {
+            "k": pa.array([1] * len(rows)),
+            "q": pa.array([start for start, _ in rows], pa.binary()),
+            "y": pa.array([end for _, end in rows], pa.binary()),
+            "n": pa.array(range(len(rows))),
+        }
+    )
+    stream = spark.createDataFrame(
+        pa.table({"s": range(len(points)), "k": [1] * len(points), "p": points})
+    )
+    there, model = spark.createDataFrame(table), Model(tmp_path / "model", table)
+    ours, wanted = {}, {}
+    for closed, inside in (("both", operator.le), ("left", operator.lt)):
+        when = Within("p", "q", "y", closed, "shortest", "n desc")  # type: ignore[arg-type]
+        ours[closed, "full"] = bsjoin.join(stream, there, "k", when=when, select=["n"])
+        ours[closed, "cached"] = bsjoin.join(
+            stream, model, "k", when=when, select=["n"], cache=CACHED
+        )
+        found = {}
+        for s, point in enumerate(points):
+            lengths = [
+                (y is None, 0 if y is None else _number(y) - _number(q or b""), -n)
+                for n, (q, y) in enumerate(rows)
+                if q is not None and q <= point and (y is None or inside(point, y))
+            ]
+            if lengths:
+                found[s] = -min(lengths)[2]
+        wanted[closed] = sorted(found.items())
+    for name, result in ours.items():
+        assert sorted(map(tuple, result.select("s", "n").collect())) == wanted[name[0]], name
+    longer = there.unionAll(there.selectExpr("k", "X''", "unhex(repeat('7F', 17))", "n").limit(1))
+    one = stream.where("p = X'00'")
+    when = Within("p", "q", "y", take="shortest")
+    with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+        bsjoin.join(one, longer, "k", when=when, select=["n"]).collect()
+    cause = cause_of(raised.value)
+    assert isinstance(cause, DataError)
+    assert "an end of 17 bytes" in str(cause)
+
+
+def _number(value: bytes) -> int:
+    return int.from_bytes(value.ljust(16, b"\0"), "big")
 
 
 def test_what_cannot_be_taken_is_refused_at_the_call(spark: SparkSession) -> None:

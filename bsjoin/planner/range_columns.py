@@ -158,9 +158,7 @@ def check_range_types(
             "distances; a Band, a tolerance, direction='nearest' and at_least need columns that "
             "can be subtracted: numbers, dates, timestamps"
         )
-    if isinstance(wanted, T.StringType | T.BinaryType) and (
-        isinstance(when, Within) and when.take == "shortest"
-    ):
+    if isinstance(wanted, T.StringType) and (isinstance(when, Within) and when.take == "shortest"):
         innermost = str(SortOrder(when.end_col, nulls_last=True))
         raise KeyTypeError(
             f"{when!r}: the columns are {wanted.simpleString()}, which has an order but no "

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index import GREATEST, IntervalIndex, codes, difference_wide, floats, words_of_texts
+from bsjoin.errors import DataError
+from bsjoin.index import (
+    GREATEST,
+    ByteStrings,
+    IntervalIndex,
+    codes,
+    difference_wide,
+    floats,
+)
 from bsjoin.index.encoding import SIGN
 from bsjoin.plan import Predicate
 from bsjoin.storage.range_index import RangeIndex
@@ -17,6 +25,8 @@ __all__ = ["order_of"]
 
 Int64s = NDArray[np.int64]
 Order = Callable[[Int64s], Sequence[NDArray[Any]]]
+
+_PIECE = 8
 
 
 def order_of(predicate: Predicate, index: RangeIndex) -> Order:
@@ -54,9 +64,10 @@ def _lengths(
     endless = lasts == GREATEST
     if index.ranks is not None:
         texts = index.ranks.texts
-        ends = words_of_texts(texts, np.where(endless, 0, lasts >> 1))
-        low, high = difference_wide(ends, words_of_texts(texts, starts >> 1))
-        return [np.where(endless, GREATEST, _signed(part)) for part in (high, low)]
+        ends = _words(texts, np.where(endless, starts, lasts) >> 1)
+        low, high = difference_wide(ends, _words(texts, starts >> 1))
+        parts = [np.where(endless, GREATEST, _signed(part)) for part in (high, low)]
+        return [endless.astype(np.int64), *parts]  # all addresses have the greatest length, too
     if not floating:
         length = _signed(lasts.view(np.uint64) - starts.view(np.uint64))
         return [np.where(endless, GREATEST, length)]
@@ -65,6 +76,23 @@ def _lengths(
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = floats(np.where(endless, 0, ends)) - floats(starts)
     return [np.where(endless, GREATEST, codes(lengths))]
+
+
+def _words(texts: ByteStrings, rows: Int64s) -> Int64s:
+    """The numbers that decimals, or binary values filled up with zeros, are: int64[m, 2].
+
+    Raises:
+        DataError: a binary value has more than 16 bytes.
+    """
+    (high, _), (low, counts) = (texts.piece(rows, number) for number in (0, 1))
+    if (counts > _PIECE).any():
+        at = int(rows[np.argmax(counts > _PIECE)])
+        raise DataError(
+            f"an interval has an end of {len(texts.bytes(at))} bytes, and "
+            'take="shortest" subtracts binary ends of up to 16 bytes, such as addresses. Shorten '
+            'them, or take "latest_start", of nested intervals with order_by="end NULLS LAST"'
+        )
+    return np.stack([_signed(low.view(np.uint64)), high], axis=1)
 
 
 def _signed(numbers: NDArray[np.uint64]) -> Int64s:

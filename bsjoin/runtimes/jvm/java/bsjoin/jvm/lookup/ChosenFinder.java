@@ -114,7 +114,7 @@ public final class ChosenFinder extends Finder {
   }
 
   private BigInteger wideLength(int row, long last) {
-    return ranks.number(last).subtract(ranks.number(points.value(row)));
+    return ranks.filled(last).subtract(ranks.filled(points.value(row)));
   }
 
   /** The code of a length, which is computed in double. */

@@ -150,6 +150,23 @@ public final class Ranks {
     return number(bytes);
   }
 
+  /**
+   * The same of a binary value, too: the number that it begins, filled up with zeros to 16 bytes.
+   *
+   * @throws IllegalStateException it is longer
+   */
+  public BigInteger filled(long code) {
+    byte[] bytes = value(code >> 1).getBytes();
+    if (bytes.length > WIDE) {
+      throw TableError.of(
+          "DataError",
+          "an interval has an end of " + bytes.length + " bytes, and take=\"shortest\" subtracts "
+              + "binary ends of up to " + WIDE + " bytes, such as addresses. Shorten them, or take "
+              + "\"latest_start\", of nested intervals with order_by=\"end NULLS LAST\"");
+    }
+    return number(bytes);
+  }
+
   /** The number that begins some bytes as {@link #text}. */
   public static BigInteger number(byte[] text) {
     byte[] bytes = Arrays.copyOf(text, WIDE);
