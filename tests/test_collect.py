@@ -229,6 +229,32 @@ def test_a_stream_and_cycles_have_arrays(spark: SparkSession, tmp_path: Path) ->
     assert BatchTable.open(tmp_path / "store").join(given).count() == 3
 
 
+def test_a_stream_with_an_incremental_cache_has_arrays(feed: Feed, tmp_path: Path) -> None:
+    points = [(key, q) for key in (1, 2) for q in (3, 8, 8, 11, 40)]
+    table = pa.table({"k": [k for k, _ in points], "q": [q for _, q in points]})
+    table = table.append_column("v", pa.array(range(len(points)), pa.int64()))
+    model = Model(tmp_path / "model", table)
+    stream = feed.stream.selectExpr("k AS s", "k DIV 100 AS k", "k % 100 AS p")
+    when = AsOf("p", "q", "nearest", tolerance=6, n=3, order_by="v DESC", collect="near")
+    joined = bsjoin.join(stream, model, "k", "left", when=when, cache=CACHED)
+    query = feed.start(joined.selectExpr("s", "near.v AS v"))
+    batches: list[tuple[int | None, ...]] = [(109, 205, 309, None), (141, 120, 109)]
+    for keys in batches:
+        feed.add(*keys)
+        query.processAllAvailable()
+    query.stop()
+    for number, keys in enumerate(batches):
+        wanted = {}
+        for s in keys:
+            near = [
+                (abs((s or 0) % 100 - q), q, -v)
+                for v, (key, q) in enumerate(points)
+                if s is not None and key == s // 100 and abs(s % 100 - q) <= 6
+            ]
+            wanted[s] = [-v for _, _, v in sorted(near)[:3]]
+        assert dict(feed.results[number]) == wanted
+
+
 def test_what_cannot_be_an_array_is_refused_at_the_call(spark: SparkSession) -> None:
     stream = spark.sql("SELECT 1L AS k, 2L AS p")
     table = spark.sql("SELECT 1L AS k, 2L AS q, NULL AS nothing")

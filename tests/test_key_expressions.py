@@ -38,10 +38,8 @@ def names(df: DataFrame) -> set[tuple[Any, ...]]:
     return set(map(tuple, df.collect()))
 
 
-@pytest.mark.in_turns("runtime")
-def test_rows_are_those_of_sparks_own_join(
-    spark: SparkSession, runtime: str, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("runtime")
+def test_rows_are_those_of_sparks_own_join(spark: SparkSession, tmp_path: Path) -> None:
     stream, table = streamed(spark), people(spark)
     numbers = table.selectExpr("CAST(v AS short) AS n", "name AS shown", "v")
     lower, whole = F.lower("name"), F.ceil(F.col("x") / 2)
@@ -98,6 +96,7 @@ def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> N
     assert found == {(10, 1), (11, 2), (12, 2), (14, 4), (15, 6), (16, 7)}
 
 
+@pytest.mark.usefixtures("runtime")
 def test_streams_and_cycles(spark: SparkSession, feed: Feed) -> None:
     table = spark.range(4).selectExpr("id AS k", "id * 10 AS v")
     half, kept = [(F.expr("k DIV 2"), "k")], []
@@ -110,6 +109,21 @@ def test_streams_and_cycles(spark: SparkSession, feed: Feed) -> None:
     steered = bsjoin.cycles(table, half, sink=lambda rows_, _: kept.append(rows(rows_)))
     steered(spark.createDataFrame([(5,), (7,)], "k long"), 0)
     assert kept == [[(5, 20), (7, 30)]]
+
+
+def test_a_stream_with_an_incremental_cache(feed: Feed, tmp_path: Path) -> None:
+    source = Model(tmp_path / "model", pa.table({"k": [0, 1, 2, 2], "v": [0, 10, 20, 21]}))
+    half = [(F.expr("nullif(k, 7) DIV 2"), "k")]
+    joined = bsjoin.join(feed.stream, source, half, "left", cache=Incremental(max_rows=10))
+    query = feed.start(joined)
+    for keys in ((0, 3, 99, None), (5, 7, 0)):
+        feed.add(*keys)
+        query.processAllAvailable()
+    query.stop()
+    assert feed.results == {
+        0: [(None, None), (0, 0), (3, 10), (99, None)],
+        1: [(0, 0), (5, 20), (5, 21), (7, None)],
+    }
 
 
 def test_what_is_no_key_is_refused_at_the_call(spark: SparkSession) -> None:
