@@ -133,7 +133,8 @@ def join(
         SourceError: the source cannot be reached, or supports no scan for ``Full``.
         TableMismatchError: a table, or the store of ``Full``, was built for other keys or another
             condition, or without ``nulls_equal``.
-        WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
+        WorkerEnvironmentError: the Python of the workers cannot run bsjoin; or a key has a
+            collation, and the session refuses the jar.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
     Warns:

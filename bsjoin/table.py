@@ -35,12 +35,15 @@ from bsjoin.planner.arguments import (
 )
 from bsjoin.planner.candidates import with_candidates
 from bsjoin.planner.char_columns import check_padded
+from bsjoin.planner.collations import check_collations
 from bsjoin.planner.columns import On, names_of, schema_of
 from bsjoin.planner.full_cache import note_columns, plan_stored
 from bsjoin.planner.key_expressions import keyed_stream
+from bsjoin.planner.keys import type_of
 from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve, safe_keys
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
+from bsjoin.runtimes.jvm.collations import attach_for
 from bsjoin.spark.session import active_session, needed_since_us
 from bsjoin.storage import (
     Manifest,
@@ -309,6 +312,7 @@ class BatchTable:
         change.
         """
         first = when[0] if when else None
+        attach_for(df.sparkSession, [df.schema[name].dataType for name in keys])
         layout = layout_of(
             df, keys, columns, options, first, when[1:], private=private, nulls_equal=nulls_equal
         )
@@ -466,6 +470,8 @@ class BatchTable:
     def _planned(
         self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest, given: DataFrame | None
     ) -> DataFrame:
+        attach_for(stream.sparkSession, join.key_types)
+        check_collations(stream.sparkSession, manifest, self.path)
         limit_us = round(self._options.max_staleness_s * 1e6)
         if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
             marks = freshness.marks_in(freshness.mark_names(self._location))
@@ -570,12 +576,13 @@ class BatchTable:
             1
         """
         table_side(df)
-        self._check_padded(df)
+        self._check_keys(df)
         return refreshed(self._location, df, self._options, adds=not self._private).version
 
-    def _check_padded(self, df: DataFrame) -> None:
-        """Refuse keys that Spark's own join would read in another way."""
+    def _check_keys(self, df: DataFrame) -> None:
+        """Refuse keys that Spark's own join would read in another way, or the session not make."""
         manifest = versions.latest(self._location)
+        attach_for(df.sparkSession, [type_of(key.type) for key in manifest.keys])
         if not self._private or self._options.store is not None:
             check_padded(df, [*(key.name for key in manifest.keys), *manifest.range_names])
 
@@ -635,7 +642,8 @@ class BatchTable:
                 of the writer was applied before.
             ColumnError: a column is missing, or has another type.
             DuplicateKeyError: the table is declared unique, and would not be.
-            TableMismatchError: it has only the latest rows (``latest_by``), or lacks columns.
+            TableMismatchError: it has only the latest rows (``latest_by``), a key with a collation,
+                or lacks columns.
             StoreAccessError, StoreFullError: the version cannot be written.
 
         Complexity: O(rows of the keys that change) and of a few recent changes; a pass over the
@@ -723,7 +731,7 @@ class BatchTable:
             fingerprint=None,
         )
         if follows:
-            self._check_padded(df)
+            self._check_keys(df)
             self._follow(df, followed_of(df, version), options)
             return
 

@@ -113,8 +113,6 @@ UNSUPPORTED = {
     "interval day to second": "interval 1 day",
     "interval year to month": "interval 1 month",
     "calendar interval": "make_interval(1, 2)",
-    "collation": "collate('a', 'UTF8_LCASE')",
-    "trimming collation": "collate('a', 'UTF8_BINARY_RTRIM')",
     "variant": "parse_json('1')",
     "void": "null",
 }
@@ -123,6 +121,8 @@ FAMILIES = {
     "decimal": "1BD",
     "floating": "1.0D",
     "string": "'1'",
+    "collation": "collate('a', 'UTF8_LCASE')",
+    "trimming collation": "collate('a', 'UTF8_BINARY_RTRIM')",
     "binary": "X'31'",
     "boolean": "true",
     "date": "date'2024-01-01'",

@@ -17,6 +17,7 @@ from bsjoin.build.publishing import repeated
 from bsjoin.build.steps import Step
 from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.boxes import box_sides
+from bsjoin.planner.collations import has_collations
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.uses import check_unique
@@ -302,6 +303,11 @@ def _identity(
         raise TableMismatchError(
             f"{where} does not store the columns {sorted(lacking)}, which changes need: it was "
             "made for one join. Build it with BatchTable.build"
+        )
+    if has_collations(manifest):
+        raise TableMismatchError(
+            f"{where} has keys that are texts with a collation, and changes tell rows apart by "
+            "the texts as they are. Refresh it with all rows, or build it by another key"
         )
     if call.step is not None and call.step.key is None:
         return () if call.step.whole_keys else on

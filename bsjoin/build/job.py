@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.build.layout import Layout
+from bsjoin.build.layout import Layout, key_columns
 from bsjoin.build.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin.build.progress import shown
 from bsjoin.build.run_writer import Split, run_writer
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.planner.boxes import box_sides
-from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key, type_name
+from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key
 from bsjoin.planner.range_columns import range_side
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields, is_storable
@@ -41,7 +41,6 @@ from bsjoin.storage import (
     UNINDEXED_RUN,
     Build,
     Gathering,
-    KeyColumn,
     Latest,
     Manifest,
     Merge,
@@ -119,10 +118,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ties = ties_of(layout.latest.order, layout.row, typed)
         # Of a key and its first range: whether there are boxes changes no rows.
         latest = Latest(len(compared_fields) + len(ranged), ties, layout.latest.keep)
-    key_columns = tuple(
-        KeyColumn(name, type_name(fields[name].dataType), name in layout.nulls_equal)
-        for name in layout.on
-    )
+    keys = key_columns(df, layout)
     form = SegmentForm(
         keys=len(compared),
         ranged=len(ranged),
@@ -130,7 +126,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ties=() if layout.ranged is None else ties_of(layout.ranged.order_by, layout.row, typed),
         ordered=layout.ranged is not None and layout.ranged.ordered,
         unstored=len(ordered),
-        integers=has_integer_key(key_columns, layout.ranged),
+        integers=has_integer_key(keys, layout.ranged),
         boxes=box_sides(layout.ranged, layout.condition, layout.boxes),
     )
     merge = Merge(begun, written, form, latest)
@@ -155,7 +151,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         activates_at_us=0,
         created_at_us=0,
         build_s=time.monotonic() - started,
-        keys=key_columns,
+        keys=keys,
         compared=len(compared),
         unique=layout.has_unique_keys,
         schema=schema,

@@ -13,15 +13,23 @@ from bsjoin.options import Full
 from bsjoin.planner.aggregates import check_built_aggregates
 from bsjoin.planner.arguments import distinct
 from bsjoin.planner.boxes import box_ranges, checked_ranges
+from bsjoin.planner.collations import stored_type
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
 from bsjoin.planner.resolve import BuiltTable
 from bsjoin.planner.sort_columns import sort_columns
 from bsjoin.planner.uses import as_nullable
-from bsjoin.storage import BoxRange, LatestBy, Manifest, RangeColumns
+from bsjoin.storage import BoxRange, KeyColumn, LatestBy, Manifest, RangeColumns
 
-__all__ = ["Layout", "layout_of", "layout_of_refresh", "layout_there", "table_spelling"]
+__all__ = [
+    "Layout",
+    "key_columns",
+    "layout_of",
+    "layout_of_refresh",
+    "layout_there",
+    "table_spelling",
+]
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,15 @@ def layout_of(
     )
     return (
         layout if {*layout.needed, *nulls_equal} <= set(columns) else replace(layout, whole=False)
+    )
+
+
+def key_columns(df: DataFrame, layout: Layout) -> tuple[KeyColumn, ...]:
+    """The key columns of the table of a DataFrame, as its manifest has them."""
+    types = [df.schema[name].dataType for name in layout.on]
+    return tuple(
+        KeyColumn(name, stored_type(df.sparkSession, dtype), name in layout.nulls_equal)
+        for name, dtype in zip(layout.on, types, strict=True)
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bsjoin.planner.collations import has_collations
 from bsjoin.storage import Manifest, SourceVersion
 from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids
 from bsjoin.storage.open_table import OpenTable
@@ -104,7 +105,8 @@ def can_step(manifest: Manifest) -> bool:
 
 def has_identity(manifest: Manifest, key: Sequence[str]) -> bool:
     """Whether changes of rows that some columns tell apart can be applied to a table."""
-    return manifest.latest is None and {*key, *manifest.searched} <= {*manifest.columns}
+    has_all = {*key, *manifest.searched} <= {*manifest.columns}
+    return manifest.latest is None and has_all and not has_collations(manifest)
 
 
 def most_rows(manifest: Manifest) -> int:

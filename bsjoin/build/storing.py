@@ -13,7 +13,13 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.job import build
-from bsjoin.build.layout import Layout, layout_of_refresh, layout_there, table_spelling
+from bsjoin.build.layout import (
+    Layout,
+    key_columns,
+    layout_of_refresh,
+    layout_there,
+    table_spelling,
+)
 from bsjoin.build.publishing import repeated
 from bsjoin.build.steps import Advance
 from bsjoin.conditions import chooses
@@ -146,7 +152,7 @@ def ensure(
         is_ordered = layout.latest is not None or chooses(layout.condition)
     layout = layout_there(layout, df, before, str(location), private=private)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
-    serves = _serves(before, layout, is_ordered) and (
+    serves = _serves(before, layout, df, is_ordered) and (
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
@@ -196,7 +202,8 @@ def refreshed(
     if names := table_spelling(df, before):
         df = df.withColumnsRenamed(names)
     layout = layout_of_refresh(df, before, path, options, adds=adds)
-    serves = before.columns == list(layout.columns) and _serves(before, layout, layout.is_ordered)
+    serves = _serves(before, layout, df, layout.is_ordered)
+    serves &= before.columns == list(layout.columns)
     if serves and source.is_of(location, before) and _is_there(location, before):
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
         freshness.confirm(location, before, began)
@@ -204,10 +211,11 @@ def refreshed(
     return _build(location, df, layout, before, source)
 
 
-def _serves(before: Manifest, layout: Layout, is_ordered: bool) -> bool:
+def _serves(before: Manifest, layout: Layout, df: DataFrame, is_ordered: bool) -> bool:
     """Whether a version has the rows that are wanted, in their order, if its source is the same."""
     return (
         (before.unique, before.latest) == (layout.has_unique_keys, layout.latest)
+        and before.keys == key_columns(df, layout)  # the rules of a collation may be newer ones
         and (not is_ordered or before.row == layout.row)
         and (before.is_whole or not layout.whole)
         and box_signature(before.boxes) == box_signature(layout.boxes)

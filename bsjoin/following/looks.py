@@ -239,9 +239,12 @@ class Following:
         if changes is None:
             return None
         if changes.key is None and not can_step(before):
-            raise NotTold("the table does not store what changes need")
+            raise NotTold("the table does not store what changes need, or a key has a collation")
         if changes.key is not None and not has_identity(before, changes.key):
-            raise NotTold("the table does not store the key of its rows, or has the latest alone")
+            raise NotTold(
+                "the table does not store the key of its rows, has the latest alone, or a key of "
+                "it has a collation"
+            )
         step = Step(since, until, began_us, key=changes.key, most=most_rows(before))
         return self._applied(before, changes, step)
 

@@ -5,6 +5,9 @@ itself, then hashed with Spark's ``xxhash64``. For a single key of at most 8 byt
 a bijection, so equal hashes mean equal keys and nothing else need travel to the workers. Text,
 binary, long decimals and composite keys are sent along and compared.
 
+A text with a collation is converted to its collation key, which is binary and equal exactly where
+Spark takes the texts for equal.
+
 A value of the stream that no value of the table's type can equal becomes null, and null never
 matches: 5.5 against an int column, or 300 against a tinyint.
 
@@ -14,6 +17,7 @@ null. So a null is told from every value, and the index needs no place for nulls
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +25,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import KeyTypeError
 from bsjoin.spark import sql
+from bsjoin.spark.collations import collation_key
 from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "hash_is_exact",
     "hashable",
     "is_binary_collation",
+    "is_collated",
     "is_floating",
     "is_integer",
     "source_key",
@@ -56,7 +62,8 @@ _SIMPLE: dict[type[T.DataType], str] = {
     T.TimestampType: "timestamp",
     T.TimestampNTZType: "timestamp_ntz",
 }
-
+_COLLATED = re.compile(r"string collate (\w+)(?: \S+)?", re.ASCII)
+"""The type of a text with a collation; a manifest has the version of its rules, too."""
 
 NullsEqual = Sequence[bool] | None
 """Which keys are null-safe; None where the index has no row with a null key."""
@@ -80,17 +87,21 @@ def _family(dtype: T.DataType) -> str | None:
     if type(dtype) in _INTEGER_DIGITS or isinstance(dtype, T.DecimalType):
         return "exact number"
     if isinstance(dtype, T.StringType):
-        return "string" if is_binary_collation(dtype) else None
+        return type_name(dtype)
     return _SIMPLE.get(type(dtype))
 
 
 def type_name(dtype: T.DataType) -> str:
-    """The name under which a key's type is stored: that of Spark's JSON schemas."""
+    """The name under which a type is stored: that of Spark's JSON schemas, and of a collation."""
+    if isinstance(dtype, T.StringType) and is_collated(dtype):
+        return f"string collate {dtype.collation}"
     return str(dtype.jsonValue())
 
 
 def type_of(name: str) -> T.DataType:
     """The type that :func:`type_name` named."""
+    if found := _COLLATED.fullmatch(name):
+        return T.StringType(found[1])
     field = {"name": "key", "type": name, "nullable": True, "metadata": {}}
     return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
 
@@ -108,6 +119,11 @@ def is_floating(dtype: T.DataType) -> bool:
 def is_binary_collation(dtype: T.StringType) -> bool:
     """Whether strings are equal, and ordered, as their bytes are."""
     return getattr(dtype, "collation", "UTF8_BINARY") == "UTF8_BINARY"
+
+
+def is_collated(dtype: T.DataType) -> bool:
+    """Whether values are texts of which different ones may be equal."""
+    return isinstance(dtype, T.StringType) and not is_binary_collation(dtype)
 
 
 def _digits(dtype: T.DataType) -> tuple[int, int]:
@@ -135,17 +151,20 @@ def check_key_types(
         pair = f"{left!r} ({left_type.simpleString()}) = {right!r} ({right_type.simpleString()})"
         for name, dtype in ((left, left_type), (right, right_type)):
             if _family(dtype) is None:
-                why = (
-                    "a collation that is not binary makes different texts equal"
-                    if isinstance(dtype, T.StringType)
-                    else "keys are integers, decimals, floating-point numbers, booleans, "
-                    "strings, binary, dates and timestamps"
-                )
                 raise KeyTypeError(
                     f"cannot join on {pair}: the type {dtype.simpleString()} of {name!r} is not "
-                    f"supported as a key ({why}). Cast it, or join on something else"
+                    "supported as a key (keys are integers, decimals, floating-point numbers, "
+                    "booleans, strings, binary, dates and timestamps). Cast it, or join on "
+                    "something else"
                 )
         if _family(left_type) != _family(right_type):
+            if isinstance(left_type, T.StringType) and isinstance(right_type, T.StringType):
+                raise KeyTypeError(
+                    f"cannot join on {pair}: their collations differ, so that one takes texts for "
+                    "equal that the other tells apart; Spark itself compares no such columns. "
+                    f"Cast one side to the other's type, or give it that collation, as by "
+                    f"F.collate({left!r}, {right_type.collation!r})"
+                )
             raise KeyTypeError(
                 f"cannot join on {pair}: these types are not of one family, and comparing them "
                 "would round or reinterpret values. Cast one side so that both are "
@@ -193,6 +212,8 @@ def _canonical(value: str, dtype: T.DataType, table: T.DataType) -> str:
     if is_floating(table):
         number = sql.cast(value, T.DoubleType())
         return sql.case((f"isnan({number})", "double('NaN')"), otherwise=f"{number} + 0.0D")
+    if is_collated(table):
+        return collation_key(value)
     if not isinstance(table, T.DecimalType):
         if isinstance(dtype, T.DecimalType):
             return _if_equal(value, T.LongType())
@@ -223,7 +244,9 @@ def _side(
     for value, own, dtype, is_safe in zip(
         values, given, table, nulls or [False] * len(values), strict=True
     ):
-        if not is_safe:
+        if is_collated(dtype):  # the key is null where the text is, and costs more
+            known += [] if is_safe else [f"({own}) IS NOT NULL"]
+        elif not is_safe:
             known.append(f"({value}) IS NOT NULL")
         elif value != own:
             known.append(f"(({value}) IS NOT NULL OR ({own}) IS NULL)")
@@ -257,7 +280,7 @@ def _some(dtype: T.DataType) -> str:
     """A value of a type of more than 8 bytes, which is stored for a null."""
     if isinstance(dtype, T.DecimalType):
         return sql.cast("0", dtype)
-    return "X''" if isinstance(dtype, T.BinaryType) else sql.text("")
+    return "X''" if isinstance(dtype, T.BinaryType) or is_collated(dtype) else sql.text("")
 
 
 def table_key(

@@ -495,7 +495,7 @@ class BuiltTable:
         Raises:
             TableMismatchError: says what it was built for.
         """
-        built = [(key.name, key.type) for key in self.manifest.keys]
+        built = [(key.name, type_name(type_of(key.type))) for key in self.manifest.keys]
         wanted = list(zip(keys, map(type_name, types), strict=True))
         if built != wanted:
             raise TableMismatchError(

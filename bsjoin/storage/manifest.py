@@ -56,6 +56,8 @@ NULL_KEYS = "bsjoin_null_keys"
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 _INTEGERS = ("byte", "short", "integer", "long")
 _WRITER = re.compile(r"bsjoin [0-9A-Za-z.+-]{1,40}")
+_COLLATED = re.compile(r"string collate (\w{1,128}) [\w./]{1,80}", re.ASCII)
+"""The type of a key that is a text with a collation, and the version of its rules."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class KeyColumn:
 
     Args:
         name: its name in the table.
-        type: its type in the table, by its name in Spark's JSON schemas.
+        type: its type in the table, by its name in Spark's JSON schemas; of a text with a collation
+            with that and with the version of its rules.
         nulls_equal: whether rows in which it is null are in the index, too. Default False.
     """
 
@@ -325,7 +328,7 @@ class Manifest:
             return None if listed is None else [(s.rows, s.checksums) for s in listed]
 
         return (
-            self.unique == other.unique
+            (self.unique, self.keys) == (other.unique, other.keys)
             and (self.ranged, self.row) == (other.ranged, other.row)
             and (self.latest, self.boxes) == (other.latest, other.boxes)
             and self.schema.equals(other.schema)
@@ -471,11 +474,22 @@ def _fits_8_bytes(dtype: pa.DataType) -> bool:
 
 
 def _key_type(key: KeyColumn) -> pa.DataType:
+    """The type in which it is hashed and compared: of a text with a collation that of its key."""
+    return pa.binary() if _COLLATED.fullmatch(key.type) else _plain_type(key)
+
+
+def _plain_type(key: KeyColumn) -> pa.DataType:
     dtype = arrow_type(key.type)
     others = (pa.types.is_null, pa.types.is_duration, pa.types.is_time, pa.types.is_nested)
     if any(kind(dtype) for kind in others):
         raise ValueError(f"the key {fields.shown(key.name)} has the type {key.type}")
     return dtype
+
+
+def _is_of(key: KeyColumn, column: pa.Field) -> bool:
+    """Whether a column has the type of a key of its name."""
+    collated = bool(_COLLATED.fullmatch(key.type))
+    return bool(column.type == (pa.string() if collated else _key_type(key)))
 
 
 def _manifest(data: Any, version: int | None) -> Manifest:
@@ -485,7 +499,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     except ValueError as error:
         raise ValueError(f"spark_schema: {error}") from None
     for key in keys:
-        if key.name in columns.names and columns.field(key.name).type != _key_type(key):
+        if key.name in columns.names and not _is_of(key, columns.field(key.name)):
             raise ValueError(f"the key {fields.shown(key.name)} has another type in spark_schema")
     if len({key.name for key in keys}) < len(keys):
         raise ValueError("keys names a column twice")
@@ -607,7 +621,7 @@ def _ranged(data: Any) -> RangeColumns:
         raise ValueError(f"closed is {fields.shown(closed)}, none of {', '.join(CLOSED)} and null")
     if not len(names) == len(types) == (1 if closed is None else 2) or len(set(types)) > 1:
         raise ValueError("ranged is neither one column of points nor two of starts and ends")
-    _key_type(KeyColumn(names[0], types[0]))
+    _plain_type(KeyColumn(names[0], types[0]))
     order_by = fields.texts(data, "order_by") if data.get("order_by") else ()
     ordered = "ordered" in data and fields.flag(data, "ordered")
     if ordered and closed is None:

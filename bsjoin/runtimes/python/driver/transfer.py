@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.planner.chain import JoinStep, Stage
+from bsjoin.planner.keys import is_collated
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.projections import UNREADABLE, Projection
 from bsjoin.spark.arrow import not_exchangeable
@@ -96,6 +97,8 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return f"{TRANSFER} is keys"
     if any(planned.join.lengths):
         return "its keys are of the type CHAR(n), of another length than the table's"
+    if any(map(is_collated, planned.join.key_types)):
+        return "its keys have a collation"
     if planned.join.nulls_equal is not None:
         return "nulls are equal in its keys"
     if planned.plan.reports != before.joins[0].plan.reports:

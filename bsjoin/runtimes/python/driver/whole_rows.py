@@ -23,7 +23,7 @@ from bsjoin.metrics.observed import name_of, observed
 from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.planner.chain import Stage
 from bsjoin.planner.columns import unused
-from bsjoin.planner.keys import is_floating, is_integer
+from bsjoin.planner.keys import is_collated, is_floating, is_integer
 from bsjoin.planner.planned_join import PlannedJoin, clock_of
 from bsjoin.planner.references import identified
 from bsjoin.runtimes.python.worker import chain, notes
@@ -160,7 +160,7 @@ class _Sent:
                 continue
             number, dtype = numbers[i], join.key_types[i]
             as_it_is = self._fields[number].dataType == dtype and join.lengths[i] is None
-            as_it_is &= looked_up is not None or not safe[i]
+            as_it_is &= looked_up is not None or not (safe[i] or is_collated(dtype))
             if as_it_is and (
                 isinstance(dtype, T.StringType | T.BinaryType)
                 or (looked_up is not None and not is_floating(dtype))

@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import bsjoin.jvm.catalog.StoredTables;
+import bsjoin.jvm.functions.CollationFunction;
 import bsjoin.jvm.functions.NetworkBound;
 import bsjoin.jvm.lookup.Figures;
 import bsjoin.jvm.partitioning.PublishedRules;
@@ -61,8 +62,9 @@ public final class Functions extends StoredTables implements FunctionCatalog {
       return new Figures();
     }
     UnboundFunction ofNetworks = NetworkBound.of(identifier.name());
-    if (ofNetworks != null) {
-      return ofNetworks;
+    UnboundFunction ofTexts = CollationFunction.of(identifier.name());
+    if (ofNetworks != null || ofTexts != null) {
+      return ofNetworks != null ? ofNetworks : ofTexts;
     }
     try {
       JsonNode spec = JSON.readTree(identifier.name());

@@ -19,6 +19,8 @@ import scala.Option;
  * How a key is compared with the stored keys, which are in their canonical form: integers as longs,
  * floating-point numbers as doubles, the others as they are; see {@code bsjoin/planner/keys.py}.
  *
+ * <p>Texts with a collation are compared by keys of their own: see {@link Collations}.
+ *
  * <p>Spark brings both sides of an equality to one type. Where it casts the table's column, and the
  * cast loses nothing, the other side is brought to the column's type instead: a value that no value
  * of that type equals becomes null, which matches nothing.
@@ -28,7 +30,7 @@ public final class KeyTypes {
 
   /** The column that the table's side of an equality is, without a cast that loses nothing. */
   public static Expression column(Expression stored) {
-    Expression at = plain(stored);
+    Expression at = plain(Collations.column(stored));
     if (at instanceof Cast && Types.isWider(at.dataType(), ((Cast) at).child().dataType())) {
       return plain(((Cast) at).child());
     }
@@ -62,6 +64,9 @@ public final class KeyTypes {
   /** The same, whatever type the table's side has. */
   public static Expression searched(Expression given, DataType type) {
     DataType from = given.dataType();
+    if (Collations.has(type)) {
+      return Collations.searched(given, type);
+    }
     if (type instanceof IntegralType) {
       if (from instanceof IntegralType) {
         return cast(given, DataTypes.LongType);

@@ -183,7 +183,7 @@ public final class Manifest {
     keep = node.path("latest").path("keep").asInt();
     for (JsonNode key : node.path("keys")) {
       keyNames.add(key.path(0).asText());
-      keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
+      keyTypes.add(Collations.type(key.path(1).asText()));
       nullsEqual.add(key.path(2).asBoolean(false));
     }
     keys = node.path("keys").toString();
@@ -196,7 +196,11 @@ public final class Manifest {
     check(count == (isExact ? 0 : types.size()), "its keys are not those that are compared");
     compared = new DataType[(int) count];
     Arrays.setAll(
-        compared, i -> ColumnType.fits8Bytes(types.get(i)) ? DataTypes.LongType : types.get(i));
+        compared,
+        i ->
+            ColumnType.fits8Bytes(types.get(i))
+                ? DataTypes.LongType
+                : Collations.stored(types.get(i)));
     JsonNode range = node.path("ranged");
     JsonNode ends = range.path("closed");
     rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;

@@ -1,0 +1,266 @@
+"""Keys that are texts with a collation: equal exactly where Spark's own join takes them so."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle import (
+    HOWS,
+    assert_same_rows,
+    assert_same_schema,
+    check,
+    counted,
+    expected,
+    right_rows,
+    rows_of_all,
+)
+from plain_joins import lookups, plain, plan_of
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed
+
+import bsjoin
+from bsjoin import Band, BatchTable, Full, HotSpot
+from bsjoin.errors import (
+    DuplicateKeyError,
+    KeyTypeError,
+    TableMismatchError,
+    TableNotFoundError,
+    WorkerEnvironmentError,
+)
+from bsjoin.planner.chain import step_of
+from bsjoin.storage import Manifest, versions
+
+COLLATIONS = [
+    "UTF8_LCASE", "UTF8_BINARY_RTRIM", "UTF8_LCASE_RTRIM", "UNICODE", "UNICODE_CI", "UNICODE_AI",
+    "UNICODE_CI_AI_RTRIM", "de_CI_AI", "tr_CI",
+]  # fmt: skip
+TEXTS = [
+    None, "", " ", "a", "A", "a ", " a", "A  ", "\u00e4", "\u00c4", "a\u0308", "ae", "\u00df", "ss",
+    "SS", "\u1e9e", "i", "I", "\u0131", "\u0130", "i\u0307", "\u00e9", "e\u0301", "E", "\ufb01",
+    "fi", "\u00c5", "\u212b", "a\u0000", "a\u200b", "\u03c2", "\u03c3", "\u03a3", "\uff21", "co-op",
+    "coop", "\u65e5\u672c", "\U0001f600", "x" * 300, "X" * 300,
+]  # fmt: skip
+
+
+def texts(spark: SparkSession, collation: str, name: str = "name") -> DataFrame:
+    """Hostile texts with a collation; each has a number."""
+    given = spark.createDataFrame([*enumerate(TEXTS)], "v int, t string").coalesce(1)
+    return given.selectExpr("v", f"collate(t, '{collation}') AS `{name}`")
+
+
+def joined_by(df: DataFrame) -> str:
+    """What runs a join."""
+    step = step_of(df)
+    assert step is not None
+    return str(step.planned.plan.runtime)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, BatchTable]:
+    """A table of each collation."""
+    folder = tmp_path_factory.mktemp("collated")
+    return {
+        collation: BatchTable.build(
+            texts(spark, collation, "label").where("v % 3 > 0 OR v < 8"),
+            on="label",
+            path=folder / collation,
+        )
+        for collation in COLLATIONS
+    }
+
+
+@pytest.fixture(scope="module")
+def pairs(spark: SparkSession) -> dict[str, set[tuple[int, int]]]:
+    """The numbers of the texts that Spark's own join takes for equal, by collation."""
+    own = {}
+    for collation in COLLATIONS:
+        stream = texts(spark, collation).selectExpr("name", "v AS id")
+        table = texts(spark, collation, "label").where("v % 3 > 0 OR v < 8")
+        own[collation] = expected(stream, table, {"name": "label"}).drop("name")
+    return {name: set(counted(found)) for name, found in right_rows(own).items()}
+
+
+def test_rows_are_those_of_sparks_own_join(
+    spark: SparkSession,
+    runtime: str,
+    tables: dict[str, BatchTable],
+    pairs: dict[str, set[tuple[int, int]]],
+) -> None:
+    ours: dict[tuple[str, str], DataFrame] = {}
+    for collation, table in tables.items():
+        stream = texts(spark, collation).selectExpr("name", "v AS id")
+        for how in HOWS:
+            joined = table.join(stream, {"name": "label"}, how)  # type: ignore[arg-type]
+            assert joined_by(joined) == runtime
+            assert joined.schema["name"].dataType == stream.schema["name"].dataType
+            ours[collation, how] = joined.drop("name")
+    for (collation, how), told in rows_of_all(ours).items():
+        found = {id_ for id_, _ in pairs[collation]}
+        lacking = {*range(len(TEXTS))} - found
+        wanted: dict[str, set[tuple[Any, ...]]] = {
+            "inner": {*pairs[collation]},
+            "left": {*pairs[collation], *((id_, None) for id_ in lacking)},
+            "semi": {(id_,) for id_ in found},
+            "anti": {(id_,) for id_ in lacking},
+        }
+        assert counted(told) == Counter(wanted[how]), (collation, how)
+    # Each of them takes other texts for equal.
+    assert len({frozenset(some) for some in pairs.values()}) == len(COLLATIONS)
+
+
+def test_keys_beside_others_ranges_and_partitions(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
+    two = [texts(spark, "UNICODE_CI_AI").withColumn("w", F.col("v") + n) for n in (0, 1)]
+    table = two[0].unionAll(two[1]).selectExpr("w", "v % 4 AS k", "name", "v")
+    stream = texts(spark, "UNICODE_CI_AI").selectExpr("v AS id", "v % 4 AS k", "name")
+    built = BatchTable.build(table, on=["k", "name"], path=tmp_path / "two")
+    safe = BatchTable.build(table, on=["name"], nulls_equal=["name"])
+    band = BatchTable.build(table, on="name", when=Band("id", "w", 3, 1))
+    own = {how: expected(stream, table, ["k", "name"], how) for how in HOWS}
+    ours: dict[str, Any] = {how: built.join(stream, how=how) for how in HOWS}
+    ours["sent"] = built.join(stream, partition=HotSpot(partitions=2, sample=100))
+    own["sent"] = own["inner"]
+    # The table's own texts are stored beside their keys.
+    ours["brought"] = built.join(stream, select=["name", "v"])
+    own["brought"] = expected(stream, table, ["k", "name"], select=["name", "v"])
+    for name, df in ours.items():
+        assert_same_schema(df, own[name], name)
+    left, right = stream.alias("l"), table.alias("r")
+    pairs = left.join(right, F.expr("l.name <=> r.name")).select("l.*", "w", "r.k", "v")
+    ours["null"] = safe.join(stream, nulls_equal=True)
+    own["null"] = pairs
+    near = F.expr("l.name = r.name AND w BETWEEN id - 3 AND id + 1")
+    ours["band"] = band.join(stream)
+    own["band"] = left.join(right, near).select("l.*", "w", "r.k", "v")
+    lower = [("k", "k"), (F.expr("collate(lower(name), 'UNICODE_CI_AI')"), "name")]
+    ours["expression"], own["expression"] = built.join(stream, lower), own["inner"]
+    for some in (ours.keys() - {"brought"}, {"brought"}):
+        wanted = right_rows({name: own[name].drop("name") for name in some})
+        found = rows_of_all({name: ours[name].drop("name") for name in some})
+        for name in some:
+            assert_same_rows(found[name], wanted[name], name)
+    assert joined_by(ours["null"]) == joined_by(ours["band"]) == runtime
+
+
+@pytest.mark.usefixtures("without_code")
+def test_tables_keep_one_row_of_texts_that_are_equal(spark: SparkSession) -> None:
+    table = texts(spark, "UTF8_LCASE_RTRIM").where("name IS NOT NULL")
+    apart = table.select("name").distinct().count()
+    assert apart < table.count()
+    with pytest.raises(DuplicateKeyError, match=r"'name'"):
+        BatchTable.build(table, on="name", unique=True)
+    latest = BatchTable.build(table, on="name", latest_by="v", unique=True)
+    assert latest.stats().rows == latest.stats().keys == apart
+    wanted = table.groupBy("name").agg(F.max("v").alias("v"))
+    check(table.select("name"), wanted, "name", table=latest)
+
+
+def test_streams_and_joins_of_joins(spark: SparkSession, runtime: str, feed: Feed) -> None:
+    words = F.array(*[F.lit(text) for text in ("a", "A ", "B", "c")])
+    named = feed.stream.withColumn(
+        "name", F.collate(F.get(words, F.col("k").cast("int")), "UNICODE_CI")
+    )
+    table = texts(spark, "UNICODE_CI").where("v < 8")
+    # The key of the second join is a column that the first one brings.
+    first = bsjoin.join(named, table, "name", "left", cache=Full(fingerprint="1"))
+    spelled = table.selectExpr("v", "name AS spelled")
+    second = bsjoin.join(first, spelled, "v", select=["spelled"], cache=Full(fingerprint="2"))
+    third = bsjoin.join(second, table.selectExpr("name AS spelled", "v AS other"), "spelled",
+                        cache=Full(fingerprint="3"))  # fmt: skip
+    query = feed.start(third.select("k", "v", "other"))
+    for keys in ((0, 1, 2, None), (3, 0)):
+        feed.add(*keys)
+        query.processAllAvailable()
+    query.stop()
+    small = [(n, one, other) for n in (0,) for one in (3, 4) for other in (3, 4)]
+    assert feed.results == {0: [*small, (1, 5, 5)], 1: small}
+    assert joined_by(first) == runtime
+
+
+@pytest.mark.usefixtures("without_code")
+def test_stored_tables_sql_and_other_rules(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table"
+    stream, table = texts(spark, "UNICODE_CI"), texts(spark, "UNICODE_CI").where("v > 2")
+    BatchTable.build(table.selectExpr("name", "v AS n"), on="name", path=path)
+    opened = BatchTable.open(path)
+    (key,) = versions.latest(opened._location).keys
+    assert key.type.startswith("string collate UNICODE_CI ")
+    own = table.selectExpr("name", "v AS n")
+
+    def check_plain(found: int) -> None:
+        there = plain(spark, path)
+        ours, right = {}, {}
+        for how in ("inner", "left", "semi", "anti"):
+            ours[how] = stream.join(there, "name", how).drop("name")
+            right[how] = stream.join(own, "name", how).drop("name")
+            assert lookups(ours[how]) == found, plan_of(ours[how])
+        filters = ("name = 'A'", "name IN ('\u00c4', 'ss')", "name <=> NULL", "name > 'a'")
+        for text in filters:
+            ours[text], right[text] = there.where(text).select("n"), own.where(text).select("n")
+        wanted = right_rows(right)
+        for name, told in rows_of_all(ours).items():
+            assert_same_rows(told, wanted[name], name)
+
+    check_plain(1)
+    assert opened.refresh(own.where("n < 30")) == 2
+    own = own.where("n < 30")
+    check_plain(1)
+    check(stream, own, "name", table=opened)
+    with pytest.raises(TableMismatchError, match="tell rows apart by the texts as they are"):
+        opened.apply(own, key="n")
+    # By other rules, as of a later ICU, keys may be other ones.
+    with monkeypatch.context() as patched:
+        patched.setattr("bsjoin.planner.collations.collation_version", lambda *_: "9.9/9.9")
+        with pytest.raises(TableMismatchError, match=r"'name' in another way .*9\.9/9\.9"):
+            opened.join(stream, "name")
+        assert opened.refresh(own) == 3
+        assert opened.join(stream, "name").columns == ["v", "name", "n"]
+    with pytest.raises(TableMismatchError, match="Refresh it"):
+        opened.join(stream, "name")
+    check_plain(0)
+    assert bsjoin.join(stream, own, "name", cache=Full(store=path)).count() > own.count()
+    check_plain(1)
+
+
+def test_manifests_are_checked(tables: dict[str, BatchTable]) -> None:
+    written = json.loads(versions.latest(tables["UTF8_LCASE"]._location).to_bytes())
+    (given,) = written["keys"]
+    rules = given[1].removeprefix("string collate UTF8_LCASE ")
+    for kind in ("", "UTF8_LCASE", f"UTF8_LCASE {rules} 2", f"'x' {rules}", "UTF8_LCASE ../;"):
+        written["keys"] = [["label", f"string collate {kind}"]]
+        with pytest.raises(TableNotFoundError, match="not a type of Spark"):
+            Manifest.from_bytes(json.dumps(written).encode(), "it")
+    written["keys"] = [["v", given[1]]]
+    with pytest.raises(TableNotFoundError, match="'v' has another type"):
+        Manifest.from_bytes(json.dumps(written).encode(), "it")
+
+
+@pytest.mark.usefixtures("without_code")
+def test_what_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = texts(spark, "UNICODE_CI")
+    for other in (texts(spark, "UNICODE"), texts(spark, "UTF8_BINARY")):
+        with pytest.raises(AnalysisException, match="COLLATION"):
+            stream.join(other, stream["name"] == other["name"]).schema  # noqa: B018
+        with pytest.raises(KeyTypeError, match="their collations differ"):
+            bsjoin.join(stream, other, "name")
+    plainly = BatchTable.build(texts(spark, "UTF8_BINARY"), on="name")
+    with pytest.raises(KeyTypeError, match=r"Cast one side .*F\.collate\('name', 'UTF8_BINARY'\)"):
+        plainly.join(stream, "name")
+    cast = stream.withColumn("name", F.col("name").cast("string"))
+    assert plainly.join(cast, "name").columns == ["v", "name", "v_batch"]
+    monkeypatch.setattr("bsjoin.runtimes.jvm.collations.attached", lambda _: "no jar here")
+    for call in (
+        lambda: bsjoin.join(stream, stream.select("name"), "name"),
+        lambda: BatchTable.build(stream, on="name"),
+    ):
+        with pytest.raises(WorkerEnvironmentError, match=r"no jar here.*spark\.jars=bsjoin\.jar"):
+            call()
