@@ -142,7 +142,13 @@ class Sample:
         self.rows = rows
         return self.publish(self.draft(rows))
 
-    def draft(self, rows: Sequence[Row]) -> Manifest:
+    def draft(self, rows: Sequence[Row], begun: builds.Build | None = None) -> Manifest:
+        """A version of some rows alone; its files are of a build, which goes on, or of their own.
+
+        Args:
+            rows: the rows.
+            begun: the build; default None: one that ends here.
+        """
         form = self.form
         keys = {"text": [KeyColumn("k", "string")], "none": []}.get(
             form.key, [KeyColumn("k", "long")]
@@ -158,7 +164,7 @@ class Sample:
             spark_schema=from_arrow_schema(form.columns).json(), segments=(), ranged=ranged,
             row=tuple(COLUMNS.names) if ranged else None, unindexed=(),
         )  # fmt: skip
-        build = builds.begin(self.location)
+        build = begun or builds.begin(self.location)
         found = [row for row in rows if self.is_found(row)]
         if found:
             table = self.table(found)
@@ -181,7 +187,8 @@ class Sample:
             name = f"{build.folder}/u0000"
             info = write_unindexed(self.location, name, np.arange(len(others)), table)
             manifest = replace(manifest, unindexed=(info,))
-        build.published()
+        if begun is None:
+            build.published()
         return manifest
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
