@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import BatchTable, Incremental
+from bsjoin.table import _CHANGES_UNTIL_VACUUM
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
@@ -47,7 +48,7 @@ _RETAINED = "spark.sql.streaming.minBatchesToRetain"
 _CODE = "spark.sql.codegen.cache.maxEntries"
 """The tests keep the code of 10,000 queries: that grows as long as a run lasts."""
 
-_COUNTS = {"batches": 50_000, "changes": 2_000, "queries": 1_000}
+_COUNTS = {"batches": 50_000, "changes": 10_000, "queries": 1_000}
 _WARM_UP = 0.4
 """This share of the samples is left out."""
 LIMITS: dict[str, tuple[float, float]] = {
@@ -259,7 +260,7 @@ class Endurance:
         try:
             while not _batches(query):
                 time.sleep(0.01)
-            return self._measured("changes", _goals(count, samples), reach)
+            return self._measured("changes", _just_tidied(_goals(count, samples)), reach)
         finally:
             query.stop()
 
@@ -291,6 +292,12 @@ class Endurance:
 def _goals(count: int, samples: int) -> list[int]:
     """So many numbers up to one, or fewer."""
     return sorted({-(-count * sample // samples) for sample in range(1, samples + 1)})
+
+
+def _just_tidied(goals: Sequence[int]) -> list[int]:
+    """Numbers of changes near some, after which `apply` has just removed old versions."""
+    every = _CHANGES_UNTIL_VACUUM
+    return sorted({-(-goal // every) * every for goal in goals})
 
 
 def _batches(query: Any) -> int:

@@ -53,7 +53,11 @@ def test_counts_stay_flat_over_micro_batches_refreshes_and_queries(
 ) -> None:
     """Of memory a short run says nothing."""
     run = Endurance(spark, tmp_path, print)
-    for series in (run.micro_batches(30, 3, samples=6), run.queries(4, samples=4)):
+    for series in (
+        run.micro_batches(30, 3, samples=6),
+        run.changes(256, samples=4),
+        run.queries(4, samples=4),
+    ):
         for name, slope in series.slopes().items():
             assert slope.is_flat or "memory" in name or "MiB" in name, (name, series.figures[name])
 
