@@ -19,6 +19,7 @@ from examples._maven import jars
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Without the jars, and with a Spark that they do not support, there is nothing to try.
 collect_ignore_glob = [] if LAKES else ["test_*"]
+collect_ignore = [] if "delta" in LAKES else ["test_whole_job.py"]
 
 _SPARK = ".".join(pyspark.__version__.split(".")[:2])
 _PACKAGES = {

@@ -1,0 +1,168 @@
+"""The program of the page on a whole job, with the settings of its command, as a process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import sessions
+from lake_samples import Lake
+from pyspark.sql import SparkSession
+from servers import Kafka, free_port
+
+from bsjoin.kafka import WAITING_SINCE
+from examples import _kafka
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "whole-job.md"
+_LIMIT_S = 240.0  # of each wait, on a busy machine
+
+
+@pytest.mark.timeout(900)
+def test_orders_find_their_customers_and_the_figures_are_there(
+    spark: SparkSession, kafka: Kafka, kafka_connector: Path, tmp_path: Path
+) -> None:
+    customers = Lake(spark, "delta").create(
+        "SELECT * FROM VALUES (1L, 'Ada', 'x'), (2L, 'Ben', 'y') AS t(customer_id, name, more)",
+        feed=True,
+    )
+    (place,) = spark.sql(f"DESCRIBE DETAIL {customers.name}").select("location").collect()
+    _kafka.create(kafka.url, dict.fromkeys(("orders", "enriched", "retry", "dead-letters"), 1))
+    jars = [*str(spark.conf.get("spark.jars")).split(","), *map(str, kafka_connector.glob("*.jar"))]
+    code, settings = page()
+    for there, here in {
+        "s3a://bucket/customers": place[0],
+        "s3://bucket/bsjoin/": f"{tmp_path}/",
+        "s3a://bucket/checkpoints/": f"{tmp_path}/",
+        "broker:9092": kafka.url,
+        '"30 seconds"': '"1 second"',
+    }.items():
+        assert there in code
+        code = code.replace(there, here)
+    port = free_port()
+    own = {"spark.jars": ",".join(jars), "spark.ui.enabled": "true", "spark.ui.port": str(port)}
+
+    def send(*values: str) -> None:
+        records = [{"key": "k", "value": one, "headers": [("shop", b"web")]} for one in values]
+        _kafka.send(kafka.url, "orders", records.__getitem__, 1000, len(values) / 1000)
+
+    with program(code, settings | own, tmp_path) as wait:
+        send(order(100, 1), order(101, 7), "no JSON")
+        wait(lambda: sorted(enriched(kafka)), [100])
+        late = {order(101, 7).encode(), b"no JSON"}
+        wait(lambda: {one.value() for one in _kafka.read(kafka.url, "retry")}, late)
+        # Another application changes the table.
+        customers.commit(
+            "MERGE INTO {t} USING (VALUES (1L, 'Ada L.'), (7L, 'Cleo') AS s(id, new)) "
+            "ON customer_id = id WHEN MATCHED THEN UPDATE SET name = new "
+            "WHEN NOT MATCHED THEN INSERT (customer_id, name) VALUES (id, new)"
+        )
+        wait(lambda: sorted(enriched(kafka)), [100, 101])
+        send(order(102, 1))
+        wait(lambda: sorted(enriched(kafka)), [100, 101, 102])
+        names = {number: value["name"] for number, (value, _) in enriched(kafka).items()}
+        assert names == {100: "Ada", 101: "Cleo", 102: "Ada L."}
+        headers = {number: {*found} for number, (_, found) in enriched(kafka).items()}
+        assert headers == {100: {"shop"}, 101: {"shop", WAITING_SINCE}, 102: {"shop"}}
+        assert _kafka.count(kafka.url, "dead-letters") == 0
+
+        for name, value in {
+            "bsjoin_kafka_routed_rows_total__query_retry__topic_enriched__outcome_recovered": 1.0,
+            "bsjoin_kafka_routed_rows_total__query_orders__topic_enriched__outcome_found": 2.0,
+            "bsjoin_kafka_waiting_rows__query_retry__topic_enriched": 1.0,
+            "bsjoin_table_applied_versions_total__query_orders": 1.0,
+            "bsjoin_table_read_whole_versions_total__query_orders": 0.0,
+        }.items():
+            wait(lambda name=name: metrics(port, name), [value])
+        (lag,) = metrics(port, "bsjoin_table_lag_seconds__query_orders")
+        assert 0 < lag < 60
+
+
+def page() -> tuple[str, dict[str, str]]:
+    """The program of the page, and the settings of its command."""
+    text = PAGE.read_text("utf-8")
+    (code,) = re.findall(r'(?ms)^```python title="app.py"\n(.*?)^```$', text)
+    (command,) = re.findall(r"(?ms)^(spark-submit .*?)^```$", text)
+    words = shlex.split(command)
+    pairs = list(itertools.pairwise(words))
+    (packages,) = (after.split(",") for before, after in pairs if before == "--packages")
+    assert {"io.delta:delta-spark_4.2_2.13:4.4.0", _kafka._CONNECTOR[0]} < {*packages}
+    given = [after.partition("=") for before, after in pairs if before == "--conf"]
+    settings = {name: value for name, _, value in given if not name.startswith("spark.pyspark.")}
+    assert len(settings) == 5, settings
+    return code, settings
+
+
+@contextmanager
+def program(code: str, settings: dict[str, str], folder: Path) -> Iterator[Any]:
+    """Run a program; gives a function that waits until something has a value while it runs."""
+    (folder / "app.py").write_text(code, "utf-8")
+    quickly = {"spark.driver.extraJavaOptions": sessions.JVM, "spark.driver.memory": "1g"}
+    common = {**sessions.SETTINGS, **quickly, "spark.master": "local[2]"}
+    given = {**sessions.on_this_machine(common, "driver"), **settings}
+    lines = "".join(f"{name} {value}\n" for name, value in given.items())
+    (folder / "spark-defaults.conf").write_text(lines, "utf-8")
+    left = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+    environment = {name: value for name, value in os.environ.items() if name not in left}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"],
+            env=environment | {"SPARK_CONF_DIR": str(folder)},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def wait(found: Any, wanted: object) -> None:
+        until = time.monotonic() + _LIMIT_S
+        while (last := found()) != wanted:
+            if process.poll() is not None or time.monotonic() > until:
+                text = (folder / "log").read_text("utf-8", "replace")[-6_000:]
+                raise AssertionError(f"{last} is not {wanted}; the program: {text}")
+            time.sleep(0.2)
+
+    try:
+        yield wait
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def order(number: int, customer: int) -> str:
+    return json.dumps({"order_id": number, "customer_id": customer, "amount": 1.5})
+
+
+def enriched(kafka: Kafka) -> dict[int, tuple[dict[str, Any], list[str]]]:
+    """What has come by the number of the order: the value, and the names of its headers."""
+    found = {}
+    for one in _kafka.read(kafka.url, "enriched"):
+        value = json.loads(one.value())
+        assert value["order_id"] not in found
+        found[value["order_id"]] = value, [name for name, _ in one.headers() or []]
+    return found
+
+
+def metrics(port: int, name: str) -> list[float]:
+    """The values of a metric, by the beginning of what Spark's servlet calls it."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics/prometheus/") as answer:
+        lines = answer.read().decode().splitlines()
+    begin = f"metrics_orders_driver_bsjoin__{name}"
+    return [
+        float(one.rpartition(" ")[2])
+        for one in lines
+        if one.startswith(begin) and one.partition("{")[0].endswith("_Value")
+    ]
