@@ -207,7 +207,8 @@ class BatchTable:
                 while ``spark.sql.readSideCharPadding`` is false.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice;
                 or ``keep`` is not from 1 to 2147483646, or above 1 without ``latest_by``; or
-                several conditions are more than three, or one of them takes one row of several.
+                several conditions are more than three, one of them takes one row of several, or no
+                values fulfil two of them together.
             TableMismatchError: the path holds a table that was built for other keys; or ``df``
                 lacks columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.

@@ -13,12 +13,12 @@ from plain_joins import CODE, PLANNER, anew, lookup_lines, lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
 
-__all__ = ["KINDS", "Kind", "Ranges", "answers", "rows_of"]
+__all__ = ["JOINS", "KINDS", "Kind", "Ranges", "answers", "rows_of"]
 
 STREAM, TABLE = 60, 90
 """Rows."""
 KEYS = 4
-_JOINS = (
+JOINS = (
     "SELECT {no}, s.id, t.id FROM {s} s JOIN {t} t ON {on}",
     "SELECT {no}, s.id, t.id FROM {s} s LEFT JOIN {t} t ON {on}",
     "SELECT {no}, s.id, t.id FROM {t} t RIGHT JOIN {s} s ON {on}",
@@ -265,7 +265,7 @@ class Ranges:
             rest = ["t.v > 2", "t.v % 3 <> s.id % 3", "s.id % 2 = 0", "t.q IS NOT NULL"]
             on += [one for one in rest if self.random.random() < 0.12]
             self.random.shuffle(on)
-            join = self.random.choice(_JOINS)
+            join = self.random.choice(JOINS)
             found.append(join.format(no=number, s=stream, t=table, on=" AND ".join(on)))
         return "\nUNION ALL\n".join(found)
 

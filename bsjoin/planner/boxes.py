@@ -11,7 +11,8 @@ from bsjoin.conditions import Band, Condition, Overlaps, Within, chooses
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import MOST_DIMENSIONS
 from bsjoin.planner.columns import Names
-from bsjoin.planner.keys import type_of
+from bsjoin.planner.contradictions import check_together
+from bsjoin.planner.keys import is_floating, type_of
 from bsjoin.planner.range_columns import range_columns, width_in_units
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.spark.arrow import arrow_fields
@@ -49,7 +50,8 @@ def checked_ranges(
     """The further ranges of a table that is to be built for several conditions.
 
     Raises:
-        ArgumentError: they are more than boxes can have, or one is not a range of values.
+        ArgumentError: they are more than boxes can have, one is not a range of values, or two
+            exclude each other.
         KeyTypeError: a column has no codes of 64 bits.
     """
     shown = f"when={list(conditions)!r}"
@@ -67,7 +69,14 @@ def checked_ranges(
             )
         if (why := _why_not(one, schema, table)) is not None:
             raise KeyTypeError(f"{shown}: {why}")
-    return tuple(BoxRange(range_columns(one, schema, table), one) for one in conditions[1:])
+    columns = [range_columns(one, schema, table) for one in conditions]
+    check_together(
+        [
+            (one.renamed(one.stream_columns, its.names), is_floating(type_of(its.types[0])))
+            for one, its in zip(conditions, columns, strict=True)
+        ]
+    )
+    return tuple(map(BoxRange, columns[1:], conditions[1:]))
 
 
 def _why_not(when: Condition, schema: T.StructType, table: Names) -> str | None:

@@ -21,6 +21,8 @@ from bsjoin.conditions import AsOf, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names, names_of, unused
+from bsjoin.planner.contradictions import check_together
+from bsjoin.planner.keys import is_floating
 from bsjoin.planner.planned_join import given_names
 from bsjoin.planner.range_columns import check_range_types, range_columns
 from bsjoin.planner.range_sql import condition_sql, relation_sql
@@ -53,7 +55,7 @@ def with_candidates(
     Raises:
         ColumnError: a name in the condition that no column has; or the indicator's is taken.
         ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
-            none.
+            none; or two range conditions that exclude each other.
     """
     checks = _is_narrower(join.condition) or bool(join.checked)
     if call.where is None and call.indicator is None and not checks:
@@ -169,6 +171,10 @@ def _checked(
     table = Names(schema.names, "the table", stream_names.case_sensitive)
     checked = [_as_spelled(one, stream, stream_names, schema, table) for one in join.checked]
     when = join.condition
+    conditions = checked if when is None else [when, *checked]
+    check_together(
+        [(one, is_floating(schema[one.table_columns[0]].dataType)) for one in conditions]
+    )
     searched = [when] if _is_narrower(when) else []
     used = list(dict.fromkeys(name for one in (*searched, *checked) for name in one.table_columns))
     called = {**dict(needed), **dict(zip(join.columns, join.names, strict=True))}

@@ -6,11 +6,12 @@ They are drawn by themselves: the rest of a round is the same with and without t
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bsjoin import Overlaps
 from bsjoin.conditions import chooses
+from bsjoin.planner.contradictions import exclude_each_other
 from tests.fuzz.case import Columns, Condition, Join, Row, Table
 from tests.fuzz.draw.conditions import CLOSED, band, of_intervals, related
 from tests.fuzz.draw.matching import searches
@@ -36,7 +37,9 @@ def boxes(columns: Columns, keys: Sequence[str], when: Any) -> tuple[Condition, 
         points = _points(draw, columns, [*keys, *when.table_columns])
         if points:
             probes = [("p", points[0][1])] * 2
-            found.append(_condition(draw, probes, points, _closed(draw, points)))
+            made = _condition(draw, probes, points, _closed(draw, points))
+            if not _is_excluded(made, [when, *found], kinds):
+                found.append(made)
     return tuple(found)
 
 
@@ -78,8 +81,18 @@ def also(join: Join, table: Table, columns: Columns) -> tuple[Condition, ...]:
             made = _condition(draw, [one, draw.choice(others)], points, closed)
             if isinstance(made, Overlaps):
                 made = related(draw, made, (*table.columns, *columns))
-            found.append(made)
+            if not _is_excluded(made, [when, *found], kinds):
+                found.append(made)
     return tuple(found)
+
+
+def _is_excluded(one: Any, others: Sequence[Any], kinds: Mapping[str, str]) -> bool:
+    """Whether a condition cannot hold together with one of others: such lists are refused."""
+
+    def typed(when: Any) -> tuple[Condition, bool]:
+        return when, KINDS[kinds[when.table_columns[0]]].family == "floating"
+
+    return any(exclude_each_other(typed(one), typed(other)) for other in others)
 
 
 def _points(draw: random.Random, columns: Columns, used: Sequence[str]) -> Columns:

@@ -1,7 +1,6 @@
 package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Boxes;
-import bsjoin.jvm.storage.Intervals;
 import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.Version;
@@ -9,33 +8,53 @@ import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Finds the rows of a key that meet the stream's row in several ranges at once, by a walk through the
- * tree of {@link Boxes}. Where a segment has none, as each of its keys has few rows, it goes through
- * those of the first range: so all ranges stay a condition on what is found.
+ * tree of {@link Boxes}. Where a segment has none, as each of its keys has few rows, or has codes
+ * beyond the limits, those of the first range are found: so all ranges stay a condition on what is
+ * found.
  */
-public final class BoxFinder extends Finder {
+public final class BoxFinder extends RangeFinder {
   private static final int MOST_LEVELS = 12;
 
-  private final boolean isInterval; // the first range
+  private final long[] limits; // of each dimension four, as those of a range
+  private final boolean withOthers;
   private final int dimensions;
   private final String columns; // that the other ranges are of: Manifest.boxes
   private transient long[] low; // of each dimension
   private transient long[] high;
   private transient int[] blocks; // that the walk is in, of each level
   private transient int[] left; // the entries of these that are still to be visited
-  private transient Boxes boxes; // null: there is no tree
-  private transient Intervals intervals; // without a tree; null for points
+  private transient Segment looked; // whether it is searched by its boxes
+  private transient boolean isBoxed;
+  private transient Boxes boxes; // null: the first range is searched
   private transient int begin; // of the key
-  private transient int stop; // one past its last row; without a tree, past the last candidate
+  private transient int stop; // one past its last row
   private transient int top; // the level on which the walk began
   private transient int level; // of the walk
-  private transient int row; // without a tree, the next one to look at
+  private transient int other; // the next row to look at of those that are in no box
+  private transient int otherStop;
   private transient long key; // the reference of the row 0
 
-  public BoxFinder(Searched rows, boolean isInterval, int dimensions, String columns) {
-    super(rows, isInterval + columns);
-    this.isInterval = isInterval;
-    this.dimensions = dimensions;
+  /**
+   * Boxes of a table; for the other arguments see {@link RangeFinder}.
+   *
+   * @param limits the four of the first range, then those of each further one
+   * @param withOthers rows that are in no box, as an interval of them is empty, are found, too, if the
+   *     first range admits them
+   * @param columns that the further ranges are of
+   */
+  public BoxFinder(
+      Searched rows, boolean isInterval, long[] limits, boolean withEmpty, boolean withOthers,
+      String columns) {
+    super(rows, isInterval, limits, withEmpty, false, withOthers + columns);
+    this.limits = limits;
+    this.withOthers = withOthers;
     this.columns = columns;
+    dimensions = limits.length / 4;
+  }
+
+  @Override
+  int searched() {
+    return -1;
   }
 
   /**
@@ -50,7 +69,7 @@ public final class BoxFinder extends Finder {
       long search, long low, long high, long last, long low1, long high1, long last1) {
     bound(0, low, high, last);
     bound(1, low1, high1, last1);
-    return begin(search);
+    return begin(firstOfKey(search), low, high, last);
   }
 
   /** The same by three ranges. */
@@ -60,7 +79,7 @@ public final class BoxFinder extends Finder {
     bound(0, low, high, last);
     bound(1, low1, high1, last1);
     bound(2, low2, high2, last2);
-    return begin(search);
+    return begin(firstOfKey(search), low, high, last);
   }
 
   @Override
@@ -70,7 +89,9 @@ public final class BoxFinder extends Finder {
           i, argument(arguments, 3 * i), argument(arguments, 3 * i + 1),
           argument(arguments, 3 * i + 2));
     }
-    return begin(arguments.getLong(0));
+    return begin(
+        firstOfKey(arguments.getLong(0)), argument(arguments, 0), argument(arguments, 1),
+        argument(arguments, 2));
   }
 
   /** Of points any last code will do, and of intervals any first one. */
@@ -85,32 +106,48 @@ public final class BoxFinder extends Finder {
     high[dimension] = most;
   }
 
-  private long begin(long search) {
-    long found = firstOfKey(search);
+  private long begin(long found, long least, long most, long last) {
     boxes = null;
-    row = stop = 0;
     if (found < 0) {
-      return NONE;
+      return none();
     }
     Segment segment = version().segment(found);
+    if (segment != looked) {
+      looked = segment;
+      isBoxed = isBoxed(segment);
+    }
+    if (!isBoxed) {
+      return first(found, segment, least, most, last);
+    }
+    boxes = segment.boxes;
     begin = Version.row(found);
     stop = segment.end(begin);
     key = found - begin;
-    boxes = columns.equals(version().manifest.boxes) ? segment.boxes : null;
-    if (boxes == null) {
-      Points points = segment.points();
-      intervals = isInterval ? segment.intervals() : null;
-      row = isInterval ? begin : points.notBelow(low[0], begin, stop);
-      stop = points.above(high[0], begin, stop);
-    } else {
-      level = 0;
-      while (level < boxes.height() - 1 && block(begin) != block(stop - 1)) {
-        level++;
-      }
-      top = level;
-      visit(block(begin));
+    level = 0;
+    while (level < boxes.height() - 1 && block(begin) != block(stop - 1)) {
+      level++;
+    }
+    top = level;
+    visit(block(begin));
+    other = otherStop = 0;
+    if (withOthers && boxes.nextWithout(begin, stop) >= 0) {
+      other = segment.points().notBelow(least, begin, stop);
+      otherStop = segment.points().above(most, begin, stop);
     }
     return next();
+  }
+
+  /** Whether the bounds hold for all codes of a segment with boxes. */
+  private boolean isBoxed(Segment segment) {
+    if (segment.boxes == null || !columns.equals(version().manifest.boxes)) {
+      return false;
+    }
+    Points points = segment.points();
+    boolean areWithin = isWithin(0, points.least(), points.greatest());
+    for (int i = 0; i < limits.length; i += 2) {
+      areWithin &= segment.boxes.areWithin(i / 4, limits[i], limits[i + 1]);
+    }
+    return areWithin;
   }
 
   /** The block of the present level that a place of the order is in. */
@@ -132,12 +169,12 @@ public final class BoxFinder extends Finder {
   @Override
   public long next() {
     if (boxes == null) {
-      return nextOfRange();
+      return super.next();
     }
     while (true) {
       while (left[level] == 0) {
         if (level == top) {
-          return NONE;
+          return nextOther();
         }
         level++;
       }
@@ -151,13 +188,9 @@ public final class BoxFinder extends Finder {
     }
   }
 
-  private long nextOfRange() {
-    int next = row < stop && intervals != null ? intervals.next(row, stop, low[0]) : row;
-    if (next < 0 || next >= stop) {
-      row = stop;
-      return NONE;
-    }
-    row = next + 1;
-    return key + next;
+  private long nextOther() {
+    int next = other < otherStop ? boxes.nextWithout(other, otherStop) : -1;
+    other = next < 0 ? otherStop : next + 1;
+    return next < 0 ? NONE : key + next;
   }
 }

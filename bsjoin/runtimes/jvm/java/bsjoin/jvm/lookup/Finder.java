@@ -30,7 +30,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *   for (long found = finder.first(search, ...); found >= 0; found = finder.next())
  * </pre>
  *
- * <p>A class is {@code public final} and declares {@code public long first(long search, ...)}, whose
+ * <p>A class is {@code public} and declares {@code public long first(long search, ...)}, whose
  * further arguments have the Java types of the search. None of them is ever null: a
  * row of the stream with a null argument has no match. A finder may return rows that do not match
  * only if the condition in question stays in {@link bsjoin.jvm.planner.Search#residual}.

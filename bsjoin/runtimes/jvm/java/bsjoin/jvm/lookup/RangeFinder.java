@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * <p>The bounds hold for codes within limits: rows with others are found, too. Empty intervals, which
  * the index has apart, follow the others, whatever their ends.
  */
-public final class RangeFinder extends Finder {
+public class RangeFinder extends Finder {
   private final boolean isInterval;
   private final long[] limits; // the least and the greatest code of a start, and those of last codes
   private final boolean withEmpty;
@@ -32,7 +32,13 @@ public final class RangeFinder extends Finder {
 
   public RangeFinder(
       Searched rows, boolean isInterval, long[] limits, boolean withEmpty, boolean isRun) {
-    super(rows, isInterval + Arrays.toString(limits) + withEmpty + isRun);
+    this(rows, isInterval, limits, withEmpty, isRun, "");
+  }
+
+  RangeFinder(
+      Searched rows, boolean isInterval, long[] limits, boolean withEmpty, boolean isRun,
+      String how) {
+    super(rows, isInterval + Arrays.toString(limits) + withEmpty + isRun + how);
     this.isRun = isRun;
     this.isInterval = isInterval;
     this.limits = limits;
@@ -77,13 +83,14 @@ public final class RangeFinder extends Finder {
     return first(found, segment, code(low, segment), code(high, segment), code(last, segment));
   }
 
-  private long none() {
+  final long none() {
     isBound = true;
     intervals = null;
     return rows(NONE, 0);
   }
 
-  private long first(long found, Segment segment, long low, long high, long last) {
+  /** The first row of the key whose first row is found in a segment. */
+  final long first(long found, Segment segment, long low, long high, long last) {
     intervals = null;
     points = segment.points();
     isBound = isWithin(0, points.least(), points.greatest());
@@ -113,7 +120,8 @@ public final class RangeFinder extends Finder {
     return next();
   }
 
-  private boolean isWithin(int limit, long from, long to) {
+  /** Whether codes are within limits, of which those of last codes are behind those of starts. */
+  final boolean isWithin(int limit, long from, long to) {
     return from >= limits[limit] && to <= limits[limit + 1];
   }
 

@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.catalog.StoredScan;
+import bsjoin.jvm.lookup.BoxFinder;
 import bsjoin.jvm.lookup.Collector;
 import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.JoinKind;
@@ -408,7 +409,8 @@ public final class IndexJoin {
    * @param collector see {@link Lookup}
    */
   Lookup lookup(Search search, int kept, Collector collector) {
-    String ranges = search.answered().isEmpty() ? "" : ", ranges " + conjunction(search.answered());
+    String how = search.finder() instanceof BoxFinder ? ", boxes " : ", ranges ";
+    String ranges = search.answered().isEmpty() ? "" : how + conjunction(search.answered());
     List<Expression> rest = search.residual();
     String demands = rest.isEmpty() ? "" : ", condition " + conjunction(rest);
     String description =

@@ -2,6 +2,7 @@ package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Bound;
 import bsjoin.jvm.lookup.RangeBound;
+import bsjoin.jvm.storage.Dimension;
 import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ import org.apache.spark.sql.types.DataType;
 /**
  * A comparison of a range column of the table with a value of the stream's row.
  *
- * @param place among the table's range columns
+ * @param place among the columns of its dimension
  * @param codes the type that these are searched in
  * @param value of the stream
  * @param lower the column is above the value; else below it
@@ -39,8 +40,8 @@ record RangeCondition(
     boolean strict,
     boolean orNull,
     boolean isApproximate) {
-  /** What a condition says of a range column: nothing, one bound, or, of an equality, two. */
-  static List<RangeCondition> of(Expression condition, IndexJoin join) {
+  /** What a condition says of a dimension's column: nothing, one bound, or, of an equality, two. */
+  static List<RangeCondition> of(Expression condition, IndexJoin join, Dimension dimension) {
     Expression compared = condition;
     Expression isNull = null;
     if (condition instanceof Or) {
@@ -60,7 +61,7 @@ record RangeCondition(
       for (boolean lower : new boolean[] {true, false}) {
         RangeCondition one =
             equal || lower == (more == (own == 0))
-                ? of(condition, compared, own, lower, isNull, join)
+                ? of(condition, compared, own, lower, isNull, join, dimension)
                 : null;
         if (one != null) {
           found.add(one);
@@ -72,7 +73,7 @@ record RangeCondition(
 
   private static RangeCondition of(
       Expression whole, Expression compared, int side, boolean lower, Expression isNull,
-      IndexJoin join) {
+      IndexJoin join, Dimension dimension) {
     Expression own = compared.children().apply(side);
     Expression value = compared.children().apply(1 - side);
     boolean isValue = value.references().isEmpty() || join.isOfStream(value);
@@ -86,17 +87,17 @@ record RangeCondition(
             && own.children().apply(1) instanceof Literal;
     RangeColumn column = RangeColumn.of(coalesced ? own.children().head() : own);
     String name = column == null ? null : join.column(column.column);
-    int place = name == null ? -1 : join.manifest.rangeNames.indexOf(name);
+    int place = name == null ? -1 : dimension.names().indexOf(name);
     // Some casts and sums need a decimal's digits; times and dates have no type but their own.
     if (place < 0 || !value.dataType().equals(column.type)) {
       return null;
     }
-    DataType codes = join.manifest.rangeTypes.get(place);
+    DataType codes = dimension.type();
     boolean floating = Types.isFloating(codes);
     boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
     if (floating != Types.isFloating(column.type) || floating && column.moved.signum() != 0
         || isNull != null && !orNull
-        || column.isLimited && join.manifest.isRanked()) { // limits are values, codes are ranks
+        || column.isLimited && Types.isRanked(codes)) { // limits are values, codes are ranks
       return null;
     }
     boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;

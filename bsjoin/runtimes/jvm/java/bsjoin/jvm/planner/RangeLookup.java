@@ -9,6 +9,7 @@ import bsjoin.jvm.lookup.RangeBound;
 import bsjoin.jvm.lookup.RangeFinder;
 import bsjoin.jvm.lookup.RankBound;
 import bsjoin.jvm.storage.Code;
+import bsjoin.jvm.storage.Dimension;
 import bsjoin.jvm.storage.Types;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.math.BigDecimal;
@@ -41,9 +42,14 @@ import org.apache.spark.sql.types.DecimalType;
 public final class RangeLookup {
   private RangeLookup() {}
 
-  /** The least and the greatest code of points or starts, and of ends, for which bounds hold: any. */
-  static long[] noLimits() {
-    return new long[] {Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE};
+  /**
+   * Of each dimension the least and the greatest code of points or starts, and those of ends, for
+   * which bounds hold: any.
+   */
+  static long[] noLimits(int dimensions) {
+    long[] found = new long[4 * dimensions];
+    Arrays.setAll(found, i -> i % 2 == 0 ? Long.MIN_VALUE : Long.MAX_VALUE);
+    return found;
   }
 
   /** What a {@link RangeFinder} gets; of points or starts null is for any. */
@@ -156,7 +162,7 @@ public final class RangeLookup {
     }
     List<Expression> arguments = arguments(type(join), how, probes, computed);
     boolean areIntervals = join.manifest.rangeColumns > 1;
-    Finder finder = new RangeFinder(join.searched(), areIntervals, noLimits(), false, isRun);
+    Finder finder = new RangeFinder(join.searched(), areIntervals, noLimits(1), false, isRun);
     if (how.has("take")) {
       finder =
           new ChosenFinder(
@@ -176,17 +182,20 @@ public final class RangeLookup {
   static Search boxes(IndexJoin join, JsonNode how, JsonNode others, List<Expression> probes) {
     List<Alias> computed = new ArrayList<>();
     List<Expression> arguments = new ArrayList<>();
+    List<Dimension> dimensions = join.manifest.dimensions;
     int next = 0;
-    for (int i = 0; i <= others.size(); i++) {
+    for (int i = 0; i < dimensions.size(); i++) {
       JsonNode one = i == 0 ? how : others.get(i - 1);
-      DataType codes = i == 0 ? type(join) : join.manifest.boxTypes.get(i - 1);
       int end = next + columns(one);
-      arguments.addAll(arguments(codes, one, probes.subList(next, end), computed));
+      List<Expression> own = probes.subList(next, end);
+      arguments.addAll(arguments(dimensions.get(i).type(), one, own, computed));
       next = end;
     }
+    long[] limits = noLimits(dimensions.size());
+    boolean areIntervals = dimensions.get(0).isInterval();
     Finder finder =
         new BoxFinder(
-            join.searched(), join.manifest.rangeColumns > 1, 1 + others.size(), join.manifest.boxes);
+            join.searched(), areIntervals, limits, false, false, join.manifest.boxes);
     return new Search(finder, arguments, Collections.emptyList(), probes, computed);
   }
 

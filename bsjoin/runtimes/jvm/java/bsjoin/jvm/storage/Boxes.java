@@ -2,6 +2,7 @@ package bsjoin.jvm.storage;
 
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.stream.IntStream;
 
 /**
  * The rows of a segment by several ranges at once, in a tree of bounds: {@code bsjoin/index/boxes.py}.
@@ -26,6 +27,8 @@ public final class Boxes {
   private final int dimensions;
   private final long size; // of a block in bytes
   private final long[] levels; // where each begins, and where the last one ends
+  private final long[] hull; // the least and the greatest code of each dimension
+  private volatile int[] without; // the rows that match nothing, ascending, when they are asked for
 
   Boxes(Segment segment, Mapping file, int dimensions) {
     this.file = file;
@@ -43,6 +46,7 @@ public final class Boxes {
         rows);
     validateOrder(segment);
     validateBounds();
+    hull = IntStream.range(0, 2 * dimensions).mapToLong(side -> hull(height() - 1, 0, side)).toArray();
   }
 
   /** Where each level of blocks of this size begins, and where the last one ends. */
@@ -86,17 +90,22 @@ public final class Boxes {
           file.check(isNone, "the bounds are not filled up at level ", level);
         }
         for (long block = 0; level + 1 < height() && block < blocks; block++) {
-          long hull = bound(level, block * FAN, side);
-          for (long entry = block * FAN + 1; entry < (block + 1) * FAN; entry++) {
-            long bound = bound(level, entry, side);
-            hull = isLeast ? Math.min(hull, bound) : Math.max(hull, bound);
-          }
-          boolean isHull = bound(level + 1, block, side) == hull;
+          boolean isHull = bound(level + 1, block, side) == hull(level, block, side);
           file.check(isHull, "the bounds are wrong at level ", level + 1);
         }
       }
       entries = blocks;
     }
+  }
+
+  /** The least, or the greatest, code of a block's entries. */
+  private long hull(int level, long block, int side) {
+    long found = bound(level, block * FAN, side);
+    for (long entry = block * FAN + 1; entry < (block + 1) * FAN; entry++) {
+      long bound = bound(level, entry, side);
+      found = side % 2 == 0 ? Math.min(found, bound) : Math.max(found, bound);
+    }
+    return found;
   }
 
   private long bound(int level, long entry, int side) {
@@ -113,6 +122,31 @@ public final class Boxes {
     int row = file.getInt(order + 4L * place);
     file.check(row >= 0 && row < rows, "there is no such row at place ", place);
     return row;
+  }
+
+  /** Whether all codes of a dimension are from one to another. */
+  public boolean areWithin(int dimension, long from, long to) {
+    return hull[2 * dimension] >= from && hull[2 * dimension + 1] <= to;
+  }
+
+  /**
+   * The first of some rows that is in no block, as it matches nothing: one of its intervals is empty,
+   * or has no start. -1 if there is none.
+   */
+  public int nextWithout(int first, int stop) {
+    int[] found = without;
+    if (found == null) {
+      found = IntStream.range(0, rows).filter(this::isWithout).map(this::row).sorted().toArray();
+      without = found;
+    }
+    int at = Arrays.binarySearch(found, first);
+    at = at < 0 ? -at - 1 : at;
+    return at < found.length && found[at] < stop ? found[at] : -1;
+  }
+
+  private boolean isWithout(int place) {
+    return IntStream.range(0, dimensions)
+        .anyMatch(one -> bound(0, place, 2 * one) > bound(0, place, 2 * one + 1));
   }
 
   /**

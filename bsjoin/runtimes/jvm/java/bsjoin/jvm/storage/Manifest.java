@@ -58,8 +58,8 @@ public final class Manifest {
   public final String ranged; // their names and types and which ends belong to them, as JSON
   public final String closed; // the last of these; empty for points
   public final boolean ordered; // whether the index has the places of a key's rows in their order
-  public final List<DataType> boxTypes = new ArrayList<>(); // of each further range of boxes
-  public final String boxes; // their names, types and ends, as JSON; empty without any
+  public final List<Dimension> dimensions = new ArrayList<>(); // that range, then those of boxes
+  public final String boxes; // names, types and ends of the latter, as JSON; empty without any
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   public final Rows[] segments; // below the layers
   private final Rows[] layers; // the rows of layers, oldest first; null for a layer without
@@ -117,7 +117,7 @@ public final class Manifest {
           "the segment '" + name + "' has a first_key of no integer");
       JsonNode box = node.path("boxes");
       boxes =
-          box.isObject() && !boxTypes.isEmpty() && !isGone
+          box.isObject() && dimensions.size() > 1 && !isGone
               ? new StoredFile(
                   name + ".boxes.arrow", whole(box, "size"), box.path("checksum").asText())
               : null;
@@ -223,6 +223,9 @@ public final class Manifest {
             ? ""
             : "[" + range.path("names") + "," + range.path("types") + "," + ends
                 + (ordered ? ",true]" : "]");
+    if (rangeColumns > 0) {
+      dimensions.add(new Dimension(rangeNames, rangeTypes.get(0), closed));
+    }
     pointColumn = pointColumn();
     StringJoiner further = new StringJoiner(",", "[", "]").setEmptyValue("");
     for (JsonNode box : rangeColumns == 0 ? JSON.createArrayNode() : node.path("boxes")) {
@@ -231,17 +234,20 @@ public final class Manifest {
       check(
           kinds.path(0).isTextual() // as above
               && kinds.size() == (end.isNull() ? 1 : 2)
+              && kinds.size() == box.path("names").size()
               && (end.isNull() || CLOSED.contains(end.asText())),
           "its field 'boxes' is neither of points nor of intervals");
-      boxTypes.add(DataType.fromJson(kinds.path(0).toString()));
+      List<String> names = new ArrayList<>();
+      box.path("names").forEach(name -> names.add(name.asText()));
+      dimensions.add(
+          new Dimension(names, DataType.fromJson(kinds.path(0).toString()), end.asText("")));
       further.add("[" + box.path("names") + "," + kinds + "," + end + "]");
     }
     boxes = further.toString();
     check(
-        boxTypes.isEmpty()
-            || boxTypes.size() < Boxes.MOST_DIMENSIONS
-                && !isRanked()
-                && boxTypes.stream().noneMatch(Types::isRanked),
+        boxes.isEmpty()
+            || dimensions.size() <= Boxes.MOST_DIMENSIONS
+                && dimensions.stream().noneMatch(one -> Types.isRanked(one.type())),
         "its field 'boxes' has other ranges than bsjoin writes");
     segments = rows(node, "segments", true);
     unindexed = node.hasNonNull("unindexed") ? rows(node, "unindexed", false) : null;
@@ -432,6 +438,11 @@ public final class Manifest {
         && keys.equals(other.keys)
         && ranged.equals(other.ranged)
         && boxes.equals(other.boxes);
+  }
+
+  /** Whether a segment has its rows by several ranges at once. */
+  public boolean hasBoxes() {
+    return Arrays.stream(shown()).anyMatch(part -> part.boxes != null);
   }
 
   /** Whether the range columns are stored by their ranks, and not by codes of 64 bits. */

@@ -92,7 +92,7 @@ public final class Segment {
     boxes =
         info.boxes == null
             ? null
-            : new Boxes(this, storage.map(info.boxes), 1 + manifest.boxTypes.size());
+            : new Boxes(this, storage.map(info.boxes), manifest.dimensions.size());
     columns = new Column[manifest.compared.length + manifest.columns.length()];
     trees = new AtomicReferenceArray<>(columns.length);
   }
