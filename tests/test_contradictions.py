@@ -20,13 +20,13 @@ from tests.fuzz.exact import matcher, order_or_none
 
 CLOSED: tuple[Any, ...] = ("both", "left", "right", "neither")
 PAIR: Any = ("p", "x"), ("q", "y")
-STEPS = [Decimal(n) / 2 for n in range(9)]
+STEPS = [Decimal(n) / 2 for n in range(8)]
 DOUBLES = [-math.inf, -1.0, -0.0, 0.75, 1.0, 1.5, 1e300, math.inf, math.nan]
 
 
 def _conditions() -> list[Any]:
     found: list[Any] = []
-    widths = [(0, 0), (1, 0), (2, -1), (-1, 2), (-1, 1), (-0.5, 1), (math.inf, -1), (0, math.inf)]
+    widths = [(0, 0), (1, 0), (2, -1), (-1, 2), (-1, 1), (-0.5, 2), (math.inf, -1), (0, math.inf)]
     for (before, after), closed in itertools.product(widths, CLOSED):
         if before + after > 0 or closed == "both":
             found.append(Band("p", "q", before, after, closed))

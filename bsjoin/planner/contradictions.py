@@ -112,7 +112,7 @@ def _cases(when: Condition, floating: bool) -> Iterator[_Case]:
     ends = [*stream[1:], *table[1:]]
     for missing in product((False, True), repeat=len(ends)):
         nulls = frozenset(end for end, is_null in zip(ends, missing, strict=True) if is_null)
-        values = frozenset({*stream, *table}) - nulls
+        values = frozenset([stream[0], table[0], *_there(ends, nulls)])
         for bounds in _choices(when, stream, table, nulls):
             some = _of_doubles(bounds) if floating else bounds
             yield _Case(nulls, values, tuple(some))
@@ -142,9 +142,7 @@ def _there(columns: Iterable[_Column], nulls: frozenset[_Column]) -> list[_Colum
     return [column for column in columns if column not in nulls]
 
 
-def _up_to(
-    one: _Column, other: _Column, width: Width = 0, *, strict: bool = False
-) -> list[_Bound]:
+def _up_to(one: _Column, other: _Column, width: Width = 0, *, strict: bool = False) -> list[_Bound]:
     """``one <= other + width``, or below it; no bound if the width has no limit."""
     size = size_of(width)
     return [] if isinstance(size, float) else [(one, other, (size, -strict))]
@@ -198,15 +196,13 @@ def _related(
         pairs = [(stream[1], table[0]), (table[1], stream[0])]
         return [[*_up_to(a, b), *_up_to(b, a)] for a, b in pairs if a in ends]
     if when.relation == "equals":
-        inner = _inside(stream, table, ends)
-        return [bounds + more for bounds in inner for more in _inside(table, stream, ends)]
+        both = product(_inside(stream, table, ends), _inside(table, stream, ends))
+        return [bounds + more for bounds, more in both]
     outer, inner = (stream, table) if when.relation == "contains" else (table, stream)
     return _inside(outer, inner, ends)
 
 
-def _inside(
-    outer: list[_Column], inner: list[_Column], ends: list[_Column]
-) -> list[list[_Bound]]:
+def _inside(outer: list[_Column], inner: list[_Column], ends: list[_Column]) -> list[list[_Bound]]:
     """All of an interval is in another one: only one without an end has one without an end."""
     bounds = _up_to(outer[0], inner[0])
     if outer[1] not in ends:

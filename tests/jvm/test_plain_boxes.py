@@ -210,9 +210,7 @@ def test_a_scan_has_all_rows(spark: SparkSession, source: DataFrame, tmp_path: P
             assert found
 
 
-def test_a_stream(
-    spark: SparkSession, source: DataFrame, feed: Feed, tmp_path: Path
-) -> None:
+def test_a_stream(spark: SparkSession, source: DataFrame, feed: Feed, tmp_path: Path) -> None:
     """A version without boxes, and another one with others, answer it as well."""
     near = "pt IS NOT NULL AND unix_micros(pt) BETWEEN 0 AND 1000000000"
     sent, some = tmp_path / "rows", spark.table("s").where(near).select("id", "k", "pd", "pt")
