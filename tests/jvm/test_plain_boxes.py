@@ -34,13 +34,19 @@ WIDTH = {"d": "1.5D", "t": "INTERVAL '3' SECOND", "n": "2L"}
 
 
 @pytest.fixture(scope="module")
-def source(spark: SparkSession) -> DataFrame:
-    """The rows of the tables, as ``source``; those of the stream are ``s``."""
+def sides(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     assert attached(spark) is None
-    one_part(spark, STREAM).withColumnRenamed("s", "id").createOrReplaceTempView("s")
-    found = one_part(spark, TABLE).withColumnRenamed("n", "id")
-    found.createOrReplaceTempView("source")
-    return found
+    stream, table = one_part(spark, STREAM), one_part(spark, TABLE)
+    return stream.withColumnRenamed("s", "id"), table.withColumnRenamed("n", "id")
+
+
+@pytest.fixture
+def source(sides: tuple[DataFrame, DataFrame]) -> DataFrame:
+    """The rows of the tables, as ``source``; those of the stream are ``s``."""
+    stream, table = sides
+    stream.createOrReplaceTempView("s")
+    table.createOrReplaceTempView("source")
+    return table
 
 
 def built(source: DataFrame, label: str, path: Path, *, keyed: bool) -> BatchTable:
