@@ -27,8 +27,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 IMAGES = _ROOT / "docs" / "images"
 _FIGURES = _ROOT / "benchmarks" / "figures.json"
 _CONDITIONS = (
-    number_lines.band, number_lines.where, number_lines.several, number_lines.within,
-    number_lines.take, number_lines.overlaps, number_lines.relations, number_lines.as_of,
+    number_lines.band, number_lines.aggregates, number_lines.where, number_lines.several,
+    number_lines.within, number_lines.take, number_lines.overlaps, number_lines.relations,
+    number_lines.as_of, number_lines.collect, number_lines.networks, number_lines.latest,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The range conditions as number lines, each a function that draws on a canvas."""
+"""The range conditions, and what is made of their rows, as number lines: functions that draw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from svg import Canvas
 
-__all__ = ["as_of", "band", "overlaps", "relations", "several", "take", "where", "within"]
+__all__ = [
+    "aggregates", "as_of", "band", "collect", "latest", "networks", "overlaps", "relations",
+    "several", "take", "where", "within",
+]  # fmt: skip
 
 _LEFT, _RIGHT = 130, 500
 _POINT = 318
@@ -36,6 +39,20 @@ def _dots(c: Canvas, y: float, places: Sequence[int], matches: Sequence[int]) ->
     """Rows of the table: those that match are full."""
     for at in places:
         c.dot(at, y, color="ours" if at in matches else "line", full=at in matches)
+
+
+def _values(c: Canvas, y: float, values: dict[int, int], matches: Sequence[int]) -> None:
+    """Rows of the table, each below its value in another column."""
+    _dots(c, y, [*values], matches)
+    for at, value in values.items():
+        c.text(at, y - 14, str(value), size=13, color="ours" if at in matches else "soft")
+
+
+def _result(c: Canvas, y: float, text: str) -> None:
+    """The only row of the result, below the rows that it is made of."""
+    c.path(f"M{_POINT} {y - 30}V{y - 15}", color="ours", arrow=True)
+    _name(c, y, "result")
+    c.box(_POINT - 150, y - 14, 300, 28, [text], color="ours", fill="ours-fill", code=True)
 
 
 def _interval(c: Canvas, x: float, end: float, y: float, color: str, *, closed: bool) -> None:
@@ -88,10 +105,23 @@ def where(colors: dict[str, str]) -> Canvas:
     _line(c, 62, "stream")
     c.dot(_POINT, 62, color="other")
     _line(c, 112, "speed < 50", code=True)
-    speeds = {190: 20, 262: 88, 340: 40, 384: 35, 450: 90}
-    _dots(c, 112, [*speeds], (340, 384))
-    for at, speed in speeds.items():
-        c.text(at, 98, str(speed), size=13, color="ours" if at in (340, 384) else "soft")
+    _values(c, 112, {190: 20, 262: 88, 340: 40, 384: 35, 450: 90}, (340, 384))
+    return c
+
+
+def aggregates(colors: dict[str, str]) -> Canvas:
+    """One row of aggregates instead of the rows in a band."""
+    c = _panel(
+        colors, 174, "Band, agg=", "aggregates in place of the rows",
+        "Six rows of the table with their prices. The three in the band around the stream's value "
+        "have the prices 4, 9 and 5. The result is one row: count 3, sum 18, max 9.",
+    )  # fmt: skip
+    c.bar(238, 46, 160, 82, fill="ours-fill")
+    _line(c, 62, "stream")
+    c.dot(_POINT, 62, color="other")
+    _line(c, 112, "price", code=True)
+    _values(c, 112, {160: 7, 210: 8, 258: 4, 306: 9, 374: 5, 450: 6}, (258, 306, 374))
+    _result(c, 160, "count 3, sum 18, max 9")
     return c
 
 
@@ -224,4 +254,62 @@ def as_of(colors: dict[str, str]) -> Canvas:
     for y, (name, matches) in zip((86, 110, 134, 158, 182), rows.items(), strict=True):
         _line(c, y, name, code=True)
         _dots(c, y, (160, 226, 274, 348, 440), matches)
+    return c
+
+
+def collect(colors: dict[str, str]) -> Canvas:
+    """The nearest rows as one array."""
+    c = _panel(
+        colors, 174, "AsOf, n=2, collect=", "the rows in one array",
+        "Five rows of the table with their readings around the stream's point. The two nearest are "
+        "one behind it with the reading 6 and one before it with the reading 5. The result is one "
+        "row with an array, the nearest first: 6, 5.",
+    )  # fmt: skip
+    _line(c, 62, "stream")
+    _point(c, 62, 128)
+    _line(c, 112, "reading", code=True)
+    _values(c, 112, {160: 3, 226: 8, 274: 5, 348: 6, 440: 9}, (274, 348))
+    _result(c, 160, "readings [6, 5]")
+    return c
+
+
+def networks(colors: dict[str, str]) -> Canvas:
+    """Networks as intervals of addresses."""
+    c = _panel(
+        colors, 142, "Within, networks", "from the first address to the last",
+        "Addresses on a number line. The request's address 10.1.7.9 lies in the network 10.0.0.0/8 "
+        "and in 10.1.0.0/16, which is inside of that one: both match, first and last addresses "
+        "included, and the inner one is the most specific. 10.2.0.0/16 lies behind the address and "
+        "does not match.",
+    )  # fmt: skip
+    _line(c, 64, "stream")
+    _point(c, 64, 150)
+    c.text(_POINT + 12, 57, "10.1.7.9", size=13, color="other", anchor="start", code=True)
+    _name(c, 90, "10.0.0.0/8", code=True)
+    _interval(c, 150, 490, 90, "ours", closed=True)
+    _name(c, 114, "10.1.0.0/16", code=True)
+    _interval(c, 276, 360, 114, "ours", closed=True)
+    c.text(372, 119, "the most specific", size=13, color="soft", anchor="start")
+    _name(c, 138, "10.2.0.0/16", code=True)
+    _interval(c, 374, 458, 138, "line", closed=True)
+    return c
+
+
+def latest(colors: dict[str, str]) -> Canvas:
+    """Of a history the last rows of each key."""
+    c = _panel(
+        colors, 150, "latest_by", "of each key the last row is stored",
+        "Changes of two keys in the order of time. Of key 7 the last of four is stored, of key 8 "
+        "the last of three; with keep=2 the last two of key 8. Earlier ones are left out.",
+    )  # fmt: skip
+    history = {7: (150, 236, 330, 402), 8: (190, 286, 460)}
+    rows = {"id 7": (7, 1), "id 8": (8, 1), "id 8 keep=2": (8, 2)}
+    for y, (name, (key, keep)) in zip((62, 90, 118), rows.items(), strict=True):
+        _line(c, y, name, code=True)
+        _dots(c, y, history[key], history[key][-keep:])
+    c.dot(24, 142, color="ours")
+    c.text(36, 147, "is stored", size=13, anchor="start")
+    c.dot(116, 142, full=False)
+    c.text(128, 147, "is left out", size=13, anchor="start")
+    c.text(506, 147, "→ later", size=13, anchor="end", color="soft")
     return c
