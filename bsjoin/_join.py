@@ -79,8 +79,8 @@ def join(
                 :class:`Band`, :class:`Within` or :class:`Overlaps` on numbers, dates or
                 timestamps; of a BatchTable those that it was built for. Otherwise only the first is
                 searched, so put the most selective one there. Each row found is
-            checked for the others. Of :class:`AsOf` and others the nearest row that passes them is
-            taken.
+            checked for the others. One of them may be :class:`AsOf`, or :class:`Within` with
+            ``take``: of the rows that pass the others it takes the nearest, or the first.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
             ``"auto"`` (default): for a DataFrame ``Full()``, or in a stream, if Spark's own join
             would read it anew and it has versions, ``Full(refresh="on_commit")``;
@@ -104,8 +104,8 @@ def join(
             for which no pair passes, with nulls, and a semi join those for which one does; null
             counts as false. It may be any deterministic expression over the columns of both
             sides, whether selected or not, called as in the result of the inner join with all
-            columns of the table. With :class:`AsOf` the nearest of the rows that pass are taken.
-            Not with ``take`` of :class:`Within`. ``None`` (default): nothing more.
+            columns of the table. With :class:`AsOf` the nearest of the rows that pass are taken,
+            and with ``take`` of :class:`Within` the first one. ``None`` (default): nothing more.
         indicator: the name of a boolean column, the last one of the result, that is true where the
             row has a match; never null. ``None`` (default): no such column. Not with ``"semi"``
             and ``"anti"``.

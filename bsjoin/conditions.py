@@ -197,7 +197,8 @@ class Within:
     contain its point the first one in an order, as ``row_number() OVER (... ORDER BY ...) = 1`` in
     Spark, without a window after the join. Where the order of ``take`` does not decide, it is the
     first in the order of ``order_by``, then in that of all columns of the table, as for
-    :class:`AsOf`. Semi and anti joins are the same with any ``take``.
+    :class:`AsOf`. Semi and anti joins are the same with any ``take``. Of a join with ``where`` or
+    with more conditions it is the first one that passes these.
 
     Args:
         stream_col: the stream's column.

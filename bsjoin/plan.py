@@ -186,7 +186,7 @@ class Predicate:
         direction: of an as-of join: where to look.
         tolerance: how far away a row may be; None for any distance.
         exact: whether a row at the point itself counts.
-        n: of an as-of join: how many rows match at most.
+        n: of an as-of join, and of intervals of which some are taken: how many rows match at most.
         take: which of the intervals that contain a point.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.

@@ -79,6 +79,19 @@ def cases_of(way: str) -> dict[str, tuple[Given, str]]:
             {"when": Within("p", "b", "e", take="first", order_by="v")},
             ranked(f"{KEY} AND {INSIDE}", "t.v"),
         ),
+        "take first beside where": (
+            {"when": Within("p", "b", "e", take="first", order_by="v"), "where": "x < v"},
+            ranked(f"{KEY} AND {INSIDE} AND s.x < t.v", "t.v"),
+        ),
+        "take shortest in a list": (
+            {"when": [BAND_OF_P, Within("p", "b", "e", take="shortest", order_by="v")]},
+            ranked(f"{KEY} AND {INSIDE} AND {BAND}", "t.e - t.b NULLS LAST, t.v"),
+        ),
+        "n nearest in a list beside where": (
+            {"when": [Within("x", "b", "e"), AsOf("p", "q", n=2, order_by="v")], "where": "v > x"},
+            ranked(f"{KEY} AND t.q <= s.p AND {INSIDE.replace('s.p', 's.x')} AND t.v > s.x",
+                   "t.q DESC, t.v", 2),
+        ),
         "n nearest": (
             {"when": AsOf("p", "q", n=2, order_by="v")},
             ranked(f"{KEY} AND t.q <= s.p", "t.q DESC, t.v", 2),

@@ -126,7 +126,9 @@ def framed(spark: SparkSession, rows: Rows) -> DataFrame:
     return frame(spark, rows.arrow()).coalesce(1)
 
 
-def answer(stream: Rows, table: Rows, on: list[str], how: str, when: When) -> Counter[Row]:
+def answer(
+    stream: Rows, table: Rows, on: list[str], how: str, when: When, also: tuple[When, ...] = ()
+) -> Counter[Row]:
     """The numbers of the rows that match, s and n or s alone, by a nested loop.
 
     That the loop answers as Spark's own join, ``test_fuzz.py`` shows.
@@ -134,7 +136,8 @@ def answer(stream: Rows, table: Rows, on: list[str], how: str, when: When) -> Co
     brought = ("n",) if how in ("inner", "left") else ()
     keyed = tuple((key, key) for key in on)
     tables = (Table(table.columns, (table.rows,), tuple(on), when),)
-    ((_, rows),) = expected(Case(tables, stream, (Join(0, keyed, how, when, brought),)))
+    join = Join(0, keyed, how, when, brought, also=also)
+    ((_, rows),) = expected(Case(tables, stream, (join,)))
     return Counter((row[0], *row[len(stream.columns) :]) for row in rows)
 
 

@@ -206,8 +206,8 @@ def test_conditions_that_contradict_are_refused_at_the_call(
     for when, said in [
         ([], "or a list of them"),
         ([WIDE, "p < q"], "or a list of them"),
-        ([AsOf("p", "q"), WIDE, AsOf("p", "q")], "nearest by two columns is not defined"),
-        ([NEAR, Within("p", "q", "y", take="shortest")], "is found before the others are checked"),
+        ([AsOf("p", "q"), WIDE, AsOf("p", "q")], "first in two orders is not defined"),
+        ([Within("p", "q", "y", take="shortest"), AsOf("p", "q")], "first in two orders is not"),
         (Overlaps(*pair, at_least="1 hour"), "is a duration and the columns are numbers"),
         ([WIDE, Band("p", "q", "1 hour", 0)], "is a duration and the columns are numbers"),
         ([Band("p", "q", 5, -1), Band("P", "q", -1, 5)], "no values of p, q fulfil both"),
@@ -234,22 +234,20 @@ def test_conditions_that_contradict_are_refused_at_the_call(
         )
 
 
-@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
-def test_the_nearest_of_the_rows_that_pass_the_others(both: tuple[DataFrame, DataFrame]) -> None:
+def test_the_first_of_the_rows_that_pass_the_others(both: tuple[DataFrame, DataFrame]) -> None:
     stream, batch = both
-    nearest = AsOf("p", "q", n=2)
-    table = BatchTable.build(batch, on="k", when=nearest)
-    results = {
-        "conditions": table.join(stream, "k", "left", when=[NEAR, nearest, WIDE]).select("s", "n"),
-        "where": table.join(
-            stream,
-            "k",
-            "left",
-            when=nearest,
-            where="q BETWEEN p - 2L AND p + 1L AND p >= q AND (y IS NULL OR p < y AND q < y)",
-        ).select("s", "n"),
+    lists: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "nearest": (AsOf("p", "q", n=2), (NEAR, WIDE)),
+        "taken": (Within("p", "q", "y", take="earliest_end"), (NEAR, Band("s", "n", 20, 20))),
     }
-    found = {name: rows_of(rows) for name, rows in rows_of_all(results).items()}
-    assert found["conditions"] == found["where"]
-    assert any(n is not None for _, n in found["where"])
+    results = {
+        label: bsjoin.join(stream, batch, "k", "left", when=[others[0], when, *others[1:]])
+        for label, (when, others) in lists.items()
+    }
+    found = rows_of_all({label: rows.select("s", "n") for label, rows in results.items()})
+    for label, (when, others) in lists.items():
+        wanted = answer(STREAM, TABLE, ["k"], "left", when, others)
+        assert rows_of(found[label]) == wanted, label
+        assert any(n is not None for _, n in wanted)
+        assert wanted != answer(STREAM, TABLE, ["k"], "left", when), "another one is taken"

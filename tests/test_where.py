@@ -356,11 +356,6 @@ FAULTS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
     ({"where": "k IN (SELECT 1)"}, ArgumentError, ["a subquery", "join with its result"]),
     ({"where": "amount >"}, ArgumentError, ["'amount >'", "PARSE_SYNTAX_ERROR"]),
     ({"where": True}, ArgumentError, ["where=True", "a bool", "SQL text"]),
-    (
-        {"where": "k > 1", "when": Within("p", "q", "q", take="latest_start")},
-        ArgumentError,
-        ["take='latest_start'", "would be missed", "leave take= out"],
-    ),
     ({"indicator": True}, ArgumentError, ['indicator="found"']),
     ({"indicator": ""}, ArgumentError, ['indicator="found"']),
     ({"indicator": "AMOUNT", "how": "left"}, ColumnError, ["'AMOUNT'", "another name"]),

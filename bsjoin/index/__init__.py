@@ -6,7 +6,7 @@ Pure numpy: independent of Spark, files and Arrow.
 from bsjoin.index.aggregate_tree import AggregateTree, Part
 from bsjoin.index.boxes import MOST_DIMENSIONS, BoxIndex, Sides, box_shares
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
-from bsjoin.index.first_of_each import first_of_each
+from bsjoin.index.first_of_each import each_in_order, first_of_each
 from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import Asked, IntervalIndex, last_codes
@@ -56,6 +56,7 @@ __all__ = [
     "dense_order",
     "difference_wide",
     "divide_wide",
+    "each_in_order",
     "expand",
     "first_of_each",
     "floats",

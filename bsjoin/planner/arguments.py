@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 
-from bsjoin.conditions import AsOf, Condition, Within
+from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.columns import On, names_of
@@ -166,17 +166,11 @@ class JoinCall:
                 f"when={when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or "
                 "bsjoin.AsOf, or a list of them"
             )
-        if sum(isinstance(one, AsOf) for one in when) > 1:
+        if sum(map(chooses, when)) > 1:
             raise ArgumentError(
-                f"when={list(when)!r}: a row that is nearest by two columns is not defined. Give "
-                "one bsjoin.AsOf, and bsjoin.Band for the other column"
-            )
-        taken = next((one for one in when if isinstance(one, Within) and one.take != "all"), None)
-        if taken is not None and len(when) > 1:
-            raise ArgumentError(
-                f"when={list(when)!r}: which interval {taken!r} takes is found before the "
-                "others are checked, so that another one, which passes, would be missed. Leave "
-                "take out and take one of the rows"
+                f"when={list(when)!r}: a row that is the first in two orders is not defined. Give "
+                "one bsjoin.AsOf, or one bsjoin.Within with take, and for the other columns "
+                "conditions that have all their matches, such as bsjoin.Band"
             )
         object.__setattr__(self, "when", when[0] if len(when) == 1 else tuple(when))
 

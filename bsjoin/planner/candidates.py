@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf, Condition, Overlaps, Within
-from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.conditions import AsOf, Condition, Overlaps, chooses
+from bsjoin.errors import ColumnError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names, names_of, unused
 from bsjoin.planner.contradictions import check_together
@@ -77,8 +77,9 @@ def with_candidates(
         columns += [column for column, _ in needed]
         names += [name for _, name in needed]
         join = replace(join, where=where, how="inner" if where.how == "inner" else "left")
-        if isinstance(join.condition, AsOf):
-            join = replace(join, where=replace(where, most=join.condition.n))
+        if chooses(join.condition):
+            most = join.condition.n if isinstance(join.condition, AsOf) else 1
+            join = replace(join, where=replace(where, most=most))
     marker = None
     if join.how == "left" and not join.aggregates:
         marker = _marker(join, columns)
@@ -112,12 +113,6 @@ def _where(
 ) -> tuple[Where, list[tuple[str, str]]]:
     """The condition, and the columns that it needs besides those of the result."""
     assert call.where is not None
-    if isinstance(join.condition, Within) and join.condition.take != "all":
-        raise ArgumentError(
-            f"where={call.where!r} with when={join.condition!r}: which interval is taken "
-            "is found before the condition is checked, so that another one, which passes, would be "
-            "missed. Filter the table before the join, or leave take= out and take one of the rows"
-        )
     if call.added:
         stream = stream.drop(*call.added)
     known = dict(_nameable(join, stream_names, schema, call))

@@ -137,7 +137,9 @@ def plan_join(
     if join.condition is not None and join.ranged is not None:
         predicate = predicate_of(join.condition, join.ranged, stream.schema)
         if join.where is not None and join.where.most is not None:
-            predicate = replace(predicate, n=_ALL)  # any row may be the nearest one that passes
+            # Any row may be the first one that passes; where one is enough, the order is no matter.
+            is_any = join.where.how in ("semi", "anti")
+            predicate = replace(predicate, n=_ALL, take="all" if is_any else predicate.take)
         if join.boxes:
             boxes = (predicate_of(b.condition, b.columns, stream.schema) for b in join.boxes)
             predicate = replace(

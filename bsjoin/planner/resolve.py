@@ -273,7 +273,7 @@ class UnbuiltTable:
         return Names(self.columns.names, self.side, case_sensitive)
 
     def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
-        """Which of the conditions the table is sorted for: as-of, otherwise the first."""
+        """Which of the conditions the table is sorted for: one that takes rows, or the first."""
         return next(filter(chooses, conditions), next(iter(conditions), None))
 
     def conditions(self, stream: Names) -> tuple[Condition, ...]:
@@ -360,7 +360,7 @@ class BuiltTable:
         return Names(self.manifest.columns, "the table", case_sensitive)
 
     def searched(self, conditions: Sequence[Condition], stream: Names) -> Condition | None:
-        """Which of the conditions is searched: as-of, or the first that the index answers."""
+        """Which of the conditions is searched: one that takes rows, or the first it answers."""
         built = self.manifest.ranged
         if not conditions:
             return None

@@ -40,8 +40,8 @@ class Where:
         how: the join that it is a part of: "inner", "left", "semi" or "anti".
         text: for people.
         in_python: whether it calls a Python function.
-        most: so many of the rows that pass are matches, nearest first, of an as-of join; None
-            (default) for all.
+        most: so many of the rows that pass are matches, in the order by which the join takes some
+            of them; None (default) for all.
     """
 
     condition: Column

@@ -213,15 +213,27 @@ def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Itera
     for row in rows:
         equal = _key_of(join, [row[i] for i in keys])
         found: Sequence[int] = [] if equal is None else side.by_key.get(equal, [])
-        if join.when is not None:
+        if chooses(join.when):  # one of those that fulfil all else
+            found = _checked(join, row, columns, side, found)
+        if join.when is not None and equal is not None:
             probe = [row[names.index(name)] for name in join.when.stream_columns]
             kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
-            found = _ranged(join.when, probe, kinds[0], equal, side)
-        for one in join.also if found else ():
-            found = _narrowed(one, row, columns, side, found)
-        if join.where is not None:
-            found = [n for n in found if _passes(join.where, row, names, side, n)]
+            found = _ranged(join.when, probe, kinds[0], equal, side, found)
+        if not chooses(join.when):
+            found = _checked(join, row, columns, side, found)
         yield from _rows(row, join.how, found, side)
+
+
+def _checked(
+    join: Join, row: Row, columns: Columns, side: _Side, found: Sequence[int]
+) -> Sequence[int]:
+    """Those of some rows that fulfil the further conditions of a join."""
+    for one in join.also if found else ():
+        found = _narrowed(one, row, columns, side, found)
+    if join.where is None:
+        return found
+    names = [name for name, _ in columns]
+    return [n for n in found if _passes(join.where, row, names, side, n)]
 
 
 def _narrowed(
@@ -264,20 +276,23 @@ def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
     return [row + side.brings(number) for number in found]
 
 
-def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _Side) -> list[int]:
-    """The rows that match."""
-    if probe[0] is None or key not in side.by_key:
+def _ranged(
+    when: Any, probe: Sequence[Any], kind: str, key: Row, side: _Side, among: Sequence[int]
+) -> list[int]:
+    """The rows that match, among some of the key's."""
+    if probe[0] is None or not among:
         return []
+    known = side.known(key)
     if isinstance(when, AsOf):
-        values = {n: v[0] for n, v in side.known(key).items()}
+        values = {n: known[n][0] for n in among if n in known}
         nearest = nearest_groups(when, probe[0], kind, values)
         return [*islice(side.in_order(nearest), when.n)]
-    holds = matcher(when, probe, kind)
-    found = [n for n, orders in side.orders(key).items() if holds(orders)]
+    holds, orders = matcher(when, probe, kind), side.orders(key)
+    found = [n for n in among if n in orders and holds(orders[n])]
     if not found or not isinstance(when, Within) or when.take == "all":
         return found
     table_kind = side.kinds[side.ranged[0]]
-    by = {n: take_order(when, side.known(key)[n], table_kind) for n in found}
+    by = {n: take_order(when, known[n], table_kind) for n in found}
     return [side.first([n for n in found if by[n] == min(by.values())])]
 
 

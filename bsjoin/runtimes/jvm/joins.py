@@ -174,14 +174,14 @@ def _condition(predicate: Predicate) -> dict[str, Any]:
         }
     elif predicate.kind == "asof":
         found |= {"direction": predicate.direction, "exact": predicate.exact}
-        if predicate.n > 1:
-            found["n"] = predicate.n
         if predicate.tolerance is not None and (
             predicate.floating or predicate.tolerance < math.inf
         ):
             found["tolerance"] = _width(predicate.tolerance, predicate)
     else:
         found["closed"] = predicate.closed
+    if predicate.n > 1:
+        found["n"] = predicate.n
     return found
 
 

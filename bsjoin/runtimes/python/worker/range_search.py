@@ -17,6 +17,7 @@ from bsjoin.index import (
     IntervalIndex,
     Sides,
     SortedRows,
+    each_in_order,
     first_of_each,
     nearest,
     nearest_rows,
@@ -66,9 +67,12 @@ def matches(
     elif predicate.kind == "within":
         points = points_of(probes[0], index, predicate.finer).cuts
         found = rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
-        if predicate.take != "all":
-            found = first_of_each(found, order_of(predicate, index))
-        yield from found
+        if predicate.take == "all":
+            yield from found
+        elif predicate.n == 1:
+            yield from first_of_each(found, order_of(predicate, index))
+        else:
+            yield from each_in_order(found, order_of(predicate, index), max_pairs)
     else:
         intervals, details = _intervals(predicate, index, rows, probes)
         yield from rows.overlaps(*intervals, low, high, **details, max_pairs=max_pairs)

@@ -8,12 +8,16 @@ import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.Version;
 import java.math.BigInteger;
 import java.util.Arrays;
+import java.util.PriorityQueue;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Finds of the intervals of a key that contain a point the one that a join takes: {@code
  * bsjoin/runtimes/python/worker/interval_orders.py}. Of those that are alike for it, it is the first
  * one in the order that the table was built for.
+ *
+ * <p>Where a join has more conditions, the next ones in the same order follow, until one fulfils
+ * them. They are put in order only when the first one does not.
  */
 public final class ChosenFinder extends Finder {
   private final boolean isLatest; // the one that starts last
@@ -21,27 +25,41 @@ public final class ChosenFinder extends Finder {
   private final boolean isShortest;
   private final boolean floating; // codes are those of doubles
   private final boolean isClosed; // ends belong to the intervals
+  private final int most; // rows that are found
   private transient Points points;
   private transient Intervals intervals;
   private transient Ranks ranks; // null if codes are no ranks
+  private transient long key; // the reference of the row 0
+  private transient int begin; // of the key's rows
+  private transient int end;
+  private transient int stop; // one past the last row that may be found
+  private transient long least; // of the last codes
+  private transient int row; // that was found last
+  private transient PriorityQueue<Integer> rest; // the other rows; null: not looked for yet
 
   /** {@code take} is {@code latest_start}, {@code earliest_end}, {@code shortest} or {@code first}. */
-  public ChosenFinder(Searched rows, String take, boolean floating, boolean isClosed) {
-    super(rows, Arrays.asList(take, floating, isClosed).toString());
+  public ChosenFinder(Searched rows, String take, boolean floating, boolean isClosed, int most) {
+    super(rows, Arrays.asList(take, floating, isClosed, most).toString());
     isLatest = take.equals("latest_start");
     isEarliest = take.equals("earliest_end");
     isShortest = take.equals("shortest");
     this.floating = floating;
     this.isClosed = isClosed;
+    this.most = most;
   }
 
   @Override
   boolean isUnique() {
-    return true;
+    return most == 1 || super.isUnique();
+  }
+
+  @Override
+  long most() {
+    return Math.min(most, super.most());
   }
 
   /**
-   * The row.
+   * The first row.
    *
    * @param search the key
    * @param low the least code of a start: any
@@ -67,29 +85,69 @@ public final class ChosenFinder extends Finder {
   private long first(long found, Segment segment, long high, long last) {
     points = segment.points();
     intervals = segment.intervals();
-    int begin = Version.row(found);
-    int end = segment.end(begin);
-    int stop = points.above(high, begin, end);
-    int row;
-    if (isLatest) {
-      row = intervals.previous(begin, stop, last);
-      row = row < 0 ? -1 : intervals.next(points.firstOfEquals(row, begin, end), stop, last);
-    } else {
-      row = best(begin, stop, last);
-    }
-    return row < 0 ? NONE : found + (row - begin);
+    begin = Version.row(found);
+    end = segment.end(begin);
+    key = found - begin;
+    stop = points.above(high, begin, end);
+    least = last;
+    rest = null;
+    row = isLatest ? latest() : best();
+    return row < 0 ? NONE : key + row;
   }
 
-  private int best(int begin, int stop, long last) {
-    int best = intervals.next(begin, stop, last);
-    int row = best < 0 ? -1 : intervals.next(best + 1, stop, last);
-    for (; row >= 0; row = intervals.next(row + 1, stop, last)) {
-      int sign = compare(row, best);
-      if (sign < 0 || sign == 0 && intervals.place(row) < intervals.place(best)) {
-        best = row;
-      }
+  /** The next row, in the order of what is taken. */
+  @Override
+  public long next() {
+    row = isLatest ? nextLatest() : nextBest();
+    return row < 0 ? NONE : key + row;
+  }
+
+  /** The first one of those that start last. */
+  private int latest() {
+    int found = intervals.previous(begin, stop, least);
+    return found < 0 ? -1 : intervals.next(points.firstOfEquals(found, begin, end), stop, least);
+  }
+
+  /** The next one that starts as late, else the first of those that start last before it. */
+  private int nextLatest() {
+    int next = intervals.next(row + 1, stop, least);
+    if (next >= 0) {
+      return next;
+    }
+    stop = points.firstOfEquals(row, begin, end);
+    return latest();
+  }
+
+  private int best() {
+    int best = candidate(begin);
+    int other = best < 0 ? -1 : candidate(best + 1);
+    for (; other >= 0; other = candidate(other + 1)) {
+      best = order(other, best) < 0 ? other : best;
     }
     return best;
+  }
+
+  private int nextBest() {
+    if (rest == null) {
+      rest = new PriorityQueue<>(this::order);
+      for (int other = candidate(begin); other >= 0; other = candidate(other + 1)) {
+        if (other != row) {
+          rest.add(other);
+        }
+      }
+    }
+    return rest.isEmpty() ? -1 : rest.remove();
+  }
+
+  /** The first interval from a row on that contains the point. */
+  private int candidate(int from) {
+    return intervals.next(from, stop, least);
+  }
+
+  /** Negative if an interval is before another one in the order of what is taken. */
+  private int order(int row, int other) {
+    int sign = compare(row, other);
+    return sign != 0 ? sign : Integer.compare(intervals.place(row), intervals.place(other));
   }
 
   /** Negative if an interval is taken before another one, 0 if they are alike. */

@@ -145,7 +145,8 @@ public final class RangeLookup {
    * @param how its {@code kind}: a {@code band} with the widths {@code before} and {@code after} and
    *     the ends that are {@code closed}; an {@code asof} with {@code direction}, {@code exact} and
    *     {@code tolerance}, of which there are {@code n}; else intervals, with their ends that are
-   *     {@code closed}, and which of them to {@code take} if not all
+   *     {@code closed}, and which of them to {@code take} if not all, first to last, of which there
+   *     are {@code n}
    * @param probes the values of the stream that the table is searched by
    * @param isRun whether all rows in a band are one result
    */
@@ -167,7 +168,7 @@ public final class RangeLookup {
       finder =
           new ChosenFinder(
               join.searched(), how.path("take").asText(), Types.isFloating(point.dataType()),
-              closed.equals("both") || closed.equals("right"));
+              closed.equals("both") || closed.equals("right"), how.path("n").asInt(1));
     }
     return new Search(finder, arguments, residual, probes, computed);
   }

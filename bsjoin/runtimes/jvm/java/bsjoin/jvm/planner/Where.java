@@ -16,12 +16,12 @@ import org.apache.spark.sql.types.DataTypes;
  * conclude anything from it: it is not deterministic to Spark ({@code once} of {@link Function}).
  *
  * <p>Its specification says {@code how} the table is joined, which the call below it, a left join or
- * an as-of join, does not; and how many rows match at {@code most}.
+ * one that takes some of the rows, does not; and how many rows match at {@code most}.
  */
 public final class Where extends Function<Boolean> {
   private final String spec;
   final String how;
-  final int most; // rows that match, of those that pass, in the order of nearness
+  final int most; // rows that match, of those that pass, in the order of the finder
 
   public Where(String spec, JsonNode node) {
     super(spec, node, DataTypes.BooleanType, DataTypes.BooleanType);
