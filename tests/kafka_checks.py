@@ -243,50 +243,6 @@ def raw_bytes_as_key(spark: SparkSession, folder: Path) -> None:
         assert {one.runtime for one in bsjoin.progress(query)} == {runtime}
 
 
-def duplicates_of_a_replay(spark: SparkSession, folder: Path) -> None:
-    """A crash after the rows were sent, before that was noted, and the table has changed since.
-
-    Both of bsjoin's records are equal; of Spark's own join the second has what is there now.
-    """
-    address, broker = os.environ["KAFKA"], {"kafka.bootstrap.servers": os.environ["KAFKA"]}
-    topics = {name: f"{name}-{folder.parent.name}" for name in ("asked", "ours", "theirs")}
-    _kafka.create(address, dict.fromkeys(topics.values(), 1))
-
-    def names(issue: int) -> Any:
-        return spark.range(5).selectExpr("id", f"concat('name ', id, ' of {issue}') AS name")
-
-    names(1).write.parquet(str(folder / "parquet"))
-    table = bsjoin.BatchTable.build(names(1), on="id", path=folder / "table")
-    made = spark.range(8).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
-    made.write.format("kafka").options(**broker, topic=topics["asked"]).save()
-
-    def run(name: str) -> None:
-        read = spark.readStream.format("kafka").options(**broker, subscribe=topics["asked"])
-        rows = read.option("startingOffsets", "earliest").load()
-        keyed = rows.selectExpr("key", "bigint(CAST(key AS STRING)) AS id")
-        theirs = lambda: keyed.join(spark.read.parquet(str(folder / "parquet")), "id", "left")  # noqa: E731
-        joined = table.join(keyed, how="left") if name == "ours" else theirs()
-        sink = joined.selectExpr("key", "name AS value").writeStream.format("kafka")
-        sink = sink.options(**broker, topic=topics[name], checkpointLocation=str(folder / name))
-        sink.trigger(availableNow=True).start().awaitTermination()
-
-    for name in ("ours", "theirs"):
-        run(name)
-        (folder / name / "commits" / "0").unlink()
-    table.refresh(names(2))
-    names(2).write.mode("overwrite").parquet(str(folder / "parquet"))
-    found = {}
-    for name in ("ours", "theirs"):
-        run(name)
-        found[name] = [(one.key(), one.value()) for one in _kafka.read(address, topics[name])]
-        assert len(found[name]) == 16, found[name]
-    first = [(b"%d" % i, b"name %d of 1" % i if i < 5 else None) for i in range(8)]
-    assert sorted(found["ours"][:8], key=repr) == first
-    assert sorted(found["ours"][8:], key=repr) == first, "a replay has the version of the first run"
-    assert sorted(found["theirs"][:8], key=repr) == first
-    assert (b"1", b"name 1 of 2") in found["theirs"][8:]
-
-
 def late_rows(spark: SparkSession, folder: Path) -> None:
     """Orders before their customer: each is in one place, and a replay sends the same again.
 

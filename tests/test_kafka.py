@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import kafka_checks
+import kafka_kills
 import pytest
 from checks_apart import TESTS, each, environment, passes
 from servers import Kafka
@@ -23,6 +25,26 @@ def test_with_a_broker(
     monkeypatch.setenv("KAFKA", kafka.url)
     monkeypatch.setenv("KAFKA_CONNECTOR", str(kafka_connector))
     passes("kafka_checks.py", check)
+
+
+@pytest.mark.timeout(_LIMIT_S)
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_what_a_killed_job_sends_twice_is_equal(
+    kafka: Kafka, kafka_connector: Path, tmp_path: Path, kills: int
+) -> None:
+    found = kafka_kills.run(kafka.url, kafka_connector, tmp_path, kills)
+    ours, theirs = (found.values[way] for way in kafka_kills.WAYS)
+    assert len(ours) == len(theirs) == found.sent  # nothing is lost
+    assert found.twice("ours") > 0
+    assert found.differing("ours") == 0
+    assert found.differing("theirs") > 0  # the oracle is of another issue where it runs again
+    issues = set()
+    for values in ours.values():
+        value = json.loads(values[0])
+        name, _, issue = value.get("name", "").rpartition(" of ")
+        assert name == (f"name {value['id']}" if value["id"] < kafka_kills.KNOWN else ""), value
+        issues.add(issue)
+    assert issues == {"", *map(str, range(1, kills + 2))}
 
 
 def example(*arguments: str) -> subprocess.Popen[str]:
