@@ -1,12 +1,13 @@
 """Sums, counts, least and greatest values of any rows that follow each other, in O(log n).
 
 The rows of a column are in blocks of 16, 8 blocks are a node of the next level, and so on: a run
-of rows is the values at its two ends and a few nodes between them. There are no prefix sums: a sum
-is of its own rows only, so that a double loses nothing to large values elsewhere, and no infinity
-or NaN outside of the rows is in it.
+of rows is the values at its two ends and a few nodes between them. What is added up exactly has the
+sum of all blocks before each one instead of levels: blocks that follow each other are one
+difference. Sums of doubles have not: a sum is of its own rows only, so that it loses nothing to
+large values elsewhere, and no infinity or NaN outside of the rows is in it.
 
 A level is made when it is first needed, from the column itself, and is in memory, not in a file: 8
-bytes per block for each part (:data:`PARTS`), a seventh more for the levels above.
+bytes per block for each part (:data:`PARTS`), for levels a seventh more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.index.encoding import GREATEST, LEAST, codes
-from bsjoin.index.row_pairs import expand
 
 __all__ = ["AggregateTree", "Part"]
 
@@ -43,8 +43,10 @@ values, see :func:`bsjoin.index.codes`.
 """
 
 BLOCK, FAN = 16, 8
+_EXACT: tuple[Part, ...] = ("count", "whole", "high", "low")
 _BUILT_TOGETHER = 4096 * BLOCK
-_PROBED_TOGETHER = 1 << 12
+_PROBED_TOGETHER = 1 << 11
+"""So many runs at once: what is computed for their ends stays in a core's caches."""
 
 
 class AggregateTree:
@@ -66,6 +68,10 @@ class AggregateTree:
         self, values: NDArray[Any], valid: NDArray[np.uint8] | None = None, offset: int = 0
     ):
         self._rows, self._valid, self._offset = values, valid, offset
+        whole = len(values) // BLOCK * BLOCK
+        self._grid = values[:whole].reshape(-1, BLOCK)
+        self._tail = np.zeros(BLOCK, values.dtype)  # the last rows, which are no whole block
+        self._tail[: len(values) - whole] = values[whole:]
         self._levels: dict[Part, list[NDArray[Any]]] = {}
 
     def of(self, parts: Sequence[Part], firsts: Int64s, stops: Int64s) -> dict[Part, NDArray[Any]]:
@@ -84,103 +90,158 @@ class AggregateTree:
         step = _PROBED_TOGETHER
         # Without nulls a run has as many values as rows.
         added = [part for part in parts if part != "count" or self._valid is not None]
-        pieces = [
-            self._of(added, firsts[at : at + step], stops[at : at + step])
-            for at in range(0, max(len(firsts), 1), step)
-            if added
-        ]
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities of different signs
+            pieces = [
+                self._of(added, firsts[at : at + step], stops[at : at + step])
+                for at in range(0, max(len(firsts), 1), step)
+                if added
+            ]
         found = {part: np.concatenate([piece[part] for piece in pieces]) for part in added}
         return {part: found[part] if part in found else stops - firsts for part in parts}
 
     def _of(self, parts: Sequence[Part], firsts: Int64s, stops: Int64s) -> dict[Part, NDArray[Any]]:
-        begins, ends = -(-firsts // BLOCK), stops // BLOCK
-        inside = begins < ends  # the run has a whole block
-        before, behind = (np.where(inside, blocks * BLOCK, stops) for blocks in (begins, ends))
-        found = self._both(parts, None, (firsts, before), (behind, stops))
-        begins, ends = np.where(inside, begins, 0), np.where(inside, ends, 0)
-        level = 0
-        while (begins < ends).any():
-            over, under = -(-begins // FAN), ends // FAN
-            is_top = len(self._level(parts[0])) == level + 1
-            inside = (over < under) & (not is_top)
-            before, behind = (np.where(inside, n * FAN, ends) for n in (over, under))
-            for part, more in self._both(parts, level, (begins, before), (behind, ends)).items():
-                found[part] = _put_together(part, found[part], more)
-            begins, ends = np.where(inside, over, 0), np.where(inside, under, 0)
-            level += 1
+        groups, inside = _ends(firsts, stops, BLOCK)
+        if self._valid is not None and len(self._rows):
+            inside &= self._there(groups)
+        kept, found = _bits(inside), {}
+        for part, values in _values(parts, self._blocks_at(groups)).items():
+            found[part] = _reduced(part, values, kept)
+        begins, ends, level = firsts // BLOCK + 1, stops // BLOCK, 0
+        others = [part for part in parts if part not in _EXACT]
+        for part in found.keys() - others:
+            (sums,) = self._level(part)
+            found[part] += sums.take(ends) - sums.take(np.minimum(begins, ends))
+        while others and (begins < ends).any():
+            groups, inside = _ends(begins, ends, FAN)
+            kept = _bits(inside)
+            for part in others:
+                nodes = self._level(part)[level].take(groups, axis=0, mode="clip")
+                more = _reduced(part, np.ascontiguousarray(nodes.T), kept)
+                found[part] = PARTS[part][0](found[part], more)
+            begins, ends, level = begins // FAN + 1, ends // FAN, level + 1
         return found
 
-    def _both(
-        self,
-        parts: Sequence[Part],
-        level: int | None,
-        left: tuple[Int64s, Int64s],
-        right: tuple[Int64s, Int64s],
-    ) -> dict[Part, NDArray[Any]]:
-        """The parts of nodes of a level (None: of rows) in two ranges for each run."""
-        firsts = np.concatenate([left[0], right[0]])
-        counts = np.concatenate([left[1], right[1]]) - firsts
-        _, places = expand(firsts, counts)
-        some = np.flatnonzero(counts)
-        starts = (np.cumsum(counts) - counts).take(some)
-        found = {}
-        for part in parts:
-            function, nothing = PARTS[part]
-            result = np.full(len(counts), nothing)
-            if len(some):
-                values = (
-                    self._values(part, places)
-                    if level is None
-                    else self._level(part)[level].take(places)
-                )
-                with np.errstate(invalid="ignore", over="ignore"):
-                    result[some] = function.reduceat(values, starts)
-            half = len(counts) // 2
-            found[part] = _put_together(part, result[:half], result[half:])
-        return found
+    def _blocks_at(self, blocks: Int64s) -> NDArray[Any]:
+        """The rows of some blocks, [16, m]. What is behind the last row is any value."""
+        whole = len(self._grid)
+        if not whole:
+            return np.repeat(self._tail[:, None], len(blocks), axis=1)
+        if self._grid.flags.c_contiguous:
+            found = self._grid.take(blocks, axis=0, mode="clip")
+        else:  # of decimals, which `take` would copy all before
+            found = self._grid[np.minimum(blocks, whole - 1)]
+        found[blocks >= whole] = self._tail
+        return np.ascontiguousarray(found.T)
 
-    def _values(self, part: Part, rows: Int64s) -> NDArray[Any]:
-        """The part of each of some rows."""
-        there = None
-        if self._valid is not None:
-            bits = rows + self._offset
-            there = (self._valid.take(bits >> 3) >> (bits & 7).astype(np.uint8)) & 1
-        if part == "count":
-            assert there is not None  # otherwise nobody counts
-            return there.astype(np.int64)
-        values = self._rows.take(rows)
-        if part == "whole":
-            values = values.astype(np.int64)
-        elif part == "high":
-            values = values.astype(np.int64) >> 32
-        elif part == "low":
-            values = values.astype(np.int64) & 0xFFFFFFFF
-        elif part == "total":
-            values = values.astype(np.float64)
-        else:
-            values = codes(values)
-        return values if there is None else np.where(there, values, PARTS[part][1])
+    def _there(self, blocks: Int64s) -> NDArray[np.bool_]:
+        """Which of the rows of blocks are not null, [16, m]."""
+        assert self._valid is not None
+        rows = blocks * BLOCK + np.arange(BLOCK)[:, None]
+        bits = np.minimum(rows, len(self._rows) - 1) + self._offset
+        there = self._valid.take(bits >> 3) >> (bits & 7).astype(np.uint8)
+        found: NDArray[np.bool_] = (there & 1).view(np.bool_)
+        return found
 
     def _level(self, part: Part) -> list[NDArray[Any]]:
-        """The nodes of each level, the lowest one first; the last one has no level above."""
+        """The nodes of each level, in groups, the lowest one first; above the last one is none.
+
+        Of what is exact one level: before each block and behind the last one the sum of all before.
+        """
         found = self._levels.get(part)
         if found is None:
-            function, _ = PARTS[part]
-            many, pieces = len(self._rows), []
-            with np.errstate(invalid="ignore", over="ignore"):
-                for at in range(0, many, _BUILT_TOGETHER):
-                    rows = np.arange(at, min(at + _BUILT_TOGETHER, many))
-                    starts = np.arange(0, len(rows), BLOCK)
-                    pieces.append(function.reduceat(self._values(part, rows), starts))
-                found = [np.concatenate(pieces)]
-                while len(found[-1]) > FAN:
-                    starts = np.arange(0, len(found[-1]), FAN)
-                    found.append(function.reduceat(found[-1], starts))
+            function, nothing = PARTS[part]
+            many = len(self._rows)
+            nodes = [
+                self._blocks(part, at, min(at + _BUILT_TOGETHER, many))
+                for at in range(0, many, _BUILT_TOGETHER)
+            ]
+            if part in _EXACT:
+                found = [np.cumsum(np.concatenate([np.zeros(1, np.int64), *nodes]))]
+            else:
+                found = [_padded(np.concatenate(nodes), nothing)]
+            while part not in _EXACT and len(found[-1]) > 1:
+                found.append(_padded(function.reduce(found[-1], axis=1), nothing))
             self._levels[part] = found
         return found
 
+    def _blocks(self, part: Part, first: int, stop: int) -> NDArray[Any]:
+        """The part of each block of some rows."""
+        function, nothing = PARTS[part]
+        values = _values([part], self._rows[first:stop])[part]
+        if self._valid is not None:
+            begin, end = first + self._offset, stop + self._offset
+            bits = np.unpackbits(self._valid[begin >> 3 : (end + 7) >> 3], bitorder="little")
+            there = bits[begin & 7 :][: stop - first].view(np.bool_)
+            values = np.where(there, values, nothing)
+        found: NDArray[Any] = function.reduceat(values, np.arange(0, stop - first, BLOCK))
+        return found
 
-def _put_together(part: Part, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        found: NDArray[Any] = PARTS[part][0](one, other)
+
+def _padded(nodes: NDArray[Any], nothing: Any) -> NDArray[Any]:
+    """The nodes of a level, in groups."""
+    room = np.full(-len(nodes) % FAN, nothing)
+    return np.concatenate([nodes, room]).reshape(-1, FAN)
+
+
+def _ends(begins: Int64s, ends: Int64s, size: int) -> tuple[Int64s, NDArray[np.bool_]]:
+    """The groups of ``size`` rows or nodes in which m ranges begin, and those in which they end.
+
+    Returns:
+        int64[2 * m], the groups, and bool[size, 2 * m], whether a range has what is in them; of
+        what is in one group only that in which the range begins.
+    """
+    left, right = begins // size, ends // size
+    low = begins - left * size
+    last = (ends - right * size) * (right > left)
+    high = np.concatenate([np.minimum(ends - left * size, size), last])
+    step = np.arange(size, dtype=np.int8)[:, None]
+    inside = step < high.astype(np.int8)
+    inside[:, : len(begins)] &= step >= low.astype(np.int8)
+    return np.concatenate([left, right]), inside
+
+
+def _bits(inside: NDArray[np.bool_]) -> Int64s:
+    """All bits of 64 where it is so, else none."""
+    found: Int64s = -inside.astype(np.int64)
+    return found
+
+
+def _values(parts: Sequence[Part], values: NDArray[Any]) -> dict[Part, NDArray[Any]]:
+    """The parts of single values."""
+    found = dict[Part, NDArray[Any]]()
+    encoded = None
+    if values.dtype.kind == "i":
+        values = values.astype(np.int64, copy=False)
+    for part in parts:
+        if part in ("least", "greatest"):
+            encoded = codes(values) if encoded is None else encoded
+            found[part] = encoded
+        elif part == "count":
+            found[part] = np.broadcast_to(np.int64(1), values.shape)
+        elif part == "high":
+            found[part] = values >> 32
+        elif part == "low":
+            found[part] = values & 0xFFFFFFFF
+        else:
+            found[part] = values if part == "whole" else values.astype(np.float64, copy=False)
+    return found
+
+
+def _reduced(part: Part, values: NDArray[Any], kept: Int64s) -> NDArray[Any]:
+    """The part of each range, from what is in the two groups of :func:`_ends`.
+
+    What is not in it gives way to nothing by its bits: `np.where` takes three times as long.
+    """
+    function, _ = PARTS[part]
+    if part == "least":
+        values = np.maximum(values, kept ^ GREATEST)
+    elif part == "greatest":
+        values = np.minimum(values, kept ^ LEAST)
+    elif part == "total":
+        values = (values.view(np.int64) & kept).view(np.float64)
+    else:
+        values = values & kept
+    both = function.reduce(values, axis=0)
+    half = len(both) // 2
+    found: NDArray[Any] = function(both[:half], both[half:])
     return found

@@ -19,6 +19,8 @@ def column(kind: str, size: int, random: np.random.Generator) -> NDArray[Any]:
     """Values whose sums do not fit into 64 bits, or with NaN and infinities."""
     if kind == "int64":
         return random.integers(-MOST, MOST, size)
+    if kind == "decimal":  # the lower halves of 128 bits
+        return np.repeat(random.integers(-MOST, MOST, size), 2)[::2]
     if kind == "int8":
         return random.integers(-128, 128, size).astype(np.int8)
     values = random.normal(size=size).round(3)
@@ -42,12 +44,13 @@ def of_loop(values: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", ["int64", "int8", "float64", "float32"])
+@pytest.mark.parametrize("kind", ["int64", "decimal", "int8", "float64", "float32"])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_runs_have_the_aggregates_of_their_rows(kind: str) -> None:
     random = np.random.default_rng(7)
     floating = kind.startswith("float")
-    others = {"int64": ["total", "whole"], "int8": ["total"]}.get(kind, ["whole", "high", "low"])
+    wide = ["total", "whole"]
+    others = {"int64": wide, "decimal": wide, "int8": ["total"]}.get(kind, ["whole", "high", "low"])
     parts = [part for part in get_args(Part) if part not in others]
     for size in SIZES:
         values = column(kind, size, random)

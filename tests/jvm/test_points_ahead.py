@@ -87,6 +87,51 @@ def test_bands(spark: SparkSession, stored: Path) -> None:
     assert [ahead(spark, query) for query in ours[::2]] == [1] * 4
 
 
+RUNS: dict[str, tuple[Any, str]] = {
+    "int": (100, "100"),
+    "date": ("9 days", "INTERVAL '9' DAY"),
+    "timestamp": ("40 minutes", "INTERVAL '40' MINUTE"),
+    "double": (12.5, "12.5D"),
+}
+"""Widths of more rows than a block of their aggregates has."""
+AGG = ("count(v)", "sum(v)", "min(v)", "max(v)", "count({0})", "min({0})", "avg({0})")
+"""Of a column without nulls, and of one with nulls; of texts only how many there are."""
+
+
+def aggregates(kind: str) -> dict[str, str]:
+    other, some = ("s", AGG[:5]) if TABLES[kind] == ["k"] else ("k", AGG)
+    return {f"a{number}": text.format(other) for number, text in enumerate(some)}
+
+
+def aggregated(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
+    stream = spark.read.parquet(str(stored / f"stream-{kind}"))
+    table, width, agg = BatchTable.open(str(stored / kind)), RUNS[kind][0], aggregates(kind)
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
+        df = table.join(stream, TABLES[kind], when=Band("p", "t", width, width, agg=agg), how=how)
+    return df.select("id", *agg)
+
+
+def of_pairs(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
+    """The same by the rows of the join."""
+    spark.read.parquet(str(stored / f"stream-{kind}")).createOrReplaceTempView(f"s_{kind}")
+    width = RUNS[kind][1]
+    keys = "".join(f"s.{key} = t.{key} AND " for key in TABLES[kind])
+    calls = (f"{text.replace('(', '(t.')} AS {name}" for name, text in aggregates(kind).items())
+    return spark.sql(
+        f"SELECT s.id, {', '.join(calls)} FROM s_{kind} s {how} JOIN bsjoin.`{stored / kind}` t "
+        f"ON {keys}t.t BETWEEN p - {width} AND p + {width} GROUP BY s.id"
+    )
+
+
+def test_aggregates(spark: SparkSession, stored: Path) -> None:
+    """Both ends of a run are found ahead of its rows."""
+    asked = list(zip(RUNS, ("inner", "left", "left", "inner"), strict=True))
+    ours = [partial(aggregated, spark, stored, *one) for one in asked]
+    right = [partial(of_pairs, spark, stored, *one) for one in asked]
+    check_same(spark, *ours, right=right, codes=["stage", "interpreted"])
+    assert [ahead(spark, query) for query in ours] == [1] * 4
+
+
 def test_as_of(spark: SparkSession, stored: Path) -> None:
     """Ahead of their rows, and one after the other, which other tests hold against an oracle."""
     queries = [

@@ -266,8 +266,8 @@ class _Join:
         payload, matched = Payload.of(aggregates.columns()), aggregates.matched
         hits = int(np.count_nonzero(matched))
         self.metrics.count(self._plan.how, len(rows), hits, hits)
-        kept = None if self._plan.how == "left" else np.flatnonzero(matched)
-        yield rows.with_payload(payload).chosen(kept)
+        every = self._plan.how == "left" or hits == len(rows)
+        yield rows.with_payload(payload).chosen(None if every else np.flatnonzero(matched))
 
     def _collected(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join that returns an array of its matches: one for each row."""

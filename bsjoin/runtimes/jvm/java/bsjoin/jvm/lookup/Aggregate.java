@@ -24,7 +24,6 @@ public final class Aggregate implements Serializable, Cloneable {
   private final int column; // its number
   private final DataType type; // of the result
   private final boolean wraps; // a sum of more than 64 bits, which otherwise is an error
-  private transient long[] values; // see AggregateTree
   private long whole;
   private double number;
   private Decimal decimal;
@@ -39,9 +38,7 @@ public final class Aggregate implements Serializable, Cloneable {
   /** One for an iterator. */
   public Aggregate open() {
     try {
-      Aggregate opened = (Aggregate) clone();
-      opened.values = new long[AggregateTree.AT_ONCE];
-      return opened;
+      return (Aggregate) clone();
     } catch (CloneNotSupportedException e) {
       throw new IllegalStateException(e);
     }
@@ -55,9 +52,11 @@ public final class Aggregate implements Serializable, Cloneable {
    */
   public boolean isNull(Columns columns, long reference, long rows) {
     AggregateTree tree = columns.tree(column, reference);
+    RunParts run = columns.run(column);
     int first = Columns.row(reference);
     int stop = (int) (first + rows);
-    long count = tree == null ? 0 : tree.count(first, stop, values);
+    long count =
+        tree == null ? 0 : tree.hasNull() ? run.of(tree, Part.COUNT, first, stop) : rows;
     whole = count;
     if (function.equals("count")) {
       return false;
@@ -66,17 +65,18 @@ public final class Aggregate implements Serializable, Cloneable {
       return true;
     }
     switch (function) {
-      case "min" -> value(tree, tree.of(Part.LEAST, first, stop, values));
-      case "max" -> value(tree, tree.of(Part.GREATEST, first, stop, values));
+      case "min" -> value(tree, run.of(tree, Part.LEAST, first, stop));
+      case "max" -> value(tree, run.of(tree, Part.GREATEST, first, stop));
       default -> {
         if (tree.isFloating()) {
-          double total = Double.longBitsToDouble(tree.of(Part.TOTAL, first, stop, values));
+          double total = Double.longBitsToDouble(run.of(tree, Part.TOTAL, first, stop));
           number = function.equals("sum") ? total : total / count;
         } else if (tree.isNarrow()) {
-          long sum = tree.of(Part.WHOLE, first, stop, values);
+          long sum = run.of(tree, Part.WHOLE, first, stop);
           sum(sum >> 32, sum & LOWER, count);
         } else {
-          sum(tree.of(Part.HIGH, first, stop, values), tree.of(Part.LOW, first, stop, values), count);
+          long high = run.of(tree, Part.HIGH, first, stop);
+          sum(high, run.of(tree, Part.LOW, first, stop), count);
         }
       }
     }

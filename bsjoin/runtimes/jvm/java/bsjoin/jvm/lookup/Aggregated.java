@@ -15,7 +15,7 @@ import scala.collection.immutable.IndexedSeq;
 public final class Aggregated extends OwnExpression {
   private final Columns columns;
   private final String function;
-  private final int number; // of the column
+  final int number; // of the column
   private final DataType type; // of the result
   private final boolean wraps;
   private final Expression reference; // of the first row
@@ -61,6 +61,11 @@ public final class Aggregated extends OwnExpression {
     text += "boolean " + code.isNull() + " = " + isNull + ";\n" + java + " " + code.value() + " = "
         + code.isNull() + " ? " + none + " : " + get + ";\n";
     return code.copy(Read.block(text), code.isNull(), code.value());
+  }
+
+  /** What reads the column at the ends of many runs before. */
+  RunAhead ahead() {
+    return new RunAhead(columns.open(), number);
   }
 
   private static String getter(String java) {

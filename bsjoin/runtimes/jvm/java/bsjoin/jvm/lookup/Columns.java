@@ -25,6 +25,7 @@ public final class Columns implements Serializable {
   private int[] places; // of the columns among the stored ones; -1: added later, all null
   private transient Version version;
   private transient Column[][] columns; // by the segment: rows that follow each other are of any
+  private transient RunParts[] runs; // of the columns
 
   public Columns(StoredVersion stored, Manifest manifest, List<String> names) {
     this.stored = stored;
@@ -66,6 +67,15 @@ public final class Columns implements Serializable {
         : version.segment(reference).tree(places[number]);
   }
 
+  /** What there is of a column in the run of rows that was asked for last. */
+  RunParts run(int number) {
+    RunParts found = runs[number];
+    if (found == null) {
+      found = runs[number] = new RunParts();
+    }
+    return found;
+  }
+
   String name(int number) {
     return names.get(number);
   }
@@ -85,6 +95,7 @@ public final class Columns implements Serializable {
     version = next;
     places = placesIn(next.manifest);
     columns = new Column[next.size()][];
+    runs = new RunParts[places.length];
   }
 
   private int[] placesIn(Manifest manifest) {

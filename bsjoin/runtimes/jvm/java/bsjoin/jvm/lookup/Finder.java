@@ -221,6 +221,13 @@ public abstract class Finder implements Serializable, Cloneable {
         : ahead.notBelow(points, code, low, high);
   }
 
+  /** {@link Points#aboveFrom} from the row that {@link #notBelow} has found, likewise. */
+  final int aboveFrom(Points points, long code, int row, int low, int high) {
+    return ahead == null
+        ? points.aboveFrom(code, row, low, high)
+        : ahead.aboveFrom(points, code, row, low, high);
+  }
+
   /** The code of a {@link RankBound} in a segment; of several with one value it searches once. */
   final long code(byte[] value, Segment segment) {
     int size = value.length - 1;

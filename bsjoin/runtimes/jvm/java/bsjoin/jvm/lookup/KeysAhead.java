@@ -72,13 +72,19 @@ public final class KeysAhead implements Serializable {
   private final Finder finder; // in a task the one of the generated code, which it opens then
   private final Input key; // null: all rows of the table have the same
   private final Input point; // null: none is searched
+  private final Input last; // the point above which a run of rows ends; null: it is not searched
   private final ArrayList<Read> reads;
+  private final ArrayList<Aggregated> aggregates; // one for each column
 
-  private KeysAhead(Finder finder, Input key, Input point, List<Read> reads) {
+  private KeysAhead(Finder finder, Input key, Input point, Input last, List<Expression> values) {
     this.finder = finder;
     this.key = key;
     this.point = point;
-    this.reads = new ArrayList<>(reads.subList(0, Math.min(MOST, reads.size())));
+    this.last = last;
+    List<Read> found = new ArrayList<>();
+    aggregates = new ArrayList<>();
+    values.forEach(value -> addReads(value, found, aggregates));
+    reads = new ArrayList<>(found.subList(0, Math.min(MOST, found.size())));
   }
 
   /**
@@ -98,15 +104,18 @@ public final class KeysAhead implements Serializable {
     }
     Input key = finder.isByOneKey() ? key(arguments.get(0), input) : null;
     Input point = null;
-    if (isRange && arguments.get(1 + lookup.compared() + finder.searched()) instanceof Bound bound) {
+    Input last = null;
+    int searched = 1 + lookup.compared() + finder.searched();
+    if (isRange && arguments.get(searched) instanceof Bound bound) {
       point = point(bound, input, finder.isAbove() ? 1 : 0);
+    }
+    if (finder.isRun() && arguments.get(searched + 1) instanceof Bound bound) {
+      last = point(bound, input, 1);
     }
     if (key == null && !finder.isWithoutKey() || point == null && isRange) {
       return null;
     }
-    List<Read> reads = new ArrayList<>();
-    values.forEach(value -> addReads(value, reads));
-    return new KeysAhead(finder, key, point, reads);
+    return new KeysAhead(finder, key, point, last, values);
   }
 
   /** An integer as it is, or a text by its hash. */
@@ -147,11 +156,17 @@ public final class KeysAhead implements Serializable {
     return -1;
   }
 
-  private static void addReads(Expression value, List<Read> reads) {
+  private static void addReads(
+      Expression value, List<Read> reads, List<Aggregated> aggregates) {
     if (value instanceof Read) {
       reads.add((Read) value);
     }
-    Scala.list(value.children()).forEach(child -> addReads(child, reads));
+    if (value instanceof Aggregated one
+        && aggregates.size() < MOST
+        && aggregates.stream().noneMatch(other -> other.number == one.number)) {
+      aggregates.add(one);
+    }
+    Scala.list(value.children()).forEach(child -> addReads(child, reads, aggregates));
   }
 
   /** The keys of a partition, for the finder that is opened next. */
@@ -164,11 +179,15 @@ public final class KeysAhead implements Serializable {
   /** The keys of the rows that a stage takes next. */
   final class Keys {
     private List<ReadAhead> columns; // when the version is open
+    private List<RunAhead> runs;
     private final long[] keys = new long[SIZE]; // 0 where there is none
     private final long[] codes = new long[SIZE]; // of the points; 0 where there is none
     private final long[] found = new long[SIZE]; // the first rows of the keys
     private final int[] points = new int[SIZE]; // the rows of the points
     private final long[] near = new long[SIZE]; // of rows that are read
+    private final long[] above = new long[SIZE]; // codes of which no run has a point
+    private final int[] stops = new int[SIZE]; // one past the last rows of the runs
+    private final long[] ends = new long[SIZE]; // of these last rows
     private final Version.Steps steps = new Version.Steps(SIZE);
     private ColumnarBatch batch; // null: the rows are these
     private InternalRow[] rows;
@@ -234,7 +253,16 @@ public final class KeysAhead implements Serializable {
           : all.notBelow(code, low, high);
     }
 
+    /** {@link Points#aboveFrom} from the row on that {@link #notBelow} was asked for. */
+    int aboveFrom(Points all, long code, int row, int low, int high) {
+      return last != null && isAt && points[at] == row && above[at] - 1 == code
+          ? stops[at]
+          : all.aboveFrom(code, row, low, high);
+    }
+
     private void open() {
+      runs = new ArrayList<>();
+      aggregates.forEach(one -> runs.add(one.ahead()));
       columns = new ArrayList<>();
       if (key != null && key.type instanceof StringType) {
         columns.add(new ReadAhead(null, 0));
@@ -253,6 +281,7 @@ public final class KeysAhead implements Serializable {
         if ((key == null || !row.isNullAt(key.place))
             && (point == null || !row.isNullAt(point.place))) {
           keys[count] = key == null ? 0 : key.of(row);
+          above[count] = last == null ? 0 : last.of(row);
           codes[count++] = point == null ? 0 : point.of(row);
         }
       }
@@ -269,6 +298,12 @@ public final class KeysAhead implements Serializable {
       }
       if (point != null) {
         version.search(found, key == null, codes, count, steps, points, point.more, near);
+      }
+      if (last != null) {
+        version.searchAgain(found, above, count, steps, stops, 1, ends);
+        for (RunAhead run : runs) {
+          read += run.read(near, count) + run.read(ends, count);
+        }
       }
       for (ReadAhead column : columns) {
         read += column.read(version, point == null ? found : near, count);

@@ -160,7 +160,7 @@ public final class NearestFinder extends Finder {
       return;
     }
     before = points.firstOfEquals(at - 1, begin, end);
-    after = met ? points.aboveFrom(code, at, end) : at;
+    after = met ? points.aboveFrom(code, at, begin, end) : at;
   }
 
   /** The next row, in the order of nearness. */

@@ -105,7 +105,7 @@ public class RangeFinder extends Finder {
         return rows(NONE, 0);
       }
       if (!isInterval) {
-        stop = high == Long.MAX_VALUE ? end : points.aboveFrom(high, row, end);
+        stop = high == Long.MAX_VALUE ? end : aboveFrom(points, high, row, begin, end);
         return rows(key + row, stop - row);
       }
       stop = points.above(high, begin, end);

@@ -151,23 +151,23 @@ public final class Column extends ColumnVector {
    * digits, of floating-point numbers the bits of doubles. Those of nulls are any.
    *
    * @param first the first row; they are in one piece of the file if they have up to 2^29 bytes
+   * @param place the place of its value; the others are behind it
    */
-  void numbers(int first, int count, long[] found) {
+  void numbers(int first, int count, long[] found, int place) {
     if (count == 0) {
       return;
     }
     long at = file.address(data + (long) width * first);
     switch (width) {
-      case 8 -> Platform.copyMemory(null, at, found, Platform.LONG_ARRAY_OFFSET, 8L * count);
-      case 16 -> {
-        for (int i = 0; i < count; i++) {
-          found[i] = Platform.getLong(null, at + 16L * i); // the lower half comes first
+      case 8, 16 -> {
+        for (int i = 0; i < count; i++) { // of 16 bytes the lower half comes first
+          found[place + i] = Platform.getLong(null, at + (long) width * i);
         }
       }
       case 4 -> {
         boolean floating = type instanceof FloatType;
         for (int i = 0; i < count; i++) {
-          found[i] =
+          found[place + i] =
               floating
                   ? Double.doubleToRawLongBits(Platform.getFloat(null, at + 4L * i))
                   : Platform.getInt(null, at + 4L * i);
@@ -175,7 +175,7 @@ public final class Column extends ColumnVector {
       }
       default -> {
         for (int i = 0; i < count; i++) {
-          found[i] = width == 2 ? getShort(first + i) : getByte(first + i);
+          found[place + i] = width == 2 ? getShort(first + i) : getByte(first + i);
         }
       }
     }

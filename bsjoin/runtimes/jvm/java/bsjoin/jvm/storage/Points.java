@@ -139,19 +139,22 @@ public final class Points {
 
   /**
    * The same from a row of the key on, fast if the one that is looked for is near: it climbs the
-   * levels of the skip list before it descends.
+   * levels of the skip list before it descends. What is further away the directory finds.
    */
-  public int aboveFrom(long code, int row, int high) {
+  public int aboveFrom(long code, int row, int low, int high) {
     if (code == Long.MAX_VALUE) {
       return high;
     }
     int passed = row;
-    for (long step = 1; passed + step <= high; step <<= 1) {
-      int ahead = (int) (passed + step - 1);
+    for (int step = 1; step <= FEW && step <= high - passed; step <<= 1) {
+      int ahead = passed + step - 1;
       if (value(ahead) > code) {
         return descend(code + 1, passed, ahead);
       }
       passed = ahead + 1;
+    }
+    if (high - passed > FEW) {
+      return Math.max(passed, notBelow(code + 1, low, high));
     }
     return descend(code + 1, passed, high);
   }

@@ -302,6 +302,12 @@ public final class Version {
   public void search(
       long[] found, boolean isOne, long[] codes, int count, Steps steps, int[] rows, int back,
       long[] near) {
+    runs(found, isOne, count, steps);
+    searchAgain(found, codes, count, steps, rows, back, near);
+  }
+
+  /** Find the rows of the keys. */
+  private void runs(long[] found, boolean isOne, int count, Steps steps) {
     long[] addresses = steps.addresses;
     Points[] points = steps.points;
     int[] ends = steps.ends;
@@ -325,6 +331,14 @@ public final class Version {
       }
       steps.touch(count);
     }
+  }
+
+  /** {@link #search} for other codes, in the rows of the same keys as before. */
+  public void searchAgain(
+      long[] found, long[] codes, int count, Steps steps, int[] rows, int back, long[] near) {
+    long[] addresses = steps.addresses;
+    Points[] points = steps.points;
+    int[] ends = steps.ends;
     for (int i = 0; i < count; i++) {
       int slot = points[i] == null ? -1 : points[i].slot(codes[i], steps.rows[i], ends[i]);
       steps.buckets[i] = slot;
