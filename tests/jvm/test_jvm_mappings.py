@@ -74,6 +74,31 @@ def test_plans_of_many_times_leave_few_mappings(
     assert mapped(spark, folder) <= _FEW
 
 
+def test_what_versions_share_is_mapped_once(
+    spark: SparkSession, table: BatchTable, tmp_path: Path
+) -> None:
+    """The base of a table to which changes are applied stays open from version to version."""
+    (base,) = (tmp_path / "table" / "data").iterdir()
+    jvm: Any = spark._jvm
+    maps = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/maps")
+    feed, seen = Feed(spark, tmp_path / "feed"), []
+    query = feed.start(table.join(feed.stream, how="left"))
+    try:
+        for number in range(4):
+            if number:
+                changes = [(number, f"new {number}")]
+                table.apply(spark.createDataFrame(changes, "k long, text string"))
+            feed.add(number, 19)
+            query.processAllAvailable()
+            seen.append(maps.read_text().count(str(base)))
+    finally:
+        query.stop()
+    assert feed.results[3] == [(3, "new 3"), (19, "text 19")]
+    assert [cycle.table_version for cycle in cycles(query)] == [1, 2, 3, 4]
+    assert seen[0]
+    assert seen == seen[:1] * 4
+
+
 def test_a_table_that_is_removed_is_not_kept(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:
