@@ -52,9 +52,10 @@ class Full:
             ``"SELECT max(batch) FROM loads"``. ``None`` (default): the versions of what the
             DataFrame reads.
         fail_on_data_loss: with ``refresh="on_commit"``, what is done if the source does not have
-            the changes any more that it should tell. False (default): it is read whole, which is
-            logged and counted. True: the table stays as it is, and each look fails; as a stream
-            goes on, give ``max_staleness``, too.
+            the changes any more that it should tell: since its history was vacuumed, a feed was
+            switched off, or a slot of PostgreSQL is a new one. False (default): it is read whole,
+            with a warning in the log. True: the table stays as it is, and each look fails; as a
+            stream goes on, give ``max_staleness``, too.
         max_staleness: how old rows may be at the most, as ``refresh``: a micro-batch before which
             the source was not read, or found unchanged, within that time is not answered, and the
             query ends with a :class:`bsjoin.errors.StaleTableError`. It must be longer than

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from bsjoin.build.steps import NotTold
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
 from bsjoin.spark.fingerprint import selection_of
-from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, committed_at_us
+from bsjoin.spark.lake_columns import Columns, columns_of, names_in
+from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, delta_at
 from bsjoin.spark.leaves import is_cached, leaves_of
-from bsjoin.spark.replanned import through_operators
+from bsjoin.spark.replanned import MismatchedColumnError, through_operators, used_of
 from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
 
@@ -53,8 +56,9 @@ class DataFrameSource:
                 f'refresh="on_commit" cannot follow this table: {why}. Give refresh="10 minutes", '
                 'or a query of its version, version="SELECT max(batch) FROM loads"'
             )
-        leaves = leaves_of(df)
+        self._all = leaves = leaves_of(df)
         self._df, self._leaves = df, followable(leaves)
+        self._known = [columns_of(leaf) if followable([leaf]) else Columns() for leaf in leaves]
         self._settled = Settled(self._leaves)
         self._is_alone = len(leaves) == 1
         self._known_s = time.monotonic()
@@ -86,10 +90,11 @@ class DataFrameSource:
         """As in :class:`Followed`: exactly that version of Delta and Iceberg, of others the newest.
 
         Raises:
-            TableMismatchError: a column has another type.
+            MismatchedColumnError: a column is gone, or has another type.
             SourceError: Spark has cached the rows since then.
         """
-        pinned = at_version(self._df, version)
+        self._names()
+        pinned = at_version(self._df, version, self._known)
         if pinned is None and is_cached(self._df):
             raise SourceError(
                 f"Spark has cached rows of {version.source}, so they are not those of its version "
@@ -98,21 +103,57 @@ class DataFrameSource:
         return self._df if pinned is None else pinned
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in :class:`Followed`: of one table, through filters and selections."""
-        if not (self._is_alone and since.is_of(until)):
+        """As in :class:`Followed`: of one table, through filters and selections.
+
+        Raises:
+            NotTold: the table does not tell them, or operators do not let them through.
+            MismatchedColumnError: a column is gone, or has another type.
+            SourceError: the history of the table is gone.
+        """
+        if not since.is_of(until):
             return None
+        if not self._is_alone:
+            raise NotTold("several tables are read, so a change is not a matter of one row")
         if {CHANGE, COMMIT} & {name.lower() for name in self._df.columns}:
-            return None
+            raise NotTold(f"the table has a column {CHANGE} or {COMMIT}, as changes have")
         spark, leaf = self._df.sparkSession, self._leaves[0]
+        (names,) = self._names()
         feed = changes_between(spark, leaf, since.version, until.version)
         if feed is None:
             return None
-        rows = through_operators(self._df, feed, (CHANGE, COMMIT))
+        if isinstance(feed, str):
+            raise NotTold(feed)
+        then = delta_at(spark, leaf, since.version)
+        if then is not None:
+            if int(then.snapshot().timestamp()) * 1000 != since.committed_at_us:
+                raise SourceError(
+                    f"version {since.version} of {since.source} is not the one that was read: the "
+                    "table was restored from a copy"
+                )
+            before = names_in(self._known[0], columns_of(then))
+            if any(before.get(name, now) != now for name, now in names.items()):
+                raise NotTold(f"columns were renamed since version {since.version}")
+        rows = through_operators(self._df, feed, names, (CHANGE, COMMIT))
         if rows is None:
-            return None
-        if committed_at_us(spark, leaf, since.version) not in (None, since.committed_at_us):
-            raise SourceError(
-                f"version {since.version} of {since.source} is not the one that was read: the "
-                "table was restored from a copy"
-            )
-        return Changes(rows, at=lambda: at_version(self._df, until))
+            raise NotTold("what is done with the table is not a matter of one row at a time")
+        return Changes(rows, at=lambda: at_version(self._df, until, self._known))
+
+    def _names(self) -> list[Mapping[str, str]]:
+        """Under which names each leaf has the columns now.
+
+        Raises:
+            MismatchedColumnError: one that is used is gone.
+        """
+        found: list[Mapping[str, str]] = []
+        for leaf, known in zip(self._all, self._known, strict=True):
+            now = columns_of(leaf) if known.numbers else Columns()
+            found.append(names_in(known, now))
+            gone = known.numbers.keys() - found[-1].keys() if now.numbers else set()
+            if gone and (used := used_of(self._df, leaf.node, gone)):
+                raise MismatchedColumnError(
+                    f"{leaf.name} does not have the column {used[0]!r} any more. Queries go on "
+                    "with the rows that they have; give a DataFrame without it, and start them "
+                    "again",
+                    used[0],
+                )
+        return found

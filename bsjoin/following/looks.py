@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,13 @@ from bsjoin.build.steps import (
     most_rows,
 )
 from bsjoin.build.storing import confirmed, refreshed
-from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
+from bsjoin.errors import DuplicateKeyError, SourceError, StoreError, TableMismatchError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.metrics.refreshes import error_text, looked, published, recorded
 from bsjoin.options import Full
+from bsjoin.planner.uses import used_by
 from bsjoin.spark import sql
+from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.storage import Manifest, StorageLocation, versions
 
 if TYPE_CHECKING:
@@ -105,7 +108,7 @@ class Following:
                 is, and the next look tries again.
         """
         try:
-            with recorded(self._location.url):
+            with recorded(self._location.url), self._naming_queries():
                 self._look()
         except BaseException:
             self._failures = min(self._failures + 1, 16)
@@ -202,7 +205,17 @@ class Following:
             return
         before = versions.latest(self._location)
         if not self._has(before.source, until):
-            self._stepped(before, until, began_us, looks=1)  # a start does not ask again
+            with self._naming_queries():
+                self._stepped(before, until, began_us, looks=1)  # a start does not ask again
+
+    @contextlib.contextmanager
+    def _naming_queries(self) -> Iterator[None]:
+        """Let the error of a column name the queries that use it."""
+        try:
+            yield
+        except MismatchedColumnError as error:
+            used = used_by(self._location, error.column)
+            raise TableMismatchError(f"{error}{used}") from None
 
     def _stepped(
         self, before: Manifest, until: SourceVersion, began_us: int, looks: int
@@ -213,7 +226,10 @@ class Following:
         """
         self._said = None
         since = before.source
-        if since is None or not since.is_of(until):
+        if since is None:
+            return None
+        if not since.is_of(until):
+            self._said = _why_other(since, until)
             return None
         try:
             after = self._changed(before, since, until, began_us)
@@ -310,3 +326,12 @@ class Following:
         level = logging.INFO if why == self._warned else logging.WARNING
         _log.log(level, "bsjoin: %s cannot be read, so it is read whole: %s", what, why)
         self._said = self._warned = why
+
+
+def _why_other(since: SourceVersion, until: SourceVersion) -> str:
+    """Why no change leads from one version to another one."""
+    if since.source != until.source:
+        return f"the table has rows of {since.source}"
+    if since.identity != until.identity:
+        return f"{until.source} is another one than before, or has other columns"
+    return "other columns or filters of it are read"

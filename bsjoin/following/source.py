@@ -21,6 +21,8 @@ from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT, LakeVersions
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table_version import TableVersion
 from bsjoin.spark.arrow import arrow_fields
+from bsjoin.spark.lake_columns import Columns, names_in
+from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.values.retype import retyped, whole
 
 __all__ = ["FollowedTable", "followed_table"]
@@ -105,13 +107,19 @@ class _OfPostgreSQL(FollowedTable):
         return scanned(self._spark, self._source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in ``Followed``: of a table with a primary key."""
+        """As in ``Followed``: of a table with a primary key.
+
+        Raises:
+            NotTold: the server does not tell them.
+        """
         key = self._looks.key
-        if not (since.is_of(until) and key and {*key} <= {*self.columns}):
+        if not since.is_of(until):
             return None
+        if not {*key} <= {*self.columns}:
+            raise NotTold("the table has got another primary key")
         rows = self._looks.rows(since.version, until.version, self.columns)
-        if rows is None:
-            return None
+        if isinstance(rows, str):
+            raise NotTold(rows)
         wanted = pa.schema([*arrow_fields(self._schema), pa.field(OP, pa.string())])
         arrays = [retyped(whole(rows.column(field.name)), field.type) for field in wanted]
         schema = T.StructType([*self._schema.fields, T.StructField(OP, T.StringType())])
@@ -122,13 +130,22 @@ class _OfPostgreSQL(FollowedTable):
 class _OfLake(FollowedTable):
     """A table of Delta or Iceberg."""
 
+    def __init__(self, spark: SparkSession, source: Source, looks: Any, columns: Sequence[str]):
+        super().__init__(spark, source, looks, columns)
+        self._known = Columns(*looks.numbers())
+
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in ``Followed``: one that was restored from a copy has others of the same number."""
         times = {version.committed_at_us, until.committed_at_us} - {None}
         return version.is_of(until) and version.version == until.version and len(times) < 2
 
     def at(self, version: SourceVersion) -> DataFrame:
-        """As in ``Followed``: exactly that version."""
+        """As in ``Followed``: exactly that version.
+
+        Raises:
+            MismatchedColumnError: a column is gone, or has another name.
+        """
+        self._check_names(version)
         return scanned(self._spark, self._looks.at(version.version), self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -136,9 +153,11 @@ class _OfLake(FollowedTable):
 
         Raises:
             NotTold: the table's log does not tell them.
+            MismatchedColumnError: a column is gone, or has another name.
         """
         if not since.is_of(until):
             return None
+        self._check_names(until)
         there = TableVersion(since.source, since.version, since.committed_at_us, since.identity)
         found = self._looks.changes(there, until.version, self.columns)
         if isinstance(found, str):
@@ -147,3 +166,22 @@ class _OfLake(FollowedTable):
         schema = T.StructType([*self._schema.fields, *about])
         rows = streamed(self._spark, found.scan, found.close, schema)
         return Changes(rows, at=lambda: self.at(until))
+
+    def _check_names(self, version: SourceVersion) -> None:
+        """Refuse columns that are gone; the source reads by names, so also those of other names.
+
+        Raises:
+            MismatchedColumnError: names the first.
+        """
+        names = names_in(self._known, Columns(*self._looks.numbers()))
+        for name in self.columns:
+            now = names.get(name)
+            if now == name or name not in self._known.numbers:
+                continue
+            what = "is not there any more" if now is None else f"is called {now!r} now"
+            raise MismatchedColumnError(
+                f"the column {name!r} of {version.source} {what}. Queries go on with the rows that "
+                "they have; join with a new source, which has the columns of now, and start them "
+                "again",
+                name,
+            )

@@ -208,10 +208,22 @@ class _DeltaTable(Leaf):
         """Its log, in the JVM."""
         return self.node.relation().location()
 
+    def snapshot(self) -> Any:
+        """The version that is newest now, or was asked for, in the JVM."""
+        try:
+            return self.index.getSnapshot()
+        except compat.failures():
+            if self.is_pinned:
+                raise
+        # The columns are others than when the plan was made, which Delta refuses to read by it.
+        place = str(self.index.deltaLog().dataPath())
+        made = self.spark.read().format("delta").load(place).queryExecution().analyzed()
+        return made.collectLeaves().head().relation().location().getSnapshot()
+
     def state(self) -> State | None:
         if self.is_filtered:
             return None
-        snapshot = self.index.getSnapshot()
+        snapshot = self.snapshot()
         # A copy of a table has its identifier: so the path; and one that is restored from a backup
         # the numbers of its versions: so the time.
         place = str(self.index.deltaLog().dataPath())

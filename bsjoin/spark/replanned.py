@@ -5,7 +5,7 @@ The columns of the leaves keep their identity, so that the operators above need 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,13 +15,52 @@ from bsjoin.spark import compat
 from bsjoin.spark.leaves import listed
 from bsjoin.spark.operators import calls_functions_of_users
 
-__all__ = ["through_operators", "with_leaves"]
+__all__ = ["MismatchedColumnError", "through_operators", "used_of", "with_leaves"]
 
 _OF_ROWS = {"Filter", "Project"}
 _NAMES_ONLY = {"SubqueryAlias", "View"}
 
+Other = tuple[DataFrame, Mapping[str, str]]
+"""What takes the place of a leaf; and the names that columns have in it, where these are others."""
 
-def with_leaves(df: DataFrame, leaves: Sequence[DataFrame | None]) -> DataFrame | None:
+
+class MismatchedColumnError(TableMismatchError):
+    """A column that a DataFrame uses is gone, or has another type.
+
+    Args:
+        text: what is wrong, and what to do.
+        column: its name.
+    """
+
+    def __init__(self, text: str, column: str):
+        super().__init__(text)
+        self.column = column
+
+
+def used_of(df: DataFrame, leaf: Any, names: Collection[str]) -> list[str]:
+    """Which of some columns of a leaf a DataFrame uses.
+
+    Args:
+        df: the DataFrame.
+        leaf: a leaf of its plan, in the JVM.
+        names: of columns.
+    """
+    plan = compat.analyzed(df)
+    used = {one.exprId().id() for one in listed(plan.output())}
+    plans = [plan]
+    while plans:
+        one = plans.pop()
+        if children := listed(one.children()):  # a leaf refers to nothing
+            used |= {column.exprId().id() for column in listed(one.references().toSeq())}
+            plans += children
+    return [
+        str(one.name())
+        for one in listed(leaf.output())
+        if one.name() in names and one.exprId().id() in used
+    ]
+
+
+def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | None:
     """A DataFrame that reads something else.
 
     Args:
@@ -33,7 +72,7 @@ def with_leaves(df: DataFrame, leaves: Sequence[DataFrame | None]) -> DataFrame 
         as it is hidden, or came later.
 
     Raises:
-        TableMismatchError: what takes the place of a leaf has another type.
+        MismatchedColumnError: what takes the place of a leaf has another type.
     """
     plan, left = compat.analyzed(df), list(leaves)
     if not plan.subqueriesAll().isEmpty() or plan.collectLeaves().size() != len(left):
@@ -42,23 +81,26 @@ def with_leaves(df: DataFrame, leaves: Sequence[DataFrame | None]) -> DataFrame 
     return None if made is None else compat.dataframe_of(made, df)
 
 
-def _with_leaves(plan: Any, left: list[DataFrame | None], like: DataFrame) -> Any:
+def _with_leaves(plan: Any, left: list[Other | None], like: DataFrame) -> Any:
     children = listed(plan.children())
     if not children:
         other = left.pop(0)
-        return plan if other is None else _as(plan, other, ())
+        return plan if other is None else _as(plan, *other, ())
     made = [_with_leaves(child, left, like) for child in children]
     if any(one is None for one in made):
         return None
     return plan.withNewChildren(compat.catalyst(like).seq(made))
 
 
-def through_operators(df: DataFrame, rows: DataFrame, beside: Sequence[str]) -> DataFrame | None:
+def through_operators(
+    df: DataFrame, rows: DataFrame, names: Mapping[str, str], beside: Sequence[str]
+) -> DataFrame | None:
     """The rows of a DataFrame that come of some rows of the only table that it reads.
 
     Args:
         df: filters and selections of one table.
         rows: rows of the table, and columns beside its own.
+        names: those that columns of the table have in them, where these are others.
         beside: these columns, which the result has, too.
 
     Returns:
@@ -66,7 +108,7 @@ def through_operators(df: DataFrame, rows: DataFrame, beside: Sequence[str]) -> 
         another one at another time; or a column is not there.
 
     Raises:
-        TableMismatchError: the rows have another type.
+        MismatchedColumnError: the rows have another type.
     """
     plan, operators = compat.analyzed(df), []
     if not plan.subqueriesAll().isEmpty() or calls_functions_of_users(df):
@@ -81,7 +123,7 @@ def through_operators(df: DataFrame, rows: DataFrame, beside: Sequence[str]) -> 
         elif name not in _NAMES_ONLY:
             return None
         plan = plan.children().head()
-    made = _as(plan, rows, beside)
+    made = _as(plan, rows, names, beside)
     if made is None:
         return None
     spark = compat.catalyst(df)
@@ -98,22 +140,24 @@ def through_operators(df: DataFrame, rows: DataFrame, beside: Sequence[str]) -> 
     return compat.dataframe_of(spark.project(output, made), df)
 
 
-def _as(leaf: Any, rows: DataFrame, beside: Sequence[str]) -> Any:
+def _as(leaf: Any, rows: DataFrame, names: Mapping[str, str], beside: Sequence[str]) -> Any:
     """The plan of rows, its columns as those of a leaf, then others; None if they lack one."""
     spark, plan = compat.catalyst(rows), compat.analyzed(rows)
     given = {one.name(): one for one in listed(plan.output())}
     folded = {name.lower(): one for name, one in given.items()}
     items = []
     for column in listed(leaf.output()):
-        found = given.get(column.name()) or folded.get(column.name().lower())
+        name = names.get(column.name(), column.name())
+        found = given.get(name) or folded.get(name.lower())
         if found is None:
             return None  # where a row was in a file, say
         if not column.dataType().sameType(found.dataType()):
-            raise TableMismatchError(
+            raise MismatchedColumnError(
                 f"the column {column.name()!r} of the source is "
                 f"{found.dataType().simpleString()} now, and was "
                 f"{column.dataType().simpleString()}. Queries go on with the rows that they have; "
-                "cast it, and start them again"
+                "cast it, and start them again",
+                column.name(),
             )
         items.append(
             spark.alias(

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import SourceError
 from bsjoin.spark import compat
+from bsjoin.spark.lake_columns import Columns, columns_at, names_in
 from bsjoin.spark.lakes import NO_SNAPSHOT, table_at
 from bsjoin.spark.leaves import (
     CatalogTable,
@@ -31,7 +32,7 @@ from bsjoin.spark.leaves import (
     state_of_files,
 )
 from bsjoin.spark.operators import asks_for_the_time, operators_of
-from bsjoin.spark.replanned import with_leaves
+from bsjoin.spark.replanned import Other, with_leaves
 from bsjoin.spark.session import is_connect
 from bsjoin.storage.source_version import SourceVersion
 
@@ -231,29 +232,38 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def at_version(df: DataFrame, version: SourceVersion) -> DataFrame | None:
+def at_version(df: DataFrame, version: SourceVersion, known: Sequence[Columns]) -> DataFrame | None:
     """A DataFrame as of a version of all that it reads; None where that cannot be asked for.
 
+    Args:
+        df: the DataFrame.
+        version: the version.
+        known: the columns of its leaves, as it was made with them.
+
     Raises:
-        TableMismatchError: a column of a table has another type.
+        MismatchedColumnError: a column of a table has another type.
     """
     try:
-        return _at_version(df, version)
+        return _at_version(df, version, known)
     except compat.failures() as error:
         _log.debug("bsjoin: version %s is not read by its number: %s", version.version, error)
         return None
 
 
-def _at_version(df: DataFrame, version: SourceVersion) -> DataFrame | None:
+def _at_version(
+    df: DataFrame, version: SourceVersion, known: Sequence[Columns]
+) -> DataFrame | None:
     leaves, numbers = leaves_of(df), version.version.split(_BETWEEN)
     if len(numbers) != len(followable(leaves)):
         return None
-    pinned: list[DataFrame | None] = []
-    for leaf in leaves:
-        found = None
+    pinned: list[Other | None] = []
+    for leaf, columns in zip(leaves, known, strict=True):
+        other = None
         if not _stays(leaf):
-            found = table_at(df.sparkSession, leaf, numbers.pop(0))
+            number = numbers.pop(0)
+            found = table_at(df.sparkSession, leaf, number)
             if found is None:
                 return None
-        pinned.append(found)
+            other = found, names_in(columns, columns_at(leaf, number, found))
+        pinned.append(other)
     return with_leaves(df, pinned)

@@ -67,8 +67,12 @@ class Follower:
             if self.changes.has(known.text, until.text):
                 return
             columns = self.source.schema.names
-            found = self.changes.rows(known.text, until.text, columns)
-            if found is not None:
+            try:
+                found = self.changes.rows(known.text, until.text, columns)
+            except SourceError as error:
+                found = str(error)
+                assert "is not kept" in found
+            if not isinstance(found, str):
                 for row in found.to_pylist():
                     op, key = row.pop(OP), tuple(row[name] for name in self.changes.key)
                     self.rows.pop(key, None)

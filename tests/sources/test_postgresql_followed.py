@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from following_samples import check_rows, followed
+from following_samples import check_rows, figures, followed
 from pyspark.sql import SparkSession
 from servers import PostgreSQL
 from spark_samples import Feed, cycles, soon
@@ -19,9 +19,8 @@ from spark_samples import Feed, cycles, soon
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.build import apply as applying
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.source import FollowedTable
-from bsjoin.metrics.refreshes import of_table
 from bsjoin.sources import sql
 from bsjoin.storage import versions
 
@@ -95,9 +94,8 @@ def test_the_table_is_what_a_build_would_be(
         looks.look()
         check(source, table)
     assert len(builds) == 1
-    figures = of_table(table._location.url)
-    assert figures is not None
-    assert (figures.applied, figures.read_whole) == (2, 0)
+    told = figures(table)
+    assert (told.applied, told.read_whole) == (2, 0)
     number = table.version
     looks.look()
     assert table.version == number
@@ -147,6 +145,54 @@ def test_the_table_is_what_a_build_would_be(
     for who in (others, looks) * 2:
         who.look()
     assert table.version == number  # nobody takes back what the other has published
+
+
+@pytest.mark.parametrize("way", ["logical", "xmin", None])
+def test_what_the_server_has_not_kept_is_a_hole(
+    spark: SparkSession,
+    postgresql: PostgreSQL,
+    run: Callable[..., None],
+    tmp_path: Path,
+    way: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A connection that was lost, or with None the publication, and with both the slot."""
+
+    def begun(name: str, **options: bool) -> tuple[Any, BatchTable, Any]:
+        prices = sql(postgresql.url, table="prices", changes=way)  # type: ignore[arg-type]
+        return followed(spark, prices, tmp_path / name, READ, **options)
+
+    source, table, looks = begun("reads")
+    _, strict, others = begun("stops", fail_on_data_loss=True)
+    before = strict.version
+    lose = (
+        "DROP PUBLICATION prices"
+        if way is None
+        else "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = 'bsjoin'"
+    )
+    run(lose, "INSERT INTO prices (id, k) VALUES (50, 1)")
+    with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
+        others.look()
+    assert strict.version == before
+    assert "is not kept" in str(figures(strict).last_error)
+    looks.look()
+    check(source, table)
+    found = figures(table)
+    assert found.read_whole == 1
+    assert "is not kept" in str(found.read_whole_why)
+    assert "cannot be read, so it is read whole" in caplog.text
+    run("DELETE FROM prices WHERE id = 50")
+    looks.look()
+    check(source, table)
+    found = figures(table)
+    assert (found.read_whole, found.applied) == (1, 1)
+    if way is not None:  # the stored table of a program that starts again
+        run("INSERT INTO prices (id, k) VALUES (51, 1)")
+        with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
+            begun("reads", fail_on_data_loss=True)
+        _, table, _ = begun("reads")
+        check(source, table)
 
 
 def test_a_stream_gets_each_commit(

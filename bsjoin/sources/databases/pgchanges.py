@@ -121,10 +121,8 @@ class TableChanges:
         if found is None:
             self._seen = None
             return None
-        kind = type(self._method).__name__
-        identity = f"{kind} {self._relation.identity}"
         name = f"the PostgreSQL table {relation.name}"
-        self._seen, self._last = now, TableVersion(name, *found, identity)
+        self._seen, self._last = now, TableVersion(name, *found, self._relation.identity)
         return self._last
 
     def _is_other(self, relation: Relation) -> bool:
@@ -198,7 +196,7 @@ class TableChanges:
             return True
         return isinstance(self._method, LogicalDecoding) and self._method.has(version)
 
-    def rows(self, since: str, until: str, columns: Sequence[str]) -> pa.Table | None:
+    def rows(self, since: str, until: str, columns: Sequence[str]) -> pa.Table | str:
         """The rows that have changed after one version up to another one, as they are now.
 
         Args:
@@ -207,21 +205,25 @@ class TableChanges:
             columns: which; those of the key must be among them.
 
         Returns:
-            Rows with the columns and :data:`OP`, ``upsert`` or ``delete``. None if what has changed
-            is not known, or is too much: then the table has to be read whole.
+            Rows with the columns and :data:`OP`, ``upsert`` or ``delete``. Or why what has changed
+            is not told, as it is too much: then the table has to be read whole.
 
         Raises:
-            SourceError, DataError: the rows cannot be read.
+            SourceError, DataError: the rows cannot be read; or what has changed was not kept.
         """
         key, method = self.key, self._method
-        if not key or method is None:
-            return None
+        if not key:
+            return "the table has no primary key of types that are compared exactly"
+        if method is None:
+            raise SourceError(f"what was committed after {since} is not kept: the connection ended")
         if isinstance(method, LogicalDecoding):
             keys = method.keys(since)
         else:
             keys = method.keys(since, until)
-        if keys is None or len(keys) > _MOST:
-            return None
+        if isinstance(keys, str):
+            return keys
+        if len(keys) > _MOST:
+            return f"more than {_MOST:,} rows have changed"
         found = [self._current(part, columns) for part in _parts(keys)]
         schema, _ = self._table._chosen(columns, ())
         schema = schema.append(pa.field(OP, pa.string()))

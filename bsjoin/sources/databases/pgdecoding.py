@@ -11,6 +11,7 @@ import time
 import uuid
 from typing import Any
 
+from bsjoin.errors import SourceError
 from bsjoin.sources.databases.pgoutput import Decoder, Key, Transaction
 from bsjoin.sources.databases.pgrelation import Relation, read_snapshot
 from bsjoin.sources.databases.statements import batches_of, rows_of, run
@@ -105,23 +106,36 @@ class LogicalDecoding:
             time.sleep(0.02)
         return True
 
-    def keys(self, since: str) -> set[Key] | None:
-        """The keys of all rows that have changed after a version; None if they are not known."""
-        lsn = number_of(since)
-        if lsn < self._from:
-            return None
+    def keys(self, since: str) -> set[Key] | str:
+        """The keys of all rows that have changed after a version; or why they are not told.
+
+        Raises:
+            SourceError: the slot was made after that version.
+        """
+        lsn = _position(since)
+        if lsn is None or lsn < self._from:
+            raise SourceError(
+                f"what was committed after {since} is not kept: the replication slot begins at "
+                f"{text_of(self._from)}, as it is made at each start, and after a lost connection"
+            )
         self._from = lsn
         self._pending = [one for one in self._pending if one.lsn > lsn]
         found: set[Key] = set()
         for one in self._pending:
             if one.keys is None:
-                return None
+                return f"more than {self._most:,} rows have changed, or all, by TRUNCATE"
             found |= one.keys
         return found
 
     def has(self, version: str) -> bool:
         """Whether a version, perhaps another application's, is at the last commit, or after it."""
-        return number_of(version) >= self._last
+        lsn = _position(version)
+        return lsn is not None and lsn >= self._last
+
+
+def _position(version: str) -> int | None:
+    """The position that a version is; None for one that comparing rows has told."""
+    return number_of(version) if "/" in version else None
 
 
 def number_of(lsn: str) -> int:

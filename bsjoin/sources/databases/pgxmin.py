@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bsjoin.errors import SourceError
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation
 from bsjoin.sources.databases.statements import fetched, rows_of, run
@@ -70,16 +71,25 @@ class RowVersions:
         statement = f"SELECT {named}, t.xmin::text::int8 AS x FROM {self._source}"
         return fetched(self._connection, statement)
 
-    def keys(self, since: str, until: str) -> set[Key] | None:
-        """The keys of all rows that differ between two versions; None if they are not known."""
-        before, after = self._states.get(since), self._states.get(until)
+    def keys(self, since: str, until: str) -> set[Key] | str:
+        """The keys of all rows that differ between two versions; or why they are not told.
+
+        Raises:
+            SourceError: this has not looked at the first one.
+        """
+        if since not in self._states:
+            raise SourceError(
+                f"what rows there were at {since} is not kept: that is known of what was looked at "
+                "since the last start, or lost connection"
+            )
+        before, after = self._states[since], self._states.get(until)
         if before is None or after is None:
-            return None
+            return f"the table has no primary key, or more than {_MOST_ROWS:,} rows"
         keys = [f"k{i}" for i in range(len(self._key))]
         changed = after.join(before, keys=[*keys, "x"], join_type="left anti")
         gone = before.join(after, keys=keys, join_type="left anti")
         if len(changed) + len(gone) > self._most:
-            return None
+            return f"more than {self._most:,} rows have changed"
         found: set[Key] = set()
         for part in (changed, gone):
             found.update(zip(*(part.column(name).to_pylist() for name in keys), strict=True))

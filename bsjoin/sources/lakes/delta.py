@@ -39,6 +39,7 @@ _FEATURES = {
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
 }  # fmt: skip
 _MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
+_NUMBER = "delta.columnMapping.id"
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
 
@@ -178,6 +179,11 @@ class _Delta(LakeTable):
             str(table.metadata().id),
         )
 
+    def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
+        fields = json.loads(table.schema().to_json())["fields"]
+        numbers = {field["name"]: field["metadata"].get(_NUMBER) for field in fields}
+        return str(table.metadata().id), numbers
+
     def _at(self, version: str) -> _Delta:
         found = copy.copy(self)
         found._version, found._pinned, found._held = int(version), True, None
@@ -188,7 +194,10 @@ class _Delta(LakeTable):
     ) -> LakeChanges | str:
         first, last = int(since.text), int(until)
         if first > last:
-            return f"version {first} is gone"
+            raise SourceError(
+                f"version {first} of {self!r} is not there any more: the table was restored from a "
+                "copy"
+            )
         # Which columns there were then.
         then = table if table.version() == last else self._at(until)._open()
         found = _as_in_files(then, dict(self._types_of(then)), columns)

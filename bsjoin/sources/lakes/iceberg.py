@@ -234,6 +234,10 @@ class _Iceberg(LakeTable):
             f"{table.metadata.table_uuid} schema {schema}",
         )
 
+    def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
+        numbers = {field.name: field.field_id for field in table.schema().fields}
+        return str(table.metadata.table_uuid), numbers
+
     def _at(self, version: str) -> _Iceberg:
         found = copy.copy(self)
         if version != NO_SNAPSHOT:

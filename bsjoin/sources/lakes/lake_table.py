@@ -125,6 +125,10 @@ class LakeTable(Source):
     ) -> LakeChanges | str:
         """What has changed between two versions; see :meth:`LakeVersions.changes`."""
 
+    @abstractmethod
+    def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
+        """What tells the table from others, and the columns; see :meth:`LakeVersions.numbers`."""
+
     # Implemented here for both.
 
     @property

@@ -38,6 +38,15 @@ class LakeVersions:
         found: TableVersion = table._execute(table._version_of, at_once=True)
         return found
 
+    def numbers(self) -> tuple[str, dict[str, int | None]]:
+        """What tells the table from others, and the numbers of its columns by their names.
+
+        A column that is renamed keeps its number; None where the format has none.
+        """
+        table = self._table
+        found: tuple[str, dict[str, int | None]] = table._execute(table._numbers, at_once=True)
+        return found
+
     def at(self, version: str) -> Any:
         """The source at one version, always the same."""
         return self._table._at(version)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bsjoin.errors import SourceError
+
 __all__ = ["NO_SNAPSHOT", "why_not_appended"]
 
 NO_SNAPSHOT = "none"
@@ -11,23 +13,30 @@ NO_SNAPSHOT = "none"
 
 # A rewrite of data files changes no rows.
 _APPENDS = ("append", "replace")
+_EXPIRED = (
+    "the table does not have its history since snapshot {} any more: snapshot {} has expired, or "
+    "the table was made anew"
+)
 
 
 def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
     """Why one snapshot is not an earlier one and what was appended since; None if it is.
 
     pyiceberg's scan of what was appended is silent about all other changes.
+
+    Raises:
+        SourceError: the snapshots between the two are not there any more.
     """
-    # Those that expired are no parents any more: the first that is left may not be the first.
     if since == NO_SNAPSHOT:
         return "the table had no snapshot"
     if until == NO_SNAPSHOT:
         return f"snapshot {since} is gone"
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     number: int | None = int(until)
+    snapshot: Any = None
     for _ in range(len(snapshots) + 1):
         if (snapshot := snapshots.get(number)) is None:
-            return "a snapshot between the two has expired"
+            raise SourceError(_EXPIRED.format(since, number))
         done = None if snapshot.summary is None else snapshot.summary.operation.value
         if done not in _APPENDS:
             return f"snapshot {number} is no append, but {done or 'not known'}"
@@ -36,4 +45,7 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
             return None
         if number is None:
             break
+    # pyiceberg leaves a snapshot without a parent when that expires: then it is not the first one.
+    if since not in map(str, snapshots) or (snapshot.sequence_number or 0) > 1:
+        raise SourceError(_EXPIRED.format(since, f"before {snapshot.snapshot_id}"))
     return f"snapshot {since} is none of those that led to {until}"
