@@ -82,6 +82,13 @@ class FollowedTable(ABC):
             self._selection,
         )
 
+    def _here(self, rows: pa.Table, *about: T.StructField) -> DataFrame:
+        """Rows that this process has read, with columns about them beside those of the table."""
+        schema = T.StructType([*self._schema.fields, *about])
+        wanted = pa.schema(arrow_fields(schema))
+        arrays = [retyped(whole(rows.column(field.name)), field.type) for field in wanted]
+        return self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
+
     @abstractmethod
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in ``Followed``."""
@@ -120,11 +127,7 @@ class _OfPostgreSQL(FollowedTable):
         rows = self._looks.rows(since.version, until.version, self.columns)
         if isinstance(rows, str):
             raise NotTold(rows)
-        wanted = pa.schema([*arrow_fields(self._schema), pa.field(OP, pa.string())])
-        arrays = [retyped(whole(rows.column(field.name)), field.type) for field in wanted]
-        schema = T.StructType([*self._schema.fields, T.StructField(OP, T.StringType())])
-        df = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
-        return Changes(df, key=key, op=OP)
+        return Changes(self._here(rows, T.StructField(OP, T.StringType())), key=key, op=OP)
 
 
 class _OfLake(FollowedTable):
@@ -163,8 +166,12 @@ class _OfLake(FollowedTable):
         if isinstance(found, str):
             raise NotTold(found)
         about = [T.StructField(CHANGE, T.StringType()), T.StructField(COMMIT, T.LongType())]
-        schema = T.StructType([*self._schema.fields, *about])
-        rows = streamed(self._spark, found.scan, found.close, schema)
+        # A worker takes longer to start than a few rows to read.
+        if (few := found.few()) is not None:
+            rows = self._here(few, *about)
+        else:
+            schema = T.StructType([*self._schema.fields, *about])
+            rows = streamed(self._spark, found.scan, found.close, schema)
         return Changes(rows, at=lambda: self.at(until))
 
     def _check_names(self, version: SourceVersion) -> None:

@@ -218,7 +218,9 @@ class _Delta(LakeTable):
         read = partial(
             delta_files.changed_rows, self._path, self._options, files, found, repr(self)
         )
-        return LakeChanges(self._at(until), columns, read)
+        sizes = [file.size for file in files]
+        size = None if None in sizes else sum(filter(None, sizes))
+        return LakeChanges(self._at(until), columns, read, size)
 
     def _types_of(self, table: Any) -> Iterator[tuple[str, pa.DataType]]:
         """The types of a table's columns; of one that Spark has not, that of this source."""

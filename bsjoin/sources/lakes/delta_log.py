@@ -32,12 +32,14 @@ class ChangedFile:
         change: ``insert`` or ``delete``, of all its rows; None: a column of the file says it.
         version: of the commit.
         partition: the values of columns that partition the table, by their physical names.
+        size: in bytes; None if the log does not tell it.
     """
 
     path: str
     change: str | None
     version: int
     partition: Mapping[str, str | None]
+    size: int | None
 
 
 @dataclass(frozen=True)
@@ -152,4 +154,5 @@ def _file(
         if value == "":
             return "has a partition by an empty text, which is null to some readers"
         values[name] = value
-    return ChangedFile(path, change, version, values)
+    size = content.get("size")
+    return ChangedFile(path, change, version, values, size if type(size) is int else None)

@@ -19,7 +19,7 @@ from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable, check_common
 from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
-from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, why_not_appended
+from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, appended_bytes, why_not_appended
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table_version import TableVersion
 from bsjoin.sources.transient import of_data
@@ -254,7 +254,8 @@ class _Iceberg(LakeTable):
             return why
         then = self._at(until)
         read = functools.partial(then._appended, since.text, tuple(columns))
-        return LakeChanges(then, columns, read)
+        size = appended_bytes(table.metadata, since.text, until)
+        return LakeChanges(then, columns, read, size)
 
     def _appended(self, since: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the files that were added after one snapshot, up to this one."""

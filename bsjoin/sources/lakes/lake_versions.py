@@ -16,6 +16,8 @@ __all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
 CHANGE, COMMIT = "_change_type", "_commit_version"
 """The columns of changes beside those of the table, named as in the feeds of both formats."""
 
+_FEW_BYTES = 1 << 20
+
 
 class LakeVersions:
     """Looks at a table of a lake. One thread calls it.
@@ -80,12 +82,17 @@ class LakeChanges:
         table: the source.
         columns: which are read, in this order.
         read: reads them, with :data:`CHANGE` and :data:`COMMIT`.
+        size: of the files that have them, in bytes; None if it is not known.
     """
 
     def __init__(
-        self, table: Any, columns: Sequence[str], read: Callable[[], Iterator[pa.RecordBatch]]
+        self,
+        table: Any,
+        columns: Sequence[str],
+        read: Callable[[], Iterator[pa.RecordBatch]],
+        size: int | None,
     ):
-        self._table, self._columns, self._read = table, columns, read
+        self._table, self._columns, self._read, self._size = table, columns, read, size
 
     def scan(self) -> Iterator[pa.RecordBatch]:
         """The rows that came or went, with :data:`CHANGE` and :data:`COMMIT`, some at a time.
@@ -93,12 +100,25 @@ class LakeChanges:
         Raises:
             SourceError, DataError: they cannot be read.
         """
-        fields = [self._table.schema.field(name) for name in self._columns]
-        about = [pa.field(CHANGE, pa.string()), pa.field(COMMIT, pa.int64())]
-        found: Iterator[pa.RecordBatch] = self._table._scanned(
-            pa.schema([*fields, *about]), self._read
-        )
+        found: Iterator[pa.RecordBatch] = self._table._scanned(self._schema(), self._read)
         return found
+
+    def few(self) -> pa.Table | None:
+        """The rows of :meth:`scan`, at once; None if their files are large.
+
+        Raises:
+            SourceError, DataError: they cannot be read.
+        """
+        if self._size is None or self._size > _FEW_BYTES:
+            return None
+        try:
+            return pa.Table.from_batches(self.scan(), self._schema())
+        finally:
+            self.close()
+
+    def _schema(self) -> pa.Schema:
+        fields = [self._table.schema.field(name) for name in self._columns]
+        return pa.schema([*fields, pa.field(CHANGE, pa.string()), pa.field(COMMIT, pa.int64())])
 
     def close(self) -> None:
         """Forget what is open of the table."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from bsjoin.errors import SourceError
 
-__all__ = ["NO_SNAPSHOT", "why_not_appended"]
+__all__ = ["NO_SNAPSHOT", "appended_bytes", "why_not_appended"]
 
 NO_SNAPSHOT = "none"
 """The version of a table that nothing was committed to."""
@@ -49,3 +49,18 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
     if since not in map(str, snapshots) or (snapshot.sequence_number or 0) > 1:
         raise SourceError(_EXPIRED.format(since, f"before {snapshot.snapshot_id}"))
     return f"snapshot {since} is none of those that led to {until}"
+
+
+def appended_bytes(metadata: Any, since: str, until: str) -> int | None:
+    """How large the files are that were added between two snapshots; None if one does not tell.
+
+    The second one must be what was appended to the first: see :func:`why_not_appended`.
+    """
+    snapshots = {str(snapshot.snapshot_id): snapshot for snapshot in metadata.snapshots}
+    number, size = until, 0
+    while number != since:
+        told = snapshots[number].summary.get("added-files-size")
+        if told is None or not told.isdecimal():
+            return None
+        size, number = size + int(told), str(snapshots[number].parent_snapshot_id)
+    return size
