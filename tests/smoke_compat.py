@@ -71,6 +71,7 @@ def classic(spark: SparkSession) -> dict[str, Callable[[], bool]]:
         "java_session": lambda: compat.java_session(spark).sharedState() is not None,
         "dataframe_of": lambda: compat.dataframe_of(compat.analyzed(df), df).count() == 3,
         "catalyst": catalyst,
+        "settings_at_once": lambda: compat.settings_at_once(spark) == spark.conf.getAll,
         "_attached": lambda: compat.attach_jar(spark, compiled(), "bsjoin.jvm.Functions"),
         "java_class": lambda: (
             compat.java_class("bsjoin.jvm.Functions") is not None

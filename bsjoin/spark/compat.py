@@ -59,6 +59,7 @@ __all__ = [
     "serialized",
     "session_of",
     "set_plan_id",
+    "settings_at_once",
     "sides_of",
     "with_cached_data",
 ]
@@ -159,6 +160,18 @@ def with_cached_data(df: DataFrame) -> Any:
 def java_session(spark: SparkSession) -> Any:
     """A session, as the JVM has it."""
     return spark._jsparkSession
+
+
+@_entry("SparkSession._jsparkSession, Map.mkString", "each setting takes several calls of the JVM")
+def settings_at_once(spark: SparkSession) -> dict[str, str]:
+    """The settings that a session has, by a few calls of the JVM for all of them."""
+    found = java_session(spark).conf().getAll()
+    names, values = (
+        str(some.mkString("\0")).split("\0") for some in (found.keys(), found.values())
+    )
+    if len(names) != len(values):
+        raise KeyError("a value has the character that stands between values")
+    return dict(zip(names, values, strict=True))
 
 
 @_entry("classic.Dataset.ofRows, DataFrame(JavaObject, SparkSession)", "as without analyzed()")

@@ -19,7 +19,7 @@ from bsjoin.errors import SourceError
 from bsjoin.spark import compat, connect_plan
 from bsjoin.spark.leaves import Leaf, is_cached, leaves_of
 from bsjoin.spark.operators import asks_for_the_time, operators_of
-from bsjoin.spark.session import is_connect
+from bsjoin.spark.session import is_connect, settings_of
 from bsjoin.spark.source_versions import version_in
 from bsjoin.storage.source_version import SourceVersion
 
@@ -77,23 +77,20 @@ class Identity(NamedTuple):
 def identity(df: DataFrame) -> Identity:
     """Return the fingerprint of a DataFrame, and the version of its source, as of one moment."""
     renew(df)
-    version, parts = None, None
+    version = None
     try:
-        if is_connect(df.sparkSession):
-            parts = connect_plan.parts(df)
-        else:
-            leaves = leaves_of(df)
-            parts = _parts(df, leaves)
-            selected = None if parts is None else _selected(df, parts[0], leaves)
-            if parts is not None and selected is not None:
-                version = version_in(leaves, parts[1], selected)
+        leaves = [] if is_connect(df.sparkSession) else leaves_of(df)
+        parts = _parts(df, leaves) if leaves else connect_plan.parts(df)
+        if parts is None:
+            return Identity(None)
+        around = _around(df)
+        if leaves and (selected := _selected(around, parts[0], leaves)) is not None:
+            version = version_in(leaves, parts[1], selected)
     except compat.failures():  # a table that is gone, a private member of another version
         return Identity(None)
     except SourceError:
         return Identity(None)
-    if parts is None:
-        return Identity(None)
-    content = json.dumps(_selection(df, parts))
+    content = json.dumps([*around, parts])
     return Identity("read:" + hashlib.sha256(content.encode()).hexdigest(), version)
 
 
@@ -106,20 +103,20 @@ def selection_of(df: DataFrame) -> str | None:
         None where that is not known for certain: as of rows that were given.
     """
     operators = operators_of(df)
-    return None if operators is None else _selected(df, operators, leaves_of(df))
+    return None if operators is None else _selected(_around(df), operators, leaves_of(df))
 
 
-def _selected(df: DataFrame, operators: Any, leaves: Sequence[Leaf]) -> str | None:
+def _selected(around: list[Any], operators: Any, leaves: Sequence[Leaf]) -> str | None:
     read = [leaf.reads() for leaf in leaves]
-    return None if None in read else _digest(_selection(df, [operators, read]))
+    return None if None in read else _digest([*around, [operators, read]])
 
 
-def _selection(df: DataFrame, parts: Any) -> list[Any]:
-    """Whatever else the rows are a matter of, then some parts."""
-    settings = df.sparkSession.conf.getAll
+def _around(df: DataFrame) -> list[Any]:
+    """What the rows of a DataFrame are a matter of besides its plan."""
+    settings = settings_of(df.sparkSession)
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
     chosen = sorted((k, v) for k, v in settings.items() if k.startswith(_SETTINGS))
-    return [df.schema.json(), zone, chosen, parts]
+    return [df.schema.json(), zone, chosen]
 
 
 def _digest(parts: list[Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bsjoin.spark import compat
+from bsjoin.spark.session import settings_of
 
 __all__ = ["reader_settings"]
 
@@ -18,7 +19,7 @@ def reader_settings() -> dict[str, str] | None:
     session = _active()
     if session is None:
         return None
-    found = {**session.conf.getAll, _ZONE: session.conf.get(_ZONE)}
+    found = {**settings_of(session), _ZONE: session.conf.get(_ZONE)}
     return {name: value for name, value in found.items() if name.startswith("spark.sql.")}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, is_remote
@@ -34,6 +36,7 @@ __all__ = [
     "needed_since_us",
     "retained",
     "running",
+    "settings_of",
     "too_old",
 ]
 
@@ -78,13 +81,28 @@ def is_case_sensitive(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """The settings that a session has; defaults are not among them."""
+    if not is_connect(spark):
+        with contextlib.suppress(compat.MissingMemberError):
+            return compat.settings_at_once(spark)
+    return dict(spark.conf.getAll)
+
+
 def default_parallelism(spark: SparkSession) -> int:
     """Return the number of tasks that the cluster runs at once, as Spark itself assumes."""
     if not is_connect(spark):
         return max(1, int(spark.sparkContext.defaultParallelism))
-    # A range without a number of partitions gets the default number of them.
-    parts = spark.range(0, 1 << 16).select(F.spark_partition_id().alias("p")).distinct().count()
-    return max(1, int(parts))
+    now_s = time.monotonic()
+    if spark not in _parallelism or now_s - _parallelism[spark][0] > _KNOWN_S:
+        # A range without a number of partitions gets the default number of them.
+        numbered = spark.range(0, 1 << 16).select(F.spark_partition_id().alias("p"))
+        _parallelism[spark] = now_s, max(1, int(numbered.distinct().count()))
+    return _parallelism[spark][1]
+
+
+_KNOWN_S = 60.0  # executors come and go
+_parallelism: WeakKeyDictionary[SparkSession, tuple[float, int]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
