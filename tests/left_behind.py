@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bsjoin.spark.session import settings_of
+
 # pytest says there where it is; Spark's launcher what the session needs; supervisor.py its mark.
 _OTHERS = ("PYTEST_", "PYSPARK_", "SPARK_", "BSJOIN_TEST_RUN_")
 
@@ -31,7 +33,7 @@ def stop_streams(session: SparkSession) -> None:
 def _settings_of(session: SparkSession) -> dict[str, str]:
     """The settings, but for those that say that the jar is attached, which stays."""
     attached = ("spark.bsjoin.jvm.", "spark.sql.catalog.bsjoin")
-    found = session.conf.getAll
+    found = settings_of(session)
     return {name: value for name, value in found.items() if not name.startswith(attached)}
 
 

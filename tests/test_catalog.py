@@ -35,6 +35,7 @@ from bsjoin.errors import (
 )
 from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import catalog
+from bsjoin.spark.session import settings_of
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.addresses import address_of
 from bsjoin.storage.copies import HostCopies
@@ -51,7 +52,7 @@ def _jar(spark: SparkSession) -> None:
 def _names(spark: SparkSession) -> Iterator[None]:
     """Names that tests give are theirs."""
     yield
-    for name in [name for name in spark.conf.getAll if name.startswith("spark.bsjoin.table.")]:
+    for name in [name for name in settings_of(spark) if name.startswith("spark.bsjoin.table.")]:
         spark.conf.unset(name)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, assert_same_rows, check, expected, rows_of_all, together
+from oracle import assert_same_rows, check, expected, rows_of_all, together
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
@@ -71,7 +71,7 @@ def test_a_column_that_is_brought(numbers: DataFrame, probes: DataFrame, most: i
 def test_a_key_of_another_name(numbers: DataFrame, probes: DataFrame) -> None:
     on = dict(zip(NAMES, reversed(NAMES), strict=True))
     batch = wide(numbers.where("n <= 3"), NAMES, "k").toDF("k", *reversed(NAMES))
-    check(wide(probes, NAMES, "n"), batch, on)
+    check(wide(probes, NAMES, "n"), batch, on, hows=["left"])
 
 
 @pytest.mark.in_turns("runtime")
@@ -132,8 +132,9 @@ def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
     batch = spark.createDataFrame(stored.rename_columns([f"x{i}" for i in range(len(NAMES))]))
     batch = batch.toDF(*stored.column_names)
     cache = Incremental(max_rows=100)
-    results = {how: bsjoin.join(stream, source, keys, how=how, cache=cache) for how in HOWS}
-    wanted = {how: expected(stream, batch, keys, how) for how in HOWS}
+    hows = ("left", "anti")
+    results = {how: bsjoin.join(stream, source, keys, how=how, cache=cache) for how in hows}
+    wanted = {how: expected(stream, batch, keys, how) for how in hows}
     right = rows_of_all(wanted)
     for how, found in rows_of_all(results).items():
         assert_same_rows(found, right[how], how)

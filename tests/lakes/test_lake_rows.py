@@ -56,11 +56,12 @@ KEYS = (
 def changed(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[Lake, str]:
     """The table, and its version before the history."""
     lake = Lake(spark, request.param)
-    lake.create(ROWS, BY[lake.format])
-    first = lake.version()
-    assert source_of(lake).size() == 120
-    for statement in HISTORY:
-        lake.commit(statement)
+    with configured(spark, CODE["python"]):  # to compile what a commit runs takes longer than that
+        lake.create(ROWS, BY[lake.format])
+        first = lake.version()
+        assert source_of(lake).size() == 120
+        for statement in HISTORY:
+            lake.commit(statement)
     return lake, first
 
 

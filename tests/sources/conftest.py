@@ -44,13 +44,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 
 @pytest.fixture(autouse=True)
-def _without_a_session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that asks for no session finds none: to read one's settings takes long."""
-    if "spark" not in request.fixturenames:
-        monkeypatch.setattr("bsjoin.spark.reader_settings.reader_settings", lambda: None)
-
-
-@pytest.fixture(autouse=True)
 def _close_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     made: weakref.WeakSet[Source] = weakref.WeakSet()
     first = Source.__init__
