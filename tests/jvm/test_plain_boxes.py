@@ -179,7 +179,7 @@ def test_what_is_searched(spark: SparkSession, source: DataFrame, tmp_path: Path
         (keyed, ["t.qd <= 3.25D", second], "boxes"),
         (keyed, [first], "ranges"),
         (keyed, [first, "t.yt > s.pt"], "ranges"),  # rows without a start would not be found
-        (keyed, [second], "keys alone"),
+        (keyed, [second], "a join of Spark"),  # rows without the first start match, too
         (small, [first, second], "ranges"),  # it has no boxes
         (alone, [first, second], "boxes"),
         (alone, [second], "a join of Spark"),
