@@ -24,7 +24,7 @@ from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.session import MicroBatch, micro_batch
-from bsjoin.storage import NULL_KEYS, StorageLocation, versions
+from bsjoin.storage import StorageLocation, versions
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
@@ -270,8 +270,7 @@ def _join_whole(
     if options.store is not None:
         join = join.in_order_of(_stored_keys(options.store))
     # A stored table keeps all columns for later joins; a temporary one the selected columns only.
-    selected = [name for name in join.columns if name != NULL_KEYS]
-    stored = selected if options.store is None else list(columns)
+    stored = list(join.columns if options.store is None else columns)
     ranged = () if join.ranged is None else join.ranged.names
     orders = join.condition.orders if chooses(join.condition) else ()
     ordering = [order.column for order in orders]

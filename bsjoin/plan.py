@@ -18,7 +18,7 @@ from bsjoin.conditions import Closed, Direction, Take
 from bsjoin.partitioning.rule import Rule
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
-from bsjoin.storage import NULL_KEYS, KeyColumn, StorageLocation
+from bsjoin.storage import KeyColumn, StorageLocation
 from bsjoin.storage.range_index import is_ranked
 from bsjoin.storage.ties import Tie
 from bsjoin.values.aggregates import Function
@@ -164,8 +164,7 @@ class SourceTable:
     def queried_columns(self) -> list[str]:
         """The columns to read from the source, besides the keys."""
         ordered = () if self.order is None else (*self.order.names, *self.order.row.names)
-        known = (name for name in self.payload.names if name != NULL_KEYS)
-        return list(dict.fromkeys([*known, *ordered]))
+        return list(dict.fromkeys([*self.payload.names, *ordered]))
 
     @property
     def stored_types(self) -> list[pa.DataType]:
@@ -253,6 +252,8 @@ class JoinPlan:
         reason: why not the JVM; empty for it.
         asked: the setting that asks for the JVM where Python runs it; empty (default) for none.
         aggregates: what the result has instead of the columns; none (default) for the columns.
+        marks: whether the result has one more column, which says whether there is a match. Default
+            no.
     """
 
     label: str
@@ -268,6 +269,7 @@ class JoinPlan:
     reason: str = ""
     asked: str = ""
     aggregates: tuple[Aggregate, ...] = ()
+    marks: bool = False
 
     @property
     def collects(self) -> bool:
@@ -284,7 +286,8 @@ class JoinPlan:
         """The Arrow types of what the result has of the table."""
         if self.how not in ("inner", "left"):
             return []
-        return [one.type for one in self.aggregates] or self.types
+        found = [one.type for one in self.aggregates] or self.types
+        return [*found, *[pa.bool_()] * self.marks]
 
     @property
     def needs_unique(self) -> bool:

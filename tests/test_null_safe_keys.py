@@ -116,7 +116,7 @@ def test_chains_routes_indicators_versions_and_latest_rows(
         (0, 0, 0.0), (1, 1, 0.5), (2, 2, 1.0), (3, None, 2.0), (4, 5, 2.5), (5, 4, None),
         (6, None, 2.0), (7, None, 2.0),
     ]  # fmt: skip
-    # No column of the table tells a match from none, as all of its keys may be null.
+    # All keys may be null, and no column of the table tells a match from none.
     marked = table.join(left, how="left", select=[], indicator="found", **safe)
     assert rows(marked.where("found").select("n")) == [(0,), (1,), (2,), (4,), (5,)]
     checked = bsjoin.join(left, every, ["k", "s"], "left", select=[], where="at < 2",

@@ -318,6 +318,61 @@ def test_an_indicator_says_which_rows_have_a_match(spark: SparkSession, runtime:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("way", ["jvm", "keys", "rows", "source"])
+def test_the_look_up_says_whether_there_is_a_match(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    """Whatever travels, however many rows a key has, and with no column of the table for it."""
+    ids = spark.sql("SELECT explode(array(0L, 1L, 1L, null, 7L)) AS k").coalesce(1)
+    own = {"spark.bsjoin.runtime": "jvm"}
+    if way != "jvm":
+        own = {"spark.bsjoin.runtime": "python", **CODE["python"]}
+        own["spark.bsjoin.python.transfer"] = way if way in ("keys", "rows") else "auto"
+    results, wanted = {}, {}
+    for many in (1, 3, 150):
+        there = spark.range(2 * many).selectExpr("id % 2 AS k", "nullif(id, 1) AS v").coalesce(1)
+        marked = there.selectExpr("k AS key", "v", "true AS there")
+        with configured(spark, own):
+            table = BatchTable.build(there, on="k")
+            source = Model(tmp_path / str(many), there.toArrow(), unique=many == 1)
+            for how, where in itertools.product(("inner", "left"), (None, "v IS NULL", "k < 1")):
+                select = [] if where is None or "v" in where else ["v"]
+                options: dict[str, Any] = {"where": where, "select": select, "indicator": "found"}
+                name = f"{many} {how} {where}"
+                if way == "source":
+                    joined = bsjoin.join(ids, source, "k", how, cache=ROOMY, **options)  # type: ignore[arg-type]
+                else:
+                    joined = table.join(ids, "k", how, **options)  # type: ignore[arg-type]
+                assert not joined.schema["found"].nullable, name
+                read = [field.name for field in joins_of(joined)[-1].planned.read]
+                assert read == (["v"] if where is not None and "v" in where else select), name
+                results[name] = joined.select("k", "found", *select)
+                same = (F.col("k") == F.col("key")) & F.expr(where or "true")
+                pairs = ids.join(marked, same, how)
+                found = F.coalesce("there", F.lit(False)).alias("found")
+                wanted[name] = pairs.select("k", found, *select)
+    right = right_rows(wanted)
+    with configured(spark, own):
+        for name, table_ in rows_of_all(results).items():
+            assert_same_rows(table_, right[name], f"{way}, {name}")
+
+
+def test_rows_of_workers_have_the_indicator_as_they_come(spark: SparkSession) -> None:
+    """With a projection above them Spark would copy each row once more."""
+    ids = spark.sql("SELECT explode(array(1L, 2L)) AS k")
+    table = BatchTable.build(spark.sql("SELECT 1L AS k, 5 AS v"), on="k", unique=True)
+    with configured(spark, {"spark.bsjoin.runtime": "python", **CODE["python"]}):
+        for how in ("inner", "left"):
+            joined = table.join(ids, how=how, indicator="found")  # type: ignore[arg-type]
+            plan = joined._jdf.queryExecution().optimizedPlan().toString()
+            assert plan.startswith("MapInArrow"), plan
+        # A later join of the same stage has it as a key.
+        names = BatchTable.build(spark.sql("SELECT true AS is, 'yes' AS name"), on="is")
+        named = names.join(joined, {"found": "is"}, "left")
+        assert rows(named) == [(1, 5, True, "yes"), (2, None, False, None)]
+        assert "in the stage of the join before" in joins_of(named)[-1].runs
+
+
 def test_cycles_take_both(spark: SparkSession) -> None:
     table = BatchTable.build(spark.sql("SELECT 1L AS k, explode(array(1, 5)) AS v"), on="k")
     told: list[Any] = []

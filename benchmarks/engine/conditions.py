@@ -23,6 +23,7 @@ _WAYS: dict[str, dict[str, Any]] = {
     "where": {"where": _PASSES},
     "indicator": {"indicator": "found"},
 }
+_ROUNDS = {JVM: 15, PYTHON: 9}  # the effect is as large as the spread of a few
 _BOUNDS = {
     ("where", JVM): 1.1,
     ("where", PYTHON): 1.1,
@@ -51,7 +52,7 @@ def run(context: Context) -> Outcome:
             }
             check_joins({n: partial(way, stream) for n, way in ways.items()}, list(COLUMNS))
             label = f"{how}, {runtime}"
-            times = time_joins(context, label, ways, stream, context.pick(3, 7))
+            times = time_joins(context, label, ways, stream, context.pick(3, _ROUNDS[runtime]))
             measured[label] = times
             for name in ("where", "indicator"):
                 bound = context.pick(None, _BOUNDS.get((name, runtime)))

@@ -4,7 +4,7 @@ A join with ``where=`` finds candidates by its keys and its range condition, and
 pair, as one with several ranges does, or with a narrower relation of intervals. For a left, semi or
 anti join the candidates are those of a left join, which keeps the rows of the stream without any.
 So candidates have columns that the result does not have: those of the condition, and one that tells
-a match from none, as ``indicator=`` needs it, too.
+a match from none. What looks the rows up knows that; with ``indicator=`` the column is in the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.planner.where import Where, where_over
 from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted
-from bsjoin.storage import NULL_KEYS
 
 __all__ = ["returned", "with_candidates"]
 
@@ -80,14 +79,11 @@ def with_candidates(
         if chooses(join.condition):
             most = join.condition.n if isinstance(join.condition, AsOf) else 1
             join = replace(join, where=replace(where, most=most))
-    marker = None
-    if join.how == "left" and not join.aggregates:
-        marker = _marker(join, columns)
-        if marker not in columns:
-            columns.append(marker)
-            names += unused([*stream.columns, *names, str(call.indicator)], "bsjoin_match")
+    taken = [*stream.columns, *names]
+    match = call.indicator
+    if match is None and join.how == "left":
+        (match,) = unused(taken, "bsjoin_match")
     if call.indicator is not None:
-        taken = [*stream.columns, *names]
         if any(stream_names.same(call.indicator, name) for name in taken):
             raise ColumnError(
                 f"indicator={call.indicator!r}: there is a column of that name already, among "
@@ -98,7 +94,7 @@ def with_candidates(
         columns=tuple(columns),
         names=tuple(names),
         extra=len(columns) - len(join.columns),
-        marker=None if marker is None else names[columns.index(marker)],
+        match=None if join.aggregates else match,
         indicator=call.indicator,
     )
 
@@ -216,20 +212,6 @@ def _nameable(
             yield column, name
 
 
-def _marker(join: ResolvedJoin, columns: Sequence[str]) -> str:
-    """A column that is not null in any row that can match: a key, or where its range begins."""
-    first = [] if join.ranged is None else [join.ranged.names[0]]
-    known = [*(key for key in join.table_keys if key not in join.safe_keys), *first]
-    if not known:
-        return NULL_KEYS
-    integers = [
-        key
-        for key, dtype in zip(join.table_keys, join.key_types, strict=True)
-        if isinstance(dtype, T.IntegralType) and key in known
-    ]
-    return next(column for column in [*filter(columns.__contains__, known), *integers, *known])
-
-
 def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
     """The result of a join.
 
@@ -237,10 +219,10 @@ def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
         rows: the pairs that match, and, of a left join, the rows of the stream without a match.
         join: the join.
     """
-    if join.indicator is not None:
-        marker = join.marker
-        found = F.lit(True) if marker is None else F.col(quoted(marker)).isNotNull()
-        if join.aggregates:  # an array
-            found = F.size(F.col(quoted(join.names[0]))) > 0
+    if join.aggregates and join.indicator is not None:  # an array
+        found = F.size(F.col(quoted(join.names[0]))) > 0
         rows = rows.select("*", found.alias(join.indicator))
-    return rows.drop(*join.names[-join.extra :]) if join.extra else rows
+    hidden = [*join.names[len(join.names) - join.extra :]]
+    if join.match is not None and join.match != join.indicator:
+        hidden.append(join.match)
+    return rows.drop(*hidden) if hidden else rows

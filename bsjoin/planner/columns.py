@@ -18,7 +18,6 @@ __all__ = [
     "Names",
     "On",
     "check_free",
-    "column_of",
     "join_keys",
     "names_of",
     "result_names",
@@ -111,11 +110,6 @@ class Names:
 def names_of(df: DataFrame, side: str) -> Names:
     """The column names of a DataFrame."""
     return Names(df.columns, side, is_case_sensitive(df.sparkSession))
-
-
-def column_of(schema: T.StructType, name: str) -> T.StructField:
-    """A table's column, or the one of ours that is never null in a table with null-safe keys."""
-    return T.StructField(name, T.LongType(), False) if name == NULL_KEYS else schema[name]
 
 
 def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.plan import StoredTable
 from bsjoin.planner.boxes import with_boxes
-from bsjoin.planner.columns import column_of, schema_of
+from bsjoin.planner.columns import schema_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
 from bsjoin.planner.uses import as_nullable, note_use
@@ -61,7 +61,7 @@ def plan_stored(
     """
     join = with_boxes(join, manifest)
     changes, stored = may_change and stream.isStreaming, schema_of(manifest)
-    fields = [column_of(stored, name) for name in join.columns]
+    fields = [stored[name] for name in join.columns]
     if changes:  # a version that comes later may bring nulls
         fields = [T.StructField(f.name, as_nullable(f.dataType), True, f.metadata) for f in fields]
     unique = manifest.unique or (manifest.longest_run <= 1 and not changes)

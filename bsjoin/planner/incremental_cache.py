@@ -18,7 +18,6 @@ from bsjoin.conditions import chooses
 from bsjoin.errors import ArgumentError, ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
-from bsjoin.planner.columns import column_of
 from bsjoin.planner.keys import hash_is_exact, type_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolve import ResolvedJoin
@@ -105,14 +104,14 @@ def plan_source(
     if join.condition is not None:  # the rows of a key are one entry, which serves any width
         shape = "rows"
     table = _table(source, options, schema, join, shape)
-    return plan_join(stream, join, table, shape, [column_of(schema, n) for n in join.columns])
+    return plan_join(stream, join, table, shape, [schema[name] for name in join.columns])
 
 
 def _table(
     source: Source, options: Incremental, schema: T.StructType, join: ResolvedJoin, shape: Shape
 ) -> SourceTable:
     keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
-    columns = T.StructType([column_of(schema, name) for name in join.columns])
+    columns = T.StructType([schema[name] for name in join.columns])
     payload = pa.schema(arrow_fields(columns))
     order = None if join.ranged is None else _order(join.ranged, join, schema)
     # Joins that need the same rows in the same form, in foreachBatch say, share one cache.

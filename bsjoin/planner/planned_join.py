@@ -40,8 +40,9 @@ class PlannedJoin:
         stream: the probe side, as the call has it.
         join: the call, resolved.
         plan: what the workers do.
-        fields: the table's columns in the result: names, types, nullability before the join type
-            is applied, metadata.
+        fields: what the join brings: the table's columns in the result, with their names, types,
+            nullability before the join type is applied, and metadata; then the column that says
+            whether there is a match, which is never null, if the join has it.
         read: the table's columns that are read, as the table has them: those of the result, or what
             it has aggregates of.
         given: the DataFrame that the table was given as: references to its columns hold for the
@@ -59,15 +60,16 @@ class PlannedJoin:
 
     @property
     def given_names(self) -> dict[str, str | None]:
-        """The table's columns in the result, and what the DataFrame given calls them."""
+        """What the join brings, and what the DataFrame given calls it; None if it lacks it."""
+        found: dict[str, str | None] = dict.fromkeys(field.name for field in self.fields)
         if self.join.aggregates:  # they are none of its columns
-            return dict.fromkeys(self.join.names)
-        return given_names(self.given, self.join.names, self.join.columns)
+            return found
+        return found | given_names(self.given, self.join.names, self.join.columns)
 
     @property
     def row(self) -> T.StructType:
         """The struct in which one row of the table travels: its fields, under short names."""
-        return _answer_row(self.fields)
+        return _answer_row(self.read)
 
     def key(self, column: Callable[[str], str] = sql.column) -> KeySide:
         """The stream's key, comparable with the table's.
@@ -156,11 +158,14 @@ def plan_join(
         reports=is_reported(stream, join.cycle),
         partitioned=_kind_of(join.partition),
         aggregates=_aggregates(join),
+        marks=join.match is not None,
     )
     named = [one.field for one in join.aggregates] or [
         T.StructField(name, field.dataType, field.nullable, field.metadata)
         for name, field in zip(join.names, fields, strict=True)
     ]
+    if join.match is not None:
+        named.append(T.StructField(join.match, T.BooleanType(), False))
     return PlannedJoin(
         stream=stream,
         join=join,

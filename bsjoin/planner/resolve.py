@@ -47,7 +47,7 @@ from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.keys import check_key_types, type_name, type_of
 from bsjoin.planner.range_columns import check_range_types, needs_places, range_columns
 from bsjoin.planner.where import Where
-from bsjoin.storage import NULL_KEYS, BoxRange, Manifest, RangeColumns
+from bsjoin.storage import BoxRange, Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
 
 __all__ = [
@@ -88,8 +88,8 @@ class ResolvedJoin:
         checked: further range conditions, which each pair of rows is checked for.
         where: what a pair of rows must fulfil besides, these included; None (default) for nothing.
         extra: so many columns, the last ones, are not in the result; default 0.
-        marker: the name of a column that is null only where there is no match; None (default) where
-            nothing needs it.
+        match: the name of a column behind these that says whether there is a match; None (default)
+            where nothing needs it.
         indicator: the name of the column that says whether there is a match; None (default) for no
             such column.
         boxes: the conditions among ``checked`` by which rows are found, too, with the table's
@@ -113,7 +113,7 @@ class ResolvedJoin:
     checked: tuple[Condition, ...] = ()
     where: Where | None = field(default=None, repr=False, compare=False)
     extra: int = 0
-    marker: str | None = None
+    match: str | None = None
     indicator: str | None = None
     boxes: tuple[BoxRange, ...] = ()
     shares: tuple[float, ...] = ()
@@ -548,8 +548,7 @@ class BuiltTable:
             TableMismatchError: it has other keys, another condition, or lacks columns of the join.
         """
         self.check_built_for(join.table_keys, join.key_types, join.ranged, join.safe_keys)
-        there = [*self.manifest.columns, *[NULL_KEYS] * self.manifest.has_null_keys]
-        lacking = [name for name in join.columns if name not in there]
+        lacking = [name for name in join.columns if name not in self.manifest.columns]
         if lacking:
             raise TableMismatchError(
                 f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "

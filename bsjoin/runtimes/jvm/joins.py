@@ -28,6 +28,7 @@ from bsjoin.planner.references import with_table_columns
 from bsjoin.runtimes.jvm.attach import call, function
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
+from bsjoin.spark.sql import quoted
 from bsjoin.spark.workers import check_workers, workers_python
 
 __all__ = ["apply", "why_not"]
@@ -88,21 +89,27 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
         WorkerEnvironmentError: the table is behind a URL, and the workers' Python cannot run
             bsjoin.
     """
-    result = with_table_columns(_joined(planned, rows), planned)
+    result, join = with_table_columns(_joined(planned, rows), planned), planned.join
+    where = join.where
+    if where is not None:
+        condition = where.condition
+        if not where.is_filter:
+            # Where.java: a part of the join, and no filter.
+            most = {} if where.most is None else {"most": where.most}
+            name = function("where", how=where.how, once=True, **most)
+            condition = F.call_function(name, condition)
+        result = result.where(condition)
+    if join.match is not None and join.match == join.indicator and join.how == "left":
+        # What inline_outer makes may be null to Spark.
+        known = F.coalesce(F.col(quoted(join.match)), F.lit(False))
+        result = result.withColumn(join.match, known)
     what = "looks keys up" if planned.plan.predicate is None else "searches ranges"
     before = step_of(rows)
     follows = before is not None and before.planned.plan.runtime == "jvm"
     runs = f"Spark's generated code {what}" + ", in the pass of the join before" * follows
-    step, where = JoinStep(planned, runs), planned.join.where
+    step = JoinStep(planned, runs)
     if where is None:
         return remember(result, step)
-    condition = where.condition
-    if not where.is_filter:
-        # Where.java: a part of the join, and no filter.
-        most = {} if where.most is None else {"most": where.most}
-        name = function("where", how=where.how, once=True, **most)
-        condition = F.call_function(name, condition)
-    result = result.where(condition)
     register(result, step)
     return result
 
@@ -138,6 +145,8 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
         "columns": join.columns,
         "fields": T.StructType(list(planned.fields)).jsonValue(),
     }
+    if plan.marks:
+        found["marks"] = True
     if join.safe_keys:
         found["nulls_equal"] = join.nulls_equal
     if plan.aggregates:

@@ -10,7 +10,7 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ class _Scratch(NamedTuple):
         note: its note.
         both: the two in one column.
         piece: where a piece of a run begins.
+        match: whether there is one, of rows that are repeated then.
         row: behind the names of a row's fields.
     """
 
@@ -47,27 +48,30 @@ class _Scratch(NamedTuple):
     note: str
     both: str
     piece: str
+    match: str
     row: str
 
 
 def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-    """The stream's columns, then (inner, left) the table's.
+    """The stream's columns, then (inner, left) what the join brings.
 
     Args:
         planned: an equality join.
         rows: the stream's, in their partitions.
     """
     plan, how = planned.plan, planned.plan.how
-    taken = [*rows.columns, *planned.join.names]
+    taken = [*rows.columns, *(field.name for field in planned.fields)]
     ours = _Scratch(*unused(taken, *(f"bsjoin_{name}" for name in _Scratch._fields)))
     answers = _answered(planned, rows, ours)
     if plan.reports:
         answers = observed(answers, planned.join.cycle, name_of(plan), F.col(ours.note))
     answer = F.col(ours.answer)
-    scratch = [ours.answer, ours.note, ours.piece]
+    scratch = [ours.answer, ours.note, ours.piece, ours.match]
     if plan.shape == "exists":
         if how != "left":
             answers = answers.where(~answer if how == "anti" else answer)
+        if match := _match(planned, F.coalesce(answer, F.lit(False))):
+            answers = answers.select("*", *match)
         return answers.drop(*scratch)
     if plan.shape == "row":
         if how == "inner":
@@ -78,12 +82,28 @@ def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
             values = [as_not_null(v, f) for v, f in zip(values, fields, strict=True)]
         columns = [
             value.alias(field.name, metadata=field.metadata)
-            for value, field in zip(values, planned.fields, strict=True)
+            for value, field in zip(values, _of_table(planned), strict=True)
         ]
+        columns += _match(planned, answer.isNotNull())
         return answers.select("*", *columns).drop(*scratch)
+    if plan.marks and how == "left":  # behind the next step it would keep the answer in each row
+        answers = answers.select("*", answer.isNotNull().alias(ours.match))
     if plan.shape == "runs":
         answers = _in_pieces(answers, planned, ours)
     return _unrolled(answers, planned, ours).drop(*scratch)
+
+
+def _of_table(planned: PlannedJoin) -> Sequence[T.StructField]:
+    """The table's columns in the result."""
+    return planned.fields[: len(planned.read)]
+
+
+def _match(planned: PlannedJoin, found: Column) -> list[Column]:
+    """The column that says whether there is a match; none if the join has none."""
+    if not planned.plan.marks:
+        return []
+    found = found if planned.plan.how == "left" else F.lit(True)
+    return [found.alias(planned.fields[-1].name)]
 
 
 def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
@@ -107,9 +127,10 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
     inner = [f"{field.name}_{ours.row}" for field in planned.row.fields]
     columns = [
         F.col(hidden).alias(field.name, metadata=field.metadata)
-        for hidden, field in zip(inner, planned.fields, strict=False)
+        for hidden, field in zip(inner, _of_table(planned), strict=False)
     ]
     unrolled = answers.select("*", unroll(F.col(ours.answer)).alias(*inner))
+    columns += _match(planned, F.col(ours.match))
     return unrolled.select("*", *columns).drop(*inner)
 
 

@@ -48,20 +48,23 @@ def matched(
     # That no key repeats is checked of each version that the workers read.
     is_alone = planned.plan.needs_unique
     ours = ["bsjoin_passes", "bsjoin_decision", "bsjoin_row", "bsjoin_row2"]
-    hidden = [f"bsjoin_c{number}" for number in range(len(join.names))]
-    passes, decision, *row = ours = unused([*rows.columns, *join.names], *ours)
+    names = [field.name for field in planned.fields]
+    hidden = [f"bsjoin_c{number}" for number in range(len(names))]
+    passes, decision, *row = ours = unused([*rows.columns, *names], *ours)
     row = [] if is_alone else row
-    hidden = unused([*rows.columns, *join.names], *hidden)
+    hidden = unused([*rows.columns, *names], *hidden)
+    match = None if join.match is None else hidden[-1]
     seeds = [f"rand({seed}) AS {quoted(name)}" for seed, name in enumerate(row)]
     marked = sql.select(rows, *seeds) if seeds else rows
     fields = [
         T.StructField(name, field.dataType, field.nullable, field.metadata)
         for name, field in zip(hidden, planned.fields, strict=True)
     ]
+    own = tuple(hidden[: len(join.names)])
     unnamed = replace(
         planned,
         stream=marked,
-        join=replace(join, names=tuple(hidden), where=None),
+        join=replace(join, names=own, match=match, where=None),
         fields=tuple(fields),
         given=None,
     )
@@ -71,29 +74,28 @@ def matched(
     named = found.select("*", *_named(planned, map(quoted, hidden)))
     named = with_table_columns(named, planned, [*row, *hidden])
     passing_pairs = where.condition
-    if join.marker is not None:
-        is_match = F.col(hidden[join.names.index(join.marker)]).isNotNull()
-        passing_pairs = F.when(is_match, passing_pairs)
+    if match is not None:
+        passing_pairs = F.when(F.col(match), passing_pairs)
     outcome = F.coalesce(passing_pairs, F.lit(False))
-    decided = with_computed(found, named, join.names, outcome, passes)
+    decided = with_computed(found, named, names, outcome, passes)
     kept = quoted(passes)
     if not is_alone:
         decides = _decision(where)(*map(F.col, [*row, passes])).alias(decision)
         decided = decided.select("*", decides).where(F.col(decision) != passing.DROP)
-        kept = f"{quoted(decision)} = {passing.KEEP}"
+        kept = f"{quoted(decision)} <=> {passing.KEEP}"
     elif where.how != "left":
         decided = decided.where(kept if where.how == "semi" else f"NOT {kept}")
     if where.how in ("semi", "anti"):
         return decided.drop(*ours, *hidden)
     values = [*map(quoted, hidden)]
     if where.how == "left":
-        values = [sql.case((kept, value)) for value in values]
+        values = [*(sql.case((kept, quoted(name))) for name in own), *[kept] * planned.plan.marks]
     result = decided.select("*", *_named(planned, values)).drop(*ours, *hidden)
     return with_table_columns(result, planned)
 
 
 def _named(planned: PlannedJoin, values: Iterable[str]) -> list[Column]:
-    """Values, in SQL, under the names of the table's columns in the result."""
+    """Values, in SQL, under the names that what the join brings has in the result."""
     return [
         F.expr(value).alias(field.name, metadata=field.metadata)
         for value, field in zip(values, planned.fields, strict=True)

@@ -70,14 +70,17 @@ def joined(stage: Stage) -> DataFrame:
 
 
 def payload(planned: PlannedJoin) -> list[T.StructField]:
-    """The table's columns in the result of a join."""
+    """What a join brings, behind the stream's columns."""
     how = planned.plan.how
     if how not in ("inner", "left"):
         return []
-    return [
+    found = [
         T.StructField(f.name, f.dataType, f.nullable or how == "left", f.metadata)
         for f in planned.fields
     ]
+    if planned.plan.marks:
+        found[-1] = planned.fields[-1]  # never null
+    return found
 
 
 class _Sent:

@@ -188,7 +188,10 @@ class _Join:
     def _payload(
         self, sources: Sequence[RowSource], source: NDArray[np.int32] | None, rows: Int64s
     ) -> Payload | None:
-        return Payload(self.types, sources, source, rows) if self.types else None
+        if not self.types:
+            return None
+        known = {len(self.types) - 1: pa.array(rows >= 0)} if self._plan.marks else {}
+        return Payload(self.types, sources, source, rows, known)
 
     def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind an equality join."""

@@ -23,7 +23,6 @@ from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of
 from bsjoin.runtimes.python.worker.matching import canonical, owners
 from bsjoin.runtimes.python.worker.null_keys import with_nulls, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
-from bsjoin.storage import NULL_KEYS
 from bsjoin.values.python_values import reprs
 from bsjoin.values.retype import retyped, whole
 
@@ -195,9 +194,7 @@ class Loader:
         theirs = [canonical(whole(answered[name])) for name in table.keys.names]
         whose = owners(keys.keys, without_nulls(theirs, table.nulls_equal))
         payload = [
-            pa.array(np.zeros(len(answered), np.int64))
-            if name == NULL_KEYS
-            else retyped(whole(answered[name]), dtype)
+            retyped(whole(answered[name]), dtype)
             for name, dtype in zip(table.payload.names, table.payload.types, strict=True)
         ]
         if table.order is None:

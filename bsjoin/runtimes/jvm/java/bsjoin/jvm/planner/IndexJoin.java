@@ -72,6 +72,9 @@ public final class IndexJoin {
   /** What it brings of all rows that match, instead of their columns: see {@link Matches}. */
   final Map<ExprId, JsonNode> aggregates = new HashMap<>();
 
+  /** The column that says whether there is a match; null if it brings none. */
+  Attribute match;
+
   /** The columns of the table's side, as expressions of the scan's. */
   final Map<ExprId, Expression> values = new HashMap<>();
 
@@ -118,8 +121,10 @@ public final class IndexJoin {
    * A call of {@code bsjoin.join}, which {@link Matches} has checked.
    *
    * @param aggregates see there; nothing where it brings the columns
+   * @param marks see there
    */
-  static IndexJoin of(Generate call, JoinType type, StoredScan scan, JsonNode aggregates) {
+  static IndexJoin of(
+      Generate call, JoinType type, StoredScan scan, JsonNode aggregates, boolean marks) {
     List<Attribute> brought = Scala.list(call.generatorOutput());
     IndexJoin found = new IndexJoin(type, true, call.child(), brought, scan);
     StructField[] fields = scan.columns.fields();
@@ -131,6 +136,10 @@ public final class IndexJoin {
       Attribute column = brought.get(i);
       found.columns.put(column.exprId(), fields[i].name());
       found.values.put(column.exprId(), column);
+    }
+    if (marks) {
+      found.match = brought.get(brought.size() - 1);
+      found.values.put(found.match.exprId(), found.match);
     }
     return found;
   }

@@ -142,6 +142,11 @@ public final class JoinStrategy extends SparkStrategy {
     return found;
   }
 
+  /** Whether a row is found. */
+  private static Expression isThere() {
+    return new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
+  }
+
   private final class Planned {
     private final IndexJoin join;
     private final Search search;
@@ -169,6 +174,9 @@ public final class JoinStrategy extends SparkStrategy {
         Columns stored =
             new Columns(join.stored, join.manifest, List.of(join.scan.columns.fieldNames()));
         join.brought.forEach(column -> reads.put(column.exprId(), aggregate(column, stored)));
+      }
+      if (join.match != null) {
+        reads.put(join.match.exprId(), mayMiss ? isThere() : Literal.TrueLiteral());
       }
       join.columns.forEach(
           (id, name) -> {
@@ -304,11 +312,9 @@ public final class JoinStrategy extends SparkStrategy {
 
     private List<NamedExpression> columns() {
       List<NamedExpression> found = new ArrayList<>();
-      Expression isThere =
-          new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
       if (join.kind == JoinKind.EXISTENCE) {
         Attribute exists = ((ExistenceJoin) join.type).exists();
-        found.add(alias(isThere, exists.name(), exists.exprId()));
+        found.add(alias(isThere(), exists.name(), exists.exprId()));
       }
       if (join.kind.isFilter()) {
         return found;
@@ -320,7 +326,7 @@ public final class JoinStrategy extends SparkStrategy {
         Expression value = join.values.get(column.exprId());
         Expression own = IndexJoin.substituted(value, reads);
         if (join.kind == JoinKind.OUTER && !(value instanceof AttributeReference)) {
-          own = new If(isThere, own, new Literal(null, own.dataType()));
+          own = new If(isThere(), own, new Literal(null, own.dataType()));
         }
         // What keeps rows from one micro-batch to the next counts on this.
         boolean isWider = column.nullable() && !own.nullable();

@@ -47,7 +47,7 @@ import scala.collection.immutable.Seq;
  * boxed}), and the {@code label} of the join, if its figures are reported. If it brings aggregates of
  * the columns instead, it has these ({@code agg}: function, number of the column or null, whether a
  * sum wraps around) and what the columns are ({@code types}); an array of all rows is the function
- * {@code collect}.
+ * {@code collect}. If it {@code marks} its rows, the last of the fields says whether there is a match.
  */
 public final class Matches extends Function<ArrayData> {
   private final String spec;
@@ -117,14 +117,15 @@ public final class Matches extends Function<ArrayData> {
     StructType columns = new StructType();
     StructType read =
         node.has("agg") ? (StructType) DataType.fromJson(node.path("types").toString()) : fields;
-    for (int i = 0; i < read.length(); i++) {
+    for (int i = 0; i < node.path("columns").size(); i++) {
       StructField field = read.fields()[i];
       String column = node.path("columns").path(i).asText();
       columns = columns.add(column, field.dataType(), field.nullable());
     }
     StoredTable table = StoredTable.planned(node);
     StoredScan scan = StoredScan.unchecked(table, columns);
-    IndexJoin join = IndexJoin.of(generate, type(where), scan, node.path("agg"));
+    boolean marks = node.path("marks").asBoolean();
+    IndexJoin join = IndexJoin.of(generate, type(where), scan, node.path("agg"), marks);
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
     new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
         .check(join.manifest);

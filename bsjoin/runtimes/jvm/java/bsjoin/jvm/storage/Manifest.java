@@ -72,7 +72,6 @@ public final class Manifest {
    */
   public final Rows[] unindexed;
 
-  private static final String NULL_KEYS = "bsjoin_null_keys"; // what the column of null keys is called
   private static final Set<String> CLOSED = Set.of("both", "left", "right", "neither");
 
   private final String where; // what an error calls its file
@@ -485,9 +484,6 @@ public final class Manifest {
 
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
   public int place(String column) {
-    if (hasNullKeys() && column.equals(NULL_KEYS)) {
-      return compared.length - 1;
-    }
     Option<Object> found = columns.getFieldIndex(column);
     return found.isEmpty() ? -1 : compared.length + (Integer) found.get();
   }
