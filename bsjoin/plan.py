@@ -254,6 +254,8 @@ class JoinPlan:
         aggregates: what the result has instead of the columns; none (default) for the columns.
         marks: whether the result has one more column, which says whether there is a match. Default
             no.
+        begins: whether it has another one, the last, which says of each row whether it is the first
+            one with its row of the stream; they follow each other. Default no.
     """
 
     label: str
@@ -270,6 +272,7 @@ class JoinPlan:
     asked: str = ""
     aggregates: tuple[Aggregate, ...] = ()
     marks: bool = False
+    begins: bool = False
 
     @property
     def collects(self) -> bool:
@@ -287,7 +290,7 @@ class JoinPlan:
         if self.how not in ("inner", "left"):
             return []
         found = [one.type for one in self.aggregates] or self.types
-        return [*found, *[pa.bool_()] * self.marks]
+        return [*found, *[pa.bool_()] * (self.marks + self.begins)]
 
     @property
     def needs_unique(self) -> bool:

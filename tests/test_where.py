@@ -532,8 +532,7 @@ def test_decisions_are_those_of_a_loop_however_candidates_are_cut_into_batches(h
         parts = list(itertools.pairwise([0, *places, len(ids)]))
         batches = (
             (
-                pa.array([row // 3 for row in ids[a:b]], pa.float64()),
-                pa.array([row % 3 for row in ids[a:b]], pa.float64()),
+                pa.array([i == 0 or ids[i] != ids[i - 1] for i in range(a, b)], pa.bool_()),
                 pa.array(passes[a:b], pa.bool_()),
             )
             for a, b in parts

@@ -10,6 +10,7 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -41,7 +42,8 @@ class _Scratch(NamedTuple):
         both: the two in one column.
         piece: where a piece of a run begins.
         match: whether there is one, of rows that are repeated then.
-        row: behind the names of a row's fields.
+        place: of a row in its list.
+        row: a row of a list; behind the names of its fields.
     """
 
     answer: str
@@ -49,6 +51,7 @@ class _Scratch(NamedTuple):
     both: str
     piece: str
     match: str
+    place: str
     row: str
 
 
@@ -103,7 +106,7 @@ def _match(planned: PlannedJoin, found: Column) -> list[Column]:
     if not planned.plan.marks:
         return []
     found = found if planned.plan.how == "left" else F.lit(True)
-    return [found.alias(planned.fields[-1].name)]
+    return [found.alias(planned.fields[len(planned.read)].name)]
 
 
 def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
@@ -123,14 +126,25 @@ def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> Data
 
 def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
     """One output row per row in the list; a left join keeps the stream's row without one."""
-    unroll = F.inline_outer if planned.plan.how == "left" else F.inline
+    plan, answer = planned.plan, F.col(ours.answer)
     inner = [f"{field.name}_{ours.row}" for field in planned.row.fields]
+    values = [F.col(hidden) for hidden in inner]
+    if plan.begins:
+        unroll = F.posexplode_outer if plan.how == "left" else F.posexplode
+        inner = [ours.place, ours.row]
+        values = [F.col(ours.row).getField(field.name) for field in planned.row.fields]
+    else:
+        unroll = F.inline_outer if plan.how == "left" else F.inline
     columns = [
-        F.col(hidden).alias(field.name, metadata=field.metadata)
-        for hidden, field in zip(inner, _of_table(planned), strict=False)
+        value.alias(field.name, metadata=field.metadata)
+        for value, field in zip(values, _of_table(planned), strict=False)
     ]
-    unrolled = answers.select("*", unroll(F.col(ours.answer)).alias(*inner))
+    unrolled = answers.select("*", unroll(answer).alias(*inner))
     columns += _match(planned, F.col(ours.match))
+    if plan.begins:
+        places = [ours.place, *[ours.piece] * (plan.shape == "runs")]
+        begins = [F.coalesce(F.col(name), F.lit(0)) == 0 for name in places]
+        columns.append(functools.reduce(Column.__and__, begins).alias(planned.fields[-1].name))
     return unrolled.select("*", *columns).drop(*inner)
 
 

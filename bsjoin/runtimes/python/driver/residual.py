@@ -4,8 +4,8 @@ Spark checks each candidate. So the condition may be any expression of Spark, of
 type, and the columns keep their names and metadata.
 
 Where keys do not repeat, a row of the stream has one candidate at most, and the outcome decides.
-Elsewhere Spark gives each row of the stream 106 random bits, by which its candidates are known (in
-a stream rows get no numbers); a worker gets these and the outcome alone, and decides which
+Elsewhere the worker that finds candidates says which one is the first of its row of the stream (in
+a stream rows get no numbers); another one gets this and the outcome alone, and decides which
 candidates are rows of the result.
 """
 
@@ -47,50 +47,51 @@ def matched(
     assert where is not None
     # That no key repeats is checked of each version that the workers read.
     is_alone = planned.plan.needs_unique
-    ours = ["bsjoin_passes", "bsjoin_decision", "bsjoin_row", "bsjoin_row2"]
     names = [field.name for field in planned.fields]
     hidden = [f"bsjoin_c{number}" for number in range(len(names))]
-    passes, decision, *row = ours = unused([*rows.columns, *names], *ours)
-    row = [] if is_alone else row
-    hidden = unused([*rows.columns, *names], *hidden)
+    passes, decision, begins, *hidden = unused(
+        [*rows.columns, *names], "bsjoin_passes", "bsjoin_decision", "bsjoin_begins", *hidden
+    )
+    own = hidden[: len(join.names)]
     match = None if join.match is None else hidden[-1]
-    seeds = [f"rand({seed}) AS {quoted(name)}" for seed, name in enumerate(row)]
-    marked = sql.select(rows, *seeds) if seeds else rows
     fields = [
         T.StructField(name, field.dataType, field.nullable, field.metadata)
         for name, field in zip(hidden, planned.fields, strict=True)
     ]
-    own = tuple(hidden[: len(join.names)])
+    if not is_alone:
+        hidden.append(begins)
+        fields.append(T.StructField(begins, T.BooleanType(), False))
     unnamed = replace(
         planned,
-        stream=marked,
-        join=replace(join, names=own, match=match, where=None),
+        plan=replace(planned.plan, begins=not is_alone),
+        join=replace(join, names=tuple(own), match=match, where=None),
         fields=tuple(fields),
         given=None,
     )
-    found = candidates(unnamed, marked)
+    found = candidates(unnamed, rows)
     # The names, and what references mean, for the condition alone: in the result the columns of a
     # candidate that does not pass are null, and a reference means one thing in a plan.
-    named = found.select("*", *_named(planned, map(quoted, hidden)))
-    named = with_table_columns(named, planned, [*row, *hidden])
+    named = found.select("*", *_named(planned, map(quoted, hidden[: len(names)])))
+    named = with_table_columns(named, planned, hidden)
     passing_pairs = where.condition
     if match is not None:
         passing_pairs = F.when(F.col(match), passing_pairs)
     outcome = F.coalesce(passing_pairs, F.lit(False))
     decided = with_computed(found, named, names, outcome, passes)
+    ours = [*hidden, passes, decision]
     kept = quoted(passes)
     if not is_alone:
-        decides = _decision(where)(*map(F.col, [*row, passes])).alias(decision)
+        decides = _decision(where)(F.col(begins), F.col(passes)).alias(decision)
         decided = decided.select("*", decides).where(F.col(decision) != passing.DROP)
         kept = f"{quoted(decision)} <=> {passing.KEEP}"
     elif where.how != "left":
         decided = decided.where(kept if where.how == "semi" else f"NOT {kept}")
     if where.how in ("semi", "anti"):
-        return decided.drop(*ours, *hidden)
-    values = [*map(quoted, hidden)]
+        return decided.drop(*ours)
+    values = [*map(quoted, hidden[: len(names)])]
     if where.how == "left":
         values = [*(sql.case((kept, quoted(name))) for name in own), *[kept] * planned.plan.marks]
-    result = decided.select("*", *_named(planned, values)).drop(*ours, *hidden)
+    result = decided.select("*", *_named(planned, values)).drop(*ours)
     return with_table_columns(result, planned)
 
 

@@ -78,9 +78,8 @@ def payload(planned: PlannedJoin) -> list[T.StructField]:
         T.StructField(f.name, f.dataType, f.nullable or how == "left", f.metadata)
         for f in planned.fields
     ]
-    if planned.plan.marks:
-        found[-1] = planned.fields[-1]  # never null
-    return found
+    known = planned.plan.marks + planned.plan.begins  # which are never null
+    return [*found[: len(found) - known], *planned.fields[len(found) - known :]]
 
 
 class _Sent:

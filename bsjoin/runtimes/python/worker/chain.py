@@ -186,12 +186,33 @@ class _Join:
         return hashed_key(columns, stored=stored, rows=len(rows))
 
     def _payload(
-        self, sources: Sequence[RowSource], source: NDArray[np.int32] | None, rows: Int64s
+        self,
+        sources: Sequence[RowSource],
+        source: NDArray[np.int32] | None,
+        rows: Int64s,
+        where: Int64s | None = None,
+        before: int = -1,
     ) -> Payload | None:
+        """What the join brings.
+
+        Args:
+            sources: as :class:`Payload` has them.
+            source: likewise.
+            rows: likewise.
+            where: int64[m], their rows of the stream, equal ones one after the other; None
+                (default) where each is another one.
+            before: the row of the stream before these; default none.
+        """
         if not self.types:
             return None
-        known = {len(self.types) - 1: pa.array(rows >= 0)} if self._plan.marks else {}
-        return Payload(self.types, sources, source, rows, known)
+        known = []
+        if self._plan.marks:
+            known.append(pa.array(rows >= 0))
+        if self._plan.begins:
+            each = np.arange(len(rows)) if where is None else where
+            known.append(pa.array(np.diff(each, prepend=before) != 0))
+        computed = dict(enumerate(known, len(self.types) - len(known)))
+        return Payload(self.types, sources, source, rows, computed)
 
     def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind an equality join."""
@@ -206,10 +227,12 @@ class _Join:
             yield rows.chosen(kept).with_payload(None)
             return
         if counts is not None and counts.max() > 1:
-            stops = first + (np.maximum(counts, 1) if how == "left" else counts)
+            stops, last = first + (np.maximum(counts, 1) if how == "left" else counts), -1
             for where, numbers in pairs(first, stops, MOST_ROWS):
                 place = None if source is None else source.take(where)
-                yield rows.chosen(where).with_payload(self._payload(sources, place, numbers))
+                payload = self._payload(sources, place, numbers, where, last)
+                last = where[-1]
+                yield rows.chosen(where).with_payload(payload)
         elif how == "left" or found == len(rows):
             yield rows.with_payload(self._payload(sources, source, first))
         else:
@@ -234,6 +257,7 @@ class _Join:
     def _ranged(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
         how, matched, found = self._plan.how, np.zeros(len(rows), np.bool_), 0
+        last = -1
         for group, searched in self._searched(rows, answer):
             part = group.part
             given = predicate, group.index, searched, group.low, group.high
@@ -245,7 +269,9 @@ class _Join:
                 where = positions if part is None else part.take(positions)
                 matched[where] = True
                 found += len(where)
-                payload = self._payload([group.source], None, group.numbers(numbers))
+                numbers = group.numbers(numbers)
+                payload = self._payload([group.source], None, numbers, where, last)
+                last = where[-1] if len(where) else last
                 yield rows.chosen(where).with_payload(payload)
         hits = int(np.count_nonzero(matched))
         self.metrics.count(how, len(rows), hits, found)

@@ -1,7 +1,7 @@
 """Which candidates of each row of the stream are rows of the result: for ``where=``.
 
-Spark has checked the pairs; a worker gets what the stream's row is known by and the outcome. The
-candidates of a row follow each other, maybe through several batches.
+Spark has checked the pairs; a worker gets the outcome, and whether a pair is the first one of its
+row of the stream. The candidates of a row follow each other, maybe through several batches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ DROP, KEEP, KEEP_WITHOUT = 0, 1, 2
 """What becomes of a candidate: ``KEEP_WITHOUT`` is the row of the stream without a match."""
 
 Int64s = NDArray[np.int64]
-Marks = NDArray[np.complex128]
 Bools = NDArray[np.bool_]
 
 
@@ -29,8 +28,8 @@ def decisions(
 
     Args:
         how: "inner", "left", "semi" or "anti".
-        batches: double[m] and double[m], by which candidates are known to be of one row of the
-            stream; and bool[m], whether the candidate passes, false where there is none.
+        batches: bool[m], whether the candidate is the first one of its row of the stream; and
+            bool[m], whether it passes, false where there is none.
         most: how many that pass are kept of a row, the first ones; None (default) for all.
 
     Yields:
@@ -41,20 +40,23 @@ def decisions(
     """
     given = filter(lambda one: len(one[0]), map(_arrays, batches))
     most = 1 if how == "semi" else most
-    now, row, passed = next(given, None), None, 0
+    now, passed = next(given, None), 0
     while now is not None:
         ahead = next(given, None)
-        rows, passes = now
-        starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+        begins, passes = now
+        goes_on = not begins[0]
+        starts = np.flatnonzero(begins)
+        if goes_on:
+            starts = np.concatenate([[0], starts])
         counts = np.add.reduceat(passes, starts, dtype=np.int64)
-        carried = passed if rows[0] == row else 0
+        carried = passed if goes_on else 0
         counts[0] += carried
-        lasts = np.append(starts[1:] - 1, len(rows) - 1)
-        row, passed = rows[-1], int(counts[-1])
+        lasts = np.append(starts[1:] - 1, len(begins) - 1)
+        passed = int(counts[-1])
         without = lasts[counts == 0]
-        if ahead is not None and ahead[0][0] == row:
-            without = without[without < len(rows) - 1]
-        decided = np.zeros(len(rows), np.int8)
+        if ahead is not None and not ahead[0][0]:
+            without = without[without < len(begins) - 1]
+        decided = np.zeros(len(begins), np.int8)
         if how != "anti":
             decided[_first(passes, starts, carried, most)] = KEEP
         if how in ("left", "anti"):
@@ -63,9 +65,9 @@ def decisions(
         now = ahead
 
 
-def _arrays(batch: tuple[pa.Array, ...]) -> tuple[Marks, Bools]:
-    one, other, passes = (column.to_numpy(zero_copy_only=False) for column in batch)
-    return one + 1j * other, passes
+def _arrays(batch: tuple[pa.Array, ...]) -> tuple[Bools, Bools]:
+    begins, passes = (column.to_numpy(zero_copy_only=False) for column in batch)
+    return begins, passes
 
 
 def _first(passes: Bools, starts: Int64s, carried: int, most: int | None) -> Bools:
