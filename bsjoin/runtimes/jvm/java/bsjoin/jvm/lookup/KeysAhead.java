@@ -92,7 +92,7 @@ public final class KeysAhead implements Serializable {
    * types that are not found so.
    *
    * @param arguments see {@link LookupExec}
-   * @param values the columns that the join brings
+   * @param values what is computed of the rows that are found: the condition, the columns
    * @param input the columns of the stage's input
    */
   static KeysAhead of(
@@ -158,8 +158,8 @@ public final class KeysAhead implements Serializable {
 
   private static void addReads(
       Expression value, List<Read> reads, List<Aggregated> aggregates) {
-    if (value instanceof Read) {
-      reads.add((Read) value);
+    if (value instanceof Read read && !reads.contains(read)) {
+      reads.add(read);
     }
     if (value instanceof Aggregated one
         && aggregates.size() < MOST

@@ -316,8 +316,10 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
   private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
     boolean pays = isColumnar || lookup.indexBytes() > CACHED; // rows are copied first
+    List<Expression> values = new ArrayList<>(Scala.list(condition));
+    values.addAll(values());
     KeysAhead found =
-        pays ? KeysAhead.of(lookup, Scala.list(arguments), values(), Scala.list(input)) : null;
+        pays ? KeysAhead.of(lookup, Scala.list(arguments), values, Scala.list(input)) : null;
     if (found != null) {
       joins.add(found);
     }
