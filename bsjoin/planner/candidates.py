@@ -4,7 +4,7 @@ A join with ``where=`` finds candidates by its keys and its range condition, and
 pair, as one with several ranges does, or with a narrower relation of intervals. For a left, semi or
 anti join the candidates are those of a left join, which keeps the rows of the stream without any.
 So candidates have columns that the result does not have: those of the condition, and one that tells
-a match from none. What looks the rows up knows that; with ``indicator=`` the column is in the result.
+a match from none. What looks rows up knows that; with ``indicator=`` the column is in the result.
 """
 
 from __future__ import annotations
@@ -79,16 +79,14 @@ def with_candidates(
         if chooses(join.condition):
             most = join.condition.n if isinstance(join.condition, AsOf) else 1
             join = replace(join, where=replace(where, most=most))
-    taken = [*stream.columns, *names]
-    match = call.indicator
+    taken, match = [*stream.columns, *names], call.indicator
+    if match is not None and any(stream_names.same(match, name) for name in taken):
+        raise ColumnError(
+            f"indicator={match!r}: there is a column of that name already, among {taken}. Choose "
+            "another name"
+        )
     if match is None and join.how == "left":
         (match,) = unused(taken, "bsjoin_match")
-    if call.indicator is not None:
-        if any(stream_names.same(call.indicator, name) for name in taken):
-            raise ColumnError(
-                f"indicator={call.indicator!r}: there is a column of that name already, among "
-                f"{taken}. Choose another name"
-            )
     return replace(
         join,
         columns=tuple(columns),
