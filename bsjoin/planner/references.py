@@ -117,7 +117,7 @@ def with_columns(
 
 
 def with_computed(
-    rows: DataFrame, named: DataFrame, names: Sequence[str], value: Column, name: str
+    rows: DataFrame, named: DataFrame, names: Sequence[str], value: Column, name: str, behind: int
 ) -> DataFrame:
     """Rows with a column that is computed of columns by names, and references, that they lack.
 
@@ -125,28 +125,32 @@ def with_computed(
 
     Args:
         rows: the rows.
-        named: the rows, and their last columns once more, under other names: see
+        named: the rows, and some of their columns once more, under other names: see
             :func:`with_table_columns`.
         names: these names.
         value: over ``named``.
         name: of the new column.
+        behind: so many columns of the rows are behind those that are in ``named`` once more.
 
     Complexity: a few calls of the JVM, for any number of columns.
     """
     try:
         if not is_connect(rows.sparkSession):
-            return _computed(rows, named, len(names), value.alias(name))
+            return _computed(rows, named, len(names), value.alias(name), behind)
         connect_references.skip(named, rows)
     except Exception as error:
         _log.debug("bsjoin: references to %s do not hold for the result: %s", names, error)
     return named.select("*", value.alias(name)).drop(*names)
 
 
-def _computed(rows: DataFrame, named: DataFrame, many: int, value: Column) -> DataFrame:
+def _computed(
+    rows: DataFrame, named: DataFrame, many: int, value: Column, behind: int
+) -> DataFrame:
     spark, plan = compat.catalyst(rows), compat.analyzed(rows)
     # Spark would give the columns another identity where one is twice in a plan.
     columns = compat.analyzed(named).output().takeRight(many)
-    same = spark.map.apply(columns.zip(plan.output().takeRight(many)))
+    theirs = plan.output().dropRight(behind).takeRight(many)
+    same = spark.map.apply(columns.zip(theirs))
     added = compat.analyzed(named.select(value)).rewriteAttrs(same).projectList()
     return compat.dataframe_of(spark.project(plan.output().appendedAll(added), plan), rows)
 

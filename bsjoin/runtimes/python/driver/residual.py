@@ -77,7 +77,7 @@ def matched(
     if match is not None:
         passing_pairs = F.when(F.col(match), passing_pairs)
     outcome = F.coalesce(passing_pairs, F.lit(False))
-    decided = with_computed(found, named, names, outcome, passes)
+    decided = with_computed(found, named, names, outcome, passes, len(hidden) - len(names))
     ours = [*hidden, passes, decision]
     kept = quoted(passes)
     if not is_alone:
