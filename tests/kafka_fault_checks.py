@@ -18,8 +18,8 @@ from examples import _kafka
 
 # A query that gives up soon.
 IMPATIENT = {
-    "kafka.request.timeout.ms": "1000",
-    "kafka.default.api.timeout.ms": "1500",
+    "kafka.request.timeout.ms": "2000",
+    "kafka.default.api.timeout.ms": "3000",
     "fetchOffset.numRetries": "2",
     "fetchOffset.retryIntervalMs": "100",
 }
