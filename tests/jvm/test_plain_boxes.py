@@ -180,6 +180,7 @@ def test_what_is_searched(spark: SparkSession, source: DataFrame, tmp_path: Path
         (keyed, [first], "ranges"),
         (keyed, [first, "t.yt > s.pt"], "ranges"),  # rows without a start would not be found
         (keyed, [second], "a join of Spark"),  # rows without the first start match, too
+        (keyed, [second, "t.qd IS NOT NULL"], "keys alone"),
         (small, [first, second], "ranges"),  # it has no boxes
         (alone, [first, second], "boxes"),
         (alone, [second], "a join of Spark"),
