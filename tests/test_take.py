@@ -5,22 +5,29 @@ Every source, cache and order is drawn by the fuzz.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import random
+from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from cache_samples import Model
+from oracle import HOWS, one_part, right_rows, rows_of_all
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from range_answers import of_join_type
 from test_asof_ties import CACHED, chosen
+from test_oracle_ranges import rows_of
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Within
+from bsjoin import AsOf, Band, BatchTable, Within
 from bsjoin.errors import ColumnError, DataError, KeyTypeError, TableMismatchError, cause_of
 
 pytestmark = pytest.mark.usefixtures("without_code")
@@ -58,13 +65,19 @@ def points(spark: SparkSession) -> DataFrame:
 
 
 def by_spark(
-    stream: DataFrame, table: DataFrame, when: Within, order_by: list[Column]
+    stream: DataFrame,
+    table: DataFrame,
+    when: Within,
+    order_by: list[Column],
+    passes: str = "true",
 ) -> DataFrame:
-    """The row that Spark's window function takes of those that contain the point."""
+    """The row that Spark's window function takes of those that contain the point, and pass."""
     p, q, y = F.col("p"), F.col("q"), F.col("y")
     holds = (q <= p) & (y.isNull() | (p < y))
     pairs = stream.join(table.withColumnRenamed("k", "l"), (F.col("k") == F.col("l")) & holds)
-    length = y.cast("decimal(38,0)") - q.cast("decimal(38,0)")
+    pairs = pairs.where(passes)
+    number = "double" if table.schema["q"].dataType == T.DoubleType() else "decimal(38,0)"
+    length = y.cast(number) - q.cast(number)
     first: dict[str, list[Column]] = {
         "latest_start": [q.desc()],
         "earliest_end": [y.asc_nulls_last()],
@@ -167,6 +180,67 @@ def test_binary_ends_are_subtracted_as_numbers_of_16_bytes(
 
 def _number(value: bytes) -> int:
     return int.from_bytes(value.ljust(16, b"\0"), "big")
+
+
+def as_doubles(rows: DataFrame, names: list[str]) -> DataFrame:
+    """Its points and ends as doubles, with NaN, infinities and -0.0 among them."""
+    hostile = "array(double('NaN'), double('inf'), -double('inf'), -0.0D)"
+    found = {}
+    for place, name in enumerate(names):
+        number = f"int(({rows.columns[0 if name == 'p' else -1]} + {10 * place}) % 20)"
+        value = f"CASE WHEN {number} > 3 THEN {name} / 2D ELSE {hostile}[{number}] END"
+        found[name] = F.expr(f"CASE WHEN {name} IS NOT NULL THEN {value} END")
+    return rows.withColumns(found)
+
+
+WHERE, BAND = "n % 7 = s % 7 AND a >= s % 3 AND s % 10 <> 3", Band("s", "n", 0, 30)
+IN_BAND = "n BETWEEN s AND s + 30"
+PASSING: dict[str, tuple[dict[str, Any], str]] = {
+    "where": ({"where": WHERE}, WHERE),
+    "list": ({"when": [BAND]}, IN_BAND),
+    "both": ({"when": [BAND], "where": WHERE}, f"{WHERE} AND {IN_BAND}"),
+}
+TAKES: tuple[Any, ...] = ("latest_start", "earliest_end", "shortest", "first")
+
+
+@pytest.mark.parametrize("kind", ["bigint", "double"])
+def test_the_first_of_the_rows_that_pass(
+    spark: SparkSession, runtime: str, tmp_path: Path, kind: str
+) -> None:
+    """Of a join with more conditions; where none passes, there is no row."""
+    stream, table = points(spark).coalesce(1), one_part(spark, table_rows(3))
+    if kind == "double":
+        stream, table = as_doubles(stream, ["p"]), as_doubles(table, ["q", "y"])
+    within = partial(Within, "p", "q", "y", order_by="a DESC")
+    stored = BatchTable.build(table, on="k", when=within(take="first"))
+    source = Model(tmp_path / "model", table.toArrow(), max_keys=2)
+    pairs, results = {}, dict[tuple[str, ...], DataFrame]()
+    for place, (take, label) in enumerate(itertools.product(TAKES, PASSING)):
+        when, (given, passes) = within(take=take), PASSING[label]
+        pairs[take, label] = by_spark(stream, table, when, [F.desc("a")], passes)
+        how = HOWS[(place // 3 + place % 3) % 4]  # each way of passing meets all
+        given = {**given, "on": "k", "how": how, "when": [*given.get("when", ()), when]}
+        columns = ["s", *["n"] * (how in ("inner", "left")), *["found"] * (how == "left")]
+        if how == "left":
+            given["indicator"] = "found"
+        ways: dict[str, Any] = {"stored": partial(bsjoin.join, stream, stored)}
+        if runtime == "python":
+            ways["source"] = partial(bsjoin.join, stream, source, cache=CACHED)
+        elif label == "both":
+            ways["private"] = partial(bsjoin.join, stream, table)
+        for way, join in ways.items():
+            results[take, label, how, way] = join(**given).select(*columns)
+    inner = {name: rows_of(rows) for name, rows in right_rows(pairs).items()}
+    ids = range(100)
+    for (take, label, how, way), rows in rows_of_all(results).items():
+        pair = inner[take, label]
+        assert 10 < len(pair) < 62, "some points have an interval, but none that passes"
+        wanted = of_join_type(how, pair, ids)
+        if how == "left":
+            wanted = Counter({(*row, row[1] is not None): many for row, many in wanted.items()})
+        got = rows_of(rows)
+        told = f"{take}, {label}, {how}, {way}"
+        assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
 
 
 def test_what_cannot_be_taken_is_refused_at_the_call(spark: SparkSession) -> None:
