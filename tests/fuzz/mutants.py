@@ -219,7 +219,7 @@ MUTANTS = (
     Mutant("a left join loses long runs without rows", "runtimes/python/driver/keys_only.py",
            'explode = F.explode_outer if plan.how == "left" else F.explode', "explode = F.explode"),
     Mutant("a left join loses lists without rows", "runtimes/python/driver/keys_only.py",
-           'unroll = F.inline_outer if planned.plan.how == "left" else F.inline',
+           'unroll = F.inline_outer if plan.how == "left" else F.inline',
            "unroll = F.inline"),
     Mutant("an interval is not within one that ends with it", "planner/range_sql.py",
            "{end} <= {stop})", "{end} < {stop})"),
