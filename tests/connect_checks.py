@@ -6,6 +6,8 @@ A process is classic or Connect, never both.
 from __future__ import annotations
 
 import itertools
+import json
+import logging
 import os
 import re
 import sqlite3
@@ -19,6 +21,7 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import interrupt_checks
 import numpy as np
@@ -28,6 +31,8 @@ import reporting_checks
 import smoke_compat
 from cache_runs import database_of_planes
 from checks_apart import named, run
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +57,7 @@ from spark_samples import (
 
 import bsjoin
 import bsjoin.table
-from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, monitoring, sources
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
@@ -409,6 +414,56 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
         query.stop()
 
 
+def a_stream_is_watched(spark: SparkSession, folder: Path) -> None:
+    """The log, OpenTelemetry and the page show what progress counts, of a query that runs."""
+    told: list[str] = []
+    logger = logging.getLogger("checks.told")
+    logger.setLevel(logging.INFO)
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    reader = InMemoryMetricReader()
+    telemetry = monitoring.OpenTelemetryListener(MeterProvider([reader]))
+    listeners = [telemetry, monitoring.ProgressLog(every=0.1, logger=logger)]
+
+    def exported() -> dict[str, float]:
+        data = reader.get_metrics_data()
+        scopes = [one for of in (data.resource_metrics if data else ()) for one in of.scope_metrics]
+        found = [metric for scope in scopes for metric in scope.metrics if metric.data.data_points]
+        return {one.name: one.data.data_points[0].value for one in found}  # type: ignore[union-attr]
+
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    (folder / "in").mkdir()
+    write_stream_file(folder / "in", 0, k=pa.array([1, 2, None, 9], pa.int64()))
+    joined = table.join(spark.readStream.schema("k long").parquet(str(folder / "in")), how="left")
+    for one in listeners:
+        spark.streams.addListener(one)
+    query = joined.writeStream.format("memory").queryName("connect_watched").start()
+    try:
+        query.processAllAvailable()
+        with bsjoin.dashboard(query) as page:
+            with urlopen(f"{page.url}metrics") as answer:
+                text = answer.read().decode()
+            with urlopen(f"{page.url}data.json") as answer:
+                (shown,) = json.loads(answer.read())["queries"]
+        (rows_in,) = re.findall(
+            r'bsjoin_input_rows_total\{query="connect_watched",.*\} (\d+)', text
+        )
+        assert int(rows_in) == 4
+        assert (shown["state"], shown["joins"][0]["history"][0]["hit"]) == ("running", 0.5)
+        write_stream_file(folder / "in", 1, k=pa.array([1, 3], pa.int64()))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    soon(lambda: exported().get("bsjoin_input_rows"), 6)
+    assert exported()["bsjoin_hit_rows"] == 4
+    soon(lambda: sum(int(n) for line in told for n in re.findall(r"on k: (\d+) rows", line)), 6)
+    assert all(line.startswith("bsjoin: query connect_watched: ") for line in told)
+    for one in listeners:
+        spark.streams.removeListener(one)
+    telemetry.close()
+
+
 def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path) -> None:
     source = folder / "source"
     write_parquet(source / "0.parquet", k=pa.array([1]), v=pa.array([1], pa.int32()))
@@ -655,6 +710,7 @@ CHECKS = reporting_checks.CHECKS | named(
     a_plan_of_names_is_known_only_where_it_is_certain,
     private_members_are_there_and_are_not_needed,
     a_stream_follows_its_table,
+    a_stream_is_watched,
     a_source_is_read_again_while_a_stream_runs,
     parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database,
