@@ -56,7 +56,7 @@ def test_a_refresh_reaches_a_running_batch(
         source.add(1, 2, 50)
         time.sleep(0.5)
         table.refresh(table_of(spark, 2))
-        other.refresh(second(2))
+        other.apply(second(2), key="k")
         time.sleep(1)
         source.add(3, 0, 50)
         wait_for(lambda: len(query.recentProgress) > ended)
