@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -115,6 +117,9 @@ def _why_not_appended(leaf: CatalogTable, since: str, until: str) -> str | None:
         SourceError: the snapshots between the two are not there any more.
     """
     table, number = leaf.newest().table(), int(until)
+    none_led = f"snapshot {since} is none of those that led to {until}"
+    if _led_to(table, number, int(since)):  # the table was rolled back
+        return none_led
     for _ in range(_MOST_SNAPSHOTS):
         snapshot = table.snapshot(number)
         if snapshot is None:
@@ -132,7 +137,19 @@ def _why_not_appended(leaf: CatalogTable, since: str, until: str) -> str | None:
     # Some writers leave a snapshot without a parent when that expires: it is not the first one.
     if table.snapshot(int(since)) is None or snapshot.sequenceNumber() > 1:
         raise SourceError(_gone(leaf, since, f"what was before snapshot {number}"))
-    return f"snapshot {since} is none of those that led to {until}"
+    return none_led
+
+
+def _led_to(table: Any, first: int, last: int) -> bool:
+    """Whether one snapshot is an earlier one of those that led to another one."""
+    snapshot = table.snapshot(last)
+    for _ in range(_MOST_SNAPSHOTS):
+        if snapshot is None or (parent := snapshot.parentId()) is None:
+            return False
+        if parent == first:
+            return True
+        snapshot = table.snapshot(parent)
+    return False
 
 
 def _gone(leaf: CatalogTable, since: str, what: str) -> str:

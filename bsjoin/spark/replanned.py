@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import TableMismatchError
 from bsjoin.spark import compat
@@ -45,7 +46,16 @@ def used_of(df: DataFrame, leaf: Any, names: Collection[str]) -> list[str]:
         leaf: a leaf of its plan, in the JVM.
         names: of columns.
     """
-    plan = compat.analyzed(df)
+    used = _used(compat.analyzed(df))
+    return [
+        str(one.name())
+        for one in listed(leaf.output())
+        if one.name() in names and one.exprId().id() in used
+    ]
+
+
+def _used(plan: Any) -> set[int]:
+    """The identities of the columns that a plan's operators use, or its result has."""
     used = {one.exprId().id() for one in listed(plan.output())}
     plans = [plan]
     while plans:
@@ -53,11 +63,19 @@ def used_of(df: DataFrame, leaf: Any, names: Collection[str]) -> list[str]:
         if children := listed(one.children()):  # a leaf refers to nothing
             used |= {column.exprId().id() for column in listed(one.references().toSeq())}
             plans += children
-    return [
-        str(one.name())
-        for one in listed(leaf.output())
-        if one.name() in names and one.exprId().id() in used
-    ]
+    return used
+
+
+def _used_of_rows(plan: Any) -> set[int] | None:
+    """The same of a plan that filters and selects; None of another one.
+
+    A union goes by places, and what makes rows distinct by all columns.
+    """
+    names, one = set(), plan
+    while len(children := listed(one.children())) == 1:
+        names.add(one.getClass().getSimpleName())
+        one = children[0]
+    return _used(plan) if not children and names <= _OF_ROWS | _NAMES_ONLY else None
 
 
 def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | None:
@@ -68,8 +86,8 @@ def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | No
         leaves: for each leaf of its plan, in order, what takes its place; None: it stays.
 
     Returns:
-        None where that cannot be done: there are subqueries, or a column of a leaf is not there,
-        as it is hidden, or came later.
+        None where that cannot be done: there are subqueries, or a column that is used is not
+        there, as it is hidden, or came later.
 
     Raises:
         MismatchedColumnError: what takes the place of a leaf has another type.
@@ -77,16 +95,18 @@ def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | No
     plan, left = compat.analyzed(df), list(leaves)
     if not plan.subqueriesAll().isEmpty() or plan.collectLeaves().size() != len(left):
         return None
-    made = _with_leaves(plan, left, df)
+    made = _with_leaves(plan, left, df, _used_of_rows(plan))
     return None if made is None else compat.dataframe_of(made, df)
 
 
-def _with_leaves(plan: Any, left: list[Other | None], like: DataFrame) -> Any:
+def _with_leaves(
+    plan: Any, left: list[Other | None], like: DataFrame, used: set[int] | None
+) -> Any:
     children = listed(plan.children())
     if not children:
         other = left.pop(0)
-        return plan if other is None else _as(plan, *other, ())
-    made = [_with_leaves(child, left, like) for child in children]
+        return plan if other is None else _as(plan, *other, (), used)
+    made = [_with_leaves(child, left, like, used) for child in children]
     if any(one is None for one in made):
         return None
     return plan.withNewChildren(compat.catalyst(like).seq(made))
@@ -113,7 +133,7 @@ def through_operators(
     plan, operators = compat.analyzed(df), []
     if not plan.subqueriesAll().isEmpty() or calls_functions_of_users(df):
         return None
-    wanted = [one.exprId().id() for one in listed(plan.output())]
+    wanted, used = [one.exprId().id() for one in listed(plan.output())], _used_of_rows(plan)
     while not plan.children().isEmpty():
         name = plan.getClass().getSimpleName()
         if name in _OF_ROWS:
@@ -123,7 +143,7 @@ def through_operators(
         elif name not in _NAMES_ONLY:
             return None
         plan = plan.children().head()
-    made = _as(plan, rows, names, beside)
+    made = _as(plan, rows, names, beside, used)
     if made is None:
         return None
     spark = compat.catalyst(df)
@@ -140,15 +160,40 @@ def through_operators(
     return compat.dataframe_of(spark.project(output, made), df)
 
 
-def _as(leaf: Any, rows: DataFrame, names: Mapping[str, str], beside: Sequence[str]) -> Any:
-    """The plan of rows, its columns as those of a leaf, then others; None if they lack one."""
+def _as(
+    leaf: Any,
+    rows: DataFrame,
+    names: Mapping[str, str],
+    beside: Sequence[str],
+    used: set[int] | None,
+) -> Any:
+    """The plan of rows, its columns as those of a leaf, then others.
+
+    Args:
+        leaf: whose columns are wanted.
+        rows: the rows.
+        names: those that columns have in them, where these are others.
+        beside: columns of the rows that come after these.
+        used: the identities of the columns that something uses; None: all.
+
+    Returns:
+        None if the rows lack a column. One that nothing uses may be gone: it is null then.
+
+    Raises:
+        MismatchedColumnError: a column has another type.
+    """
+    wanted = listed(leaf.output())
+    if used is not None:
+        unused = [one for one in wanted if one.exprId().id() not in used]
+        rows = rows.withColumns({f"bsjoin_{one.exprId().id()}": _null(one) for one in unused})
     spark, plan = compat.catalyst(rows), compat.analyzed(rows)
     given = {one.name(): one for one in listed(plan.output())}
     folded = {name.lower(): one for name, one in given.items()}
     items = []
-    for column in listed(leaf.output()):
+    for column in wanted:
         name = names.get(column.name(), column.name())
-        found = given.get(name) or folded.get(name.lower())
+        found = given.get(f"bsjoin_{column.exprId().id()}")
+        found = found or given.get(name) or folded.get(name.lower())
         if found is None:
             return None  # where a row was in a file, say
         if not column.dataType().sameType(found.dataType()):
@@ -165,3 +210,8 @@ def _as(leaf: Any, rows: DataFrame, names: Mapping[str, str], beside: Sequence[s
             )
         )
     return spark.project(spark.seq([*items, *(given[name] for name in beside)]), plan)
+
+
+def _null(column: Any) -> Column:
+    """Null, of the type of a column of a plan."""
+    return F.lit(None).cast(str(column.dataType().sql()))

@@ -475,7 +475,11 @@ def _fits_8_bytes(dtype: pa.DataType) -> bool:
 
 def _key_type(key: KeyColumn) -> pa.DataType:
     """The type in which it is hashed and compared: of a text with a collation that of its key."""
-    return pa.binary() if _COLLATED.fullmatch(key.type) else _plain_type(key)
+    return pa.binary() if _is_collated(key) else _plain_type(key)
+
+
+def _is_collated(key: KeyColumn) -> bool:
+    return isinstance(key.type, str) and _COLLATED.fullmatch(key.type) is not None
 
 
 def _plain_type(key: KeyColumn) -> pa.DataType:
@@ -488,8 +492,7 @@ def _plain_type(key: KeyColumn) -> pa.DataType:
 
 def _is_of(key: KeyColumn, column: pa.Field) -> bool:
     """Whether a column has the type of a key of its name."""
-    collated = bool(_COLLATED.fullmatch(key.type))
-    return bool(column.type == (pa.string() if collated else _key_type(key)))
+    return bool(column.type == (pa.string() if _is_collated(key) else _key_type(key)))
 
 
 def _manifest(data: Any, version: int | None) -> Manifest:

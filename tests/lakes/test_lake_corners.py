@@ -215,6 +215,11 @@ def test_columns_are_found_under_the_names_that_they_had(
     query = feed.start(joined)
     feed.add(1)
     query.processAllAvailable()
+    lake.commit("ALTER TABLE {t} DROP COLUMN v")  # which nobody uses
+    lake.commit("INSERT INTO {t} (k, w, part) VALUES (39, 'y', 1)")
+    look.look()
+    assert stored(table) == rows(lake.read().selectExpr("k", "w AS v", "part"))
+    lake.commit("ALTER TABLE {t} ADD COLUMN v BIGINT")
     kept = stored(table)
     lake.commit("ALTER TABLE {t} DROP COLUMN part")
     lake.commit("INSERT INTO {t} (k, w, v) VALUES (40, 'y', 1)")

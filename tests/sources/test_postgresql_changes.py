@@ -380,7 +380,13 @@ def test_a_commit_that_is_in_the_log_and_not_seen_waits(
 def test_row_versions_keep_few_states(server: PostgreSQL) -> None:
     make(server, "number")
     follower = followers(server, "xmin")
+    versions = []
     for n in range(pgxmin._KEPT + 1):
         run(server, f"INSERT INTO {NAME} (id) VALUES ({n})")
         follower.look()
+        versions.append(follower.changes._method.look()[0])
     assert len(follower.changes._method._states) == pgxmin._KEPT
+    # What was seen and is not kept is no hole in the history.
+    assert "other versions of its rows" in follower.changes._method.keys(versions[0], versions[-1])
+    with pytest.raises(SourceError, match="is not kept"):
+        follower.changes._method.keys("9:9", versions[-1])

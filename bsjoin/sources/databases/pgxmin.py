@@ -6,6 +6,7 @@ anything has been committed.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from bsjoin.sources.databases.statements import fetched, rows_of, run
 __all__ = ["RowVersions"]
 
 _KEPT = 3  # states, so that a version of another application is found
+_REMEMBERED = 1_000
 _MOST_ROWS = 5_000_000
 
 
@@ -35,6 +37,7 @@ class RowVersions:
         self._connection, self._source, self._most = connection, source, most
         self._key = [name for name, _ in relation.key]
         self._states: dict[str, pa.Table | None] = {}
+        self._left: deque[str] = deque(maxlen=_REMEMBERED)  # versions whose rows are not kept
         run(connection, "SET statement_timeout = 0")
 
     def look(self) -> tuple[str, int | None]:
@@ -50,6 +53,7 @@ class RowVersions:
                 run(self._connection, "COMMIT")
             for old in list(self._states)[:-_KEPT]:
                 del self._states[old]
+                self._left.append(old)
         return version, None
 
     def _version(self) -> str:
@@ -77,6 +81,8 @@ class RowVersions:
         Raises:
             SourceError: this has not looked at the first one.
         """
+        if since not in self._states and since in self._left:
+            return f"there were {_KEPT} other versions of its rows meanwhile"
         if since not in self._states:
             raise SourceError(
                 f"what rows there were at {since} is not kept: that is known of what was looked at "

@@ -16,7 +16,8 @@ __all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
 CHANGE, COMMIT = "_change_type", "_commit_version"
 """The columns of changes beside those of the table, named as in the feeds of both formats."""
 
-_FEW_BYTES = 1 << 20
+_FEW_BYTES = 1 << 20  # of files
+_MOST_BYTES = 32 << 20  # of rows
 
 
 class LakeVersions:
@@ -104,17 +105,23 @@ class LakeChanges:
         return found
 
     def few(self) -> pa.Table | None:
-        """The rows of :meth:`scan`, at once; None if their files are large.
+        """The rows of :meth:`scan`, at once; None if they are many, or their files large.
 
         Raises:
             SourceError, DataError: they cannot be read.
         """
         if self._size is None or self._size > _FEW_BYTES:
             return None
+        read: list[pa.RecordBatch] = []
         try:
-            return pa.Table.from_batches(self.scan(), self._schema())
+            for batch in self.scan():
+                read.append(batch)
+                # A small file may have many rows.
+                if sum(one.nbytes for one in read) > _MOST_BYTES:
+                    return None
         finally:
             self.close()
+        return pa.Table.from_batches(read, self._schema())
 
     def _schema(self) -> pa.Schema:
         fields = [self._table.schema.field(name) for name in self._columns]

@@ -31,6 +31,9 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
         return "the table had no snapshot"
     if until == NO_SNAPSHOT:
         return f"snapshot {since} is gone"
+    none_led = f"snapshot {since} is none of those that led to {until}"
+    if _led_to(metadata, until, since):  # the table was rolled back
+        return none_led
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     number: int | None = int(until)
     snapshot: Any = None
@@ -48,7 +51,14 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
     # pyiceberg leaves a snapshot without a parent when that expires: then it is not the first one.
     if since not in map(str, snapshots) or (snapshot.sequence_number or 0) > 1:
         raise SourceError(_EXPIRED.format(since, f"before {snapshot.snapshot_id}"))
-    return f"snapshot {since} is none of those that led to {until}"
+    return none_led
+
+
+def _led_to(metadata: Any, first: str, last: str) -> bool:
+    """Whether one snapshot is an earlier one of those that led to another one."""
+    parents = {str(one.snapshot_id): str(one.parent_snapshot_id) for one in metadata.snapshots}
+    number = last
+    return any((number := parents.get(number, "")) == first for _ in parents)
 
 
 def appended_bytes(metadata: Any, since: str, until: str) -> int | None:
