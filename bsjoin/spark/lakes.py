@@ -117,13 +117,10 @@ def _why_not_appended(leaf: CatalogTable, since: str, until: str) -> str | None:
         SourceError: the snapshots between the two are not there any more.
     """
     table, number = leaf.newest().table(), int(until)
-    none_led = f"snapshot {since} is none of those that led to {until}"
-    if _led_to(table, number, int(since)):  # the table was rolled back
-        return none_led
     for _ in range(_MOST_SNAPSHOTS):
         snapshot = table.snapshot(number)
         if snapshot is None:
-            raise SourceError(_gone(leaf, since, f"snapshot {number}"))
+            break
         if snapshot.operation() not in (_APPEND, _WITHOUT_CHANGES):
             return f"snapshot {number} of {leaf.name} is no append, but {snapshot.operation()}"
         parent = snapshot.parentId()
@@ -134,10 +131,13 @@ def _why_not_appended(leaf: CatalogTable, since: str, until: str) -> str | None:
         number = parent
     else:
         return f"there are more than {_MOST_SNAPSHOTS:,} snapshots since {since}"
-    # Some writers leave a snapshot without a parent when that expires: it is not the first one.
-    if table.snapshot(int(since)) is None or snapshot.sequenceNumber() > 1:
-        raise SourceError(_gone(leaf, since, f"what was before snapshot {number}"))
-    return none_led
+    if not _led_to(table, int(until), int(since)):  # else the table was rolled back
+        if snapshot is None:
+            raise SourceError(_gone(leaf, since, f"snapshot {number}"))
+        # Some writers leave a snapshot without a parent when that expires: it is not the first one.
+        if table.snapshot(int(since)) is None or snapshot.sequenceNumber() > 1:
+            raise SourceError(_gone(leaf, since, f"what was before snapshot {number}"))
+    return f"snapshot {since} is none of those that led to {until}"
 
 
 def _led_to(table: Any, first: int, last: int) -> bool:

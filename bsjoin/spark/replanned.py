@@ -182,18 +182,23 @@ def _as(
     Raises:
         MismatchedColumnError: a column has another type.
     """
-    wanted = listed(leaf.output())
-    if used is not None:
-        unused = [one for one in wanted if one.exprId().id() not in used]
-        rows = rows.withColumns({f"bsjoin_{one.exprId().id()}": _null(one) for one in unused})
     spark, plan = compat.catalyst(rows), compat.analyzed(rows)
     given = {one.name(): one for one in listed(plan.output())}
     folded = {name.lower(): one for name, one in given.items()}
-    items = []
-    for column in wanted:
+    pairs, nulls = [], {}
+    for column in listed(leaf.output()):
         name = names.get(column.name(), column.name())
-        found = given.get(f"bsjoin_{column.exprId().id()}")
-        found = found or given.get(name) or folded.get(name.lower())
+        found = given.get(name) or folded.get(name.lower())
+        is_used = used is None or column.exprId().id() in used
+        if not is_used and (found is None or not column.dataType().sameType(found.dataType())):
+            nulls[f"bsjoin_{column.exprId().id()}"] = _null(column)
+        pairs.append((column, found))
+    if nulls:
+        plan = compat.analyzed(rows.withColumns(nulls))
+        given |= {one.name(): one for one in listed(plan.output())}
+    items = []
+    for column, there in pairs:
+        found = given.get(f"bsjoin_{column.exprId().id()}") or there
         if found is None:
             return None  # where a row was in a file, say
         if not column.dataType().sameType(found.dataType()):

@@ -113,11 +113,12 @@ class LakeChanges:
         if self._size is None or self._size > _FEW_BYTES:
             return None
         read: list[pa.RecordBatch] = []
+        size = 0
         try:
             for batch in self.scan():
                 read.append(batch)
-                # A small file may have many rows.
-                if sum(one.nbytes for one in read) > _MOST_BYTES:
+                size += batch.nbytes
+                if size > _MOST_BYTES:  # a small file may have many rows
                     return None
         finally:
             self.close()

@@ -31,15 +31,12 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
         return "the table had no snapshot"
     if until == NO_SNAPSHOT:
         return f"snapshot {since} is gone"
-    none_led = f"snapshot {since} is none of those that led to {until}"
-    if _led_to(metadata, until, since):  # the table was rolled back
-        return none_led
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     number: int | None = int(until)
     snapshot: Any = None
     for _ in range(len(snapshots) + 1):
         if (snapshot := snapshots.get(number)) is None:
-            raise SourceError(_EXPIRED.format(since, number))
+            break
         done = None if snapshot.summary is None else snapshot.summary.operation.value
         if done not in _APPENDS:
             return f"snapshot {number} is no append, but {done or 'not known'}"
@@ -48,10 +45,13 @@ def why_not_appended(metadata: Any, since: str, until: str) -> str | None:
             return None
         if number is None:
             break
-    # pyiceberg leaves a snapshot without a parent when that expires: then it is not the first one.
-    if since not in map(str, snapshots) or (snapshot.sequence_number or 0) > 1:
-        raise SourceError(_EXPIRED.format(since, f"before {snapshot.snapshot_id}"))
-    return none_led
+    if not _led_to(metadata, until, since):  # else the table was rolled back
+        if snapshot is None:
+            raise SourceError(_EXPIRED.format(since, number))
+        # pyiceberg leaves a snapshot without a parent when that expires: it is not the first one.
+        if since not in map(str, snapshots) or (snapshot.sequence_number or 0) > 1:
+            raise SourceError(_EXPIRED.format(since, f"before {snapshot.snapshot_id}"))
+    return f"snapshot {since} is none of those that led to {until}"
 
 
 def _led_to(metadata: Any, first: str, last: str) -> bool:
