@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import oracle
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
@@ -38,19 +39,12 @@ _DIFFERS = ("join", "lookup_ms", "open_ms", "runtime", "runtime_reason", "timest
 """What the figures of two queries do not share."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How many rows the keys of a table have, and whether the table is declared unique."""
-
-    rows: tuple[int, ...]
-    unique: bool = False
-
-
+# How many rows the keys of a table have, in turns.
 KINDS = {
-    "unique": Kind((1, 0), unique=True),
-    "one row a key": Kind((1, 1, 0)),
-    "a few rows": Kind((1, 3, 0, 2)),
-    "many rows": Kind((1, 0, 70)),
+    "unique": (1, 0),
+    "one row a key": (1, 1, 0),
+    "a few rows": (1, 3, 0, 2),
+    "many rows": (1, 0, 70),
 }
 
 
@@ -59,7 +53,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     """A table of each kind: the key ``id``; ``next``, a key of another table or null; a text."""
     made = {}
     for kind, has in KINDS.items():
-        ids = [key for key in range(_KEYS) for _ in range(has.rows[key % len(has.rows)])]
+        ids = [key for key in range(_KEYS) for _ in range(has[key % len(has)])]
         columns = {
             "id": pa.array(ids, pa.int64()),
             "next": pa.array([i % 13 if i % 5 else None for i in range(len(ids))], pa.int64()),
@@ -67,7 +61,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
         }
         df = spark.createDataFrame(pa.table(columns)).coalesce(1)
         folder = tmp_path_factory.mktemp("tables") / "table"
-        made[kind] = BatchTable.build(df, on="id", path=folder, unique=has.unique)
+        made[kind] = BatchTable.build(df, on="id", path=folder, unique=kind == "unique")
     return made
 
 
@@ -93,32 +87,38 @@ def run_as(spark: SparkSession, way: str) -> AbstractContextManager[None]:
     return oracle.settings(spark, **{f"spark__bsjoin__{k}": v for k, v in WAYS[way].items()})
 
 
-def figures(query: Any) -> list[dict[str, Any]]:
-    return [
-        {f.name: getattr(cycle, f.name) for f in fields(cycle) if f.name not in _DIFFERS}
-        for cycle in cycles(query)
-    ]
-
-
 def in_all_ways(
     spark: SparkSession,
     folder: Path,
     query: Callable[[DataFrame], DataFrame],
     *batches: list[int | None],
-) -> list[tuple[dict[int, list[tuple[Any, ...]]], list[dict[str, Any]]]]:
+) -> list[tuple[list[tuple[Any, ...]], list[dict[str, Any]]]]:
     """By way: the rows and the figures of a query on micro-batches with these keys."""
-    found = []
-    for way in WAYS:
-        feed = Feed(spark, folder / way)
-        for keys in batches:
-            feed.add(*keys)
+    feed, results = Feed(spark, folder), []
+    for keys in batches:
+        feed.add(*keys)
+    stream = feed.stream
+    for number, way in enumerate(WAYS):
         with run_as(spark, way):
-            running = feed.start(query(feed.stream))
-            try:
-                running.processAllAvailable()
-            finally:
-                running.stop()
-        found.append((feed.results, figures(running)))
+            results.append(query(stream).select(F.lit(number).alias("way"), "*"))
+    running = feed.start(oracle.united(results))
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    by_way: list[list[dict[str, Any]]] = [[] for _ in WAYS]
+    for batch in range(len(batches)):
+        of_batch = [cycle for cycle in cycles(running) if cycle.batch_id == batch]
+        each, rest = divmod(len(of_batch), len(WAYS))
+        assert each > 0
+        assert rest == 0
+        for place, cycle in enumerate(of_batch):  # in the order in which they were planned
+            shown = {f.name: getattr(cycle, f.name) for f in fields(cycle)}
+            by_way[place // each].append({n: v for n, v in shown.items() if n not in _DIFFERS})
+    found = []
+    for number, told in enumerate(by_way):
+        of_way = [(n, row) for n, some in feed.results.items() for row in some if row[0] == number]
+        found.append(([(n, *row[1:]) for n, row in of_way], told))
     return found
 
 
@@ -130,6 +130,7 @@ def test_the_figures_of_a_chain_are_those_of_its_joins(
 
     found = in_all_ways(spark, tmp_path, query, [*range(15), *range(6), None], [99, None])
     assert all(one == found[0] for one in found)
+    assert {told["batch_id"] for told in found[0][1]} == {0, 1}
 
 
 def test_range_joins_in_a_chain(
@@ -153,7 +154,7 @@ def test_range_joins_in_a_chain(
 
     found = in_all_ways(spark, tmp_path, query, [*range(15), *range(6), None], [3, 4, 99])
     assert all(one == found[0] for one in found)
-    assert sum(map(len, found[0][0].values())) > 100
+    assert len(found[0][0]) > 100
 
 
 def test_two_parts_of_a_query_that_use_one_join(

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import assert_same_rows, rows_of_all, settings
+from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import values_of
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental
@@ -172,23 +173,23 @@ def test_a_table_joins_as_join_does(spark: SparkSession, tmp_path: Path) -> None
         ((["a"],), {}), ((["b", "c"],), {}), (([],), {}), ((["a", "a"],), {}),
         ((["b", "a"],), {"how": "right"}), ((["b", "a"], "semi"), {"select": ["n"]}),
     ]  # fmt: skip
+    results = dict[str, DataFrame]()
     for i, (args, named) in enumerate(calls):
         one, path = (points, "points") if "when" in named else (built, "table")
         ways = [outcome(lambda: one.join(stream, *args, **named))]  # noqa: B023
         ways.append(outcome(lambda: bsjoin.join(stream, one, *args, **named)))  # noqa: B023
-        is_refused = i >= len(calls) - 6
-        if not is_refused:
-            cache = Full(store=tmp_path / path)
-            ways.append(outcome(lambda: bsjoin.join(stream, table, *args, cache=cache, **named)))  # noqa: B023
-        made = [way for way in ways if not isinstance(way, str)]
-        if is_refused:
-            assert not made
-            assert len(set(ways)) == 1, (args, named, ways)
+        if i >= len(calls) - 6:  # refused
+            assert isinstance(ways[0], str)
+            assert ways == ways[:1] * 2, (args, named, ways)
             continue
+        cache = Full(store=tmp_path / path)
+        ways.append(outcome(lambda: bsjoin.join(stream, table, *args, cache=cache, **named)))  # noqa: B023
+        made = [way for way in ways if not isinstance(way, str)]
         assert [way.columns for way in made] == [made[0].columns] * 3, (args, named, ways)
-        found = rows_of_all(dict(enumerate(made)))
-        for other in (1, 2):
-            assert_same_rows(found[other], found[0], f"{args} {named}")
+        results |= {f"{args} {named} {number}": way for number, way in enumerate(made)}
+    found = [*values_of(results).values()]
+    assert found[::3] == found[1::3] == found[2::3]
+    assert all(found)
 
 
 def outcome(way: Any) -> DataFrame | str:
