@@ -128,7 +128,7 @@ def join(
         KeyTypeError: the key types do not compare exactly, or cannot be compared.
         ArgumentError: the table side is streaming, ``how`` is unknown, there is no key, or one is
             an expression that is not of one row, such as an aggregate; ``where`` is no condition
-            on a pair of rows; or no values fulfil two conditions of ``when`` together.
+            on a pair of rows; or no values fulfil all conditions of ``when``.
         DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
         SourceError: the source cannot be reached, or supports no scan for ``Full``.
         TableMismatchError: a table, or the store of ``Full``, was built for other keys or another

@@ -1,10 +1,12 @@
-"""Range conditions that exclude each other: refused where no values fulfil both, and only there."""
+"""Range conditions that exclude each other: refused where no values fulfil all, and only there."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,12 +17,13 @@ from numpy.typing import NDArray
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.errors import ArgumentError
-from bsjoin.planner.contradictions import check_together, exclude_each_other
+from bsjoin.planner.contradictions import check_together, excluding
 from tests.fuzz.exact import matcher, order_or_none
 
 CLOSED: tuple[Any, ...] = ("both", "left", "right", "neither")
 PAIR: Any = ("p", "x"), ("q", "y")
 STEPS = [Decimal(n) / 2 for n in range(8)]
+MORE = [Decimal(n) / 2 for n in range(10)]
 DOUBLES = [-math.inf, -1.0, -0.0, 0.75, 1.0, 1.5, 1e300, math.inf, math.nan]
 
 
@@ -74,7 +77,7 @@ def _held(kind: str, given: Sequence[Any]) -> Iterator[tuple[Any, Any, bool]]:
 def test_what_no_numbers_fulfil_is_refused_and_nothing_else() -> None:
     wrong, refused = [], 0
     for one, other, holds in _held("decimal(4,1)", STEPS):
-        excluded = exclude_each_other((one, False), (other, False))
+        excluded = bool(excluding([(one, False), (other, False)]))
         refused += excluded
         if excluded == holds:
             wrong.append((one, other, holds))
@@ -85,7 +88,7 @@ def test_what_no_numbers_fulfil_is_refused_and_nothing_else() -> None:
 def test_of_doubles_nothing_is_refused_that_some_fulfil() -> None:
     wrong, refused = [], 0
     for one, other, holds in _held("double", DOUBLES):
-        excluded = exclude_each_other((one, True), (other, True))
+        excluded = bool(excluding([(one, True), (other, True)]))
         refused += excluded
         if excluded and holds:
             wrong.append((one, other))
@@ -121,10 +124,47 @@ def test_of_doubles_nothing_is_refused_that_some_fulfil() -> None:
 def test_examples(one: Any, other: Any, excluded: bool) -> None:
     for pair in ((one, other), (other, one)):
         typed = [(when, False) for when in pair]
-        assert exclude_each_other(*typed) == excluded
+        assert bool(excluding(typed)) == excluded
         if not excluded:
             check_together(typed)
             continue
-        with pytest.raises(ArgumentError, match="these two exclude each other") as raised:
+        with pytest.raises(ArgumentError, match="these 2 exclude each other") as raised:
             check_together([(Band("a", "b", 1, 1), False), *typed])
         assert all(repr(when) in str(raised.value) for when in pair)
+
+
+def test_three_conditions_may_exclude_each_other_only_together() -> None:
+    """A sample of all threes of which each two have values is held against a nested loop."""
+    tables = [_values(when, "decimal(4,1)", MORE) for when in CONDITIONS]
+    draw, refused = random.Random(3), 0
+    for _ in range(1_500):
+        places = draw.sample(range(len(CONDITIONS)), 3)
+        some = [CONDITIONS[place] for place in places]
+        found = excluding([(when, False) for when in some])
+        if 0 < len(found) < 3:
+            continue
+        one, two, three = (tables[place] for place in places)
+        holds = bool((one & two & three).any())
+        # Where ends belong to all, values on the grid of the widths fulfil what any values do.
+        assert holds != bool(found) or not (found or _has_all_ends(some)), some
+        refused += bool(found)
+    assert refused > 3
+
+
+def _has_all_ends(conditions: Sequence[Any]) -> bool:
+    return all(when.closed == "both" for when in conditions)
+
+
+def test_the_fewest_that_exclude_each_other_are_named() -> None:
+    circle = [Band("p", "q", -1, 5), Band("x", "q", 5, -1), Band("x", "y", -1, 5)]
+    closing = Band("p", "y", 5, -1)  # p < q < x < y < p
+    more = [Band(f"s{n}", f"t{n}", 1, 1) for n in range(5)]
+    more += [Overlaps(("a", f"a{n}"), ("b", f"b{n}"), relation="equals") for n in range(3)]
+    without = [(when, False) for when in (*circle, *more)]
+    assert not excluding(without)
+    assert excluding([(closing, False), *without]) == [closing, *circle]
+    with pytest.raises(ArgumentError, match="these 4 exclude each other: no values of p, y, q, x"):
+        check_together([(closing, False), *without])
+    doubles = [(when, True) for when in (closing, *circle)]
+    assert not excluding(doubles)  # infinity is all of them
+    assert len(excluding([(replace(when, closed="neither"), True) for when, _ in doubles])) == 4

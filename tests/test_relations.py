@@ -210,15 +210,15 @@ def test_conditions_that_contradict_are_refused_at_the_call(
         ([Within("p", "q", "y", take="shortest"), AsOf("p", "q")], "first in two orders is not"),
         (Overlaps(*pair, at_least="1 hour"), "is a duration and the columns are numbers"),
         ([WIDE, Band("p", "q", "1 hour", 0)], "is a duration and the columns are numbers"),
-        ([Band("p", "q", 5, -1), Band("P", "q", -1, 5)], "no values of p, q fulfil both"),
+        ([Band("p", "q", 5, -1), Band("P", "q", -1, 5)], "no values of p, q fulfil all of them"),
         (
             [Overlaps(*pair, relation="equals"), NEAR, Overlaps(*pair, relation="meets")],
-            "no values of p, x, q, y fulfil both",
+            "no values of p, x, q, y fulfil all of them",
         ),
     ]:
         with pytest.raises(ArgumentError, match=said):
             bsjoin.join(stream, batch, "k", when=when)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="no values of p, q fulfil both"):
+    with pytest.raises(ArgumentError, match="no values of p, q fulfil all of them"):
         BatchTable.build(batch, on="k", when=[Band("p", "q", 5, -1), Band("p", "Q", -1, 5)])
     texts = stream.selectExpr("k", "string(p) AS p", "string(x) AS x")
     other = batch.selectExpr("n", "k", "string(q) AS q", "string(y) AS y")

@@ -50,7 +50,7 @@ def checked_ranges(
     """The further ranges of a table that is to be built for several conditions.
 
     Raises:
-        ArgumentError: they are more than boxes can have, one is not a range of values, or two
+        ArgumentError: they are more than boxes can have, one is not a range of values, or some
             exclude each other.
         KeyTypeError: a column has no codes of 64 bits.
     """

@@ -54,7 +54,7 @@ def with_candidates(
     Raises:
         ColumnError: a name in the condition that no column has; or the indicator's is taken.
         ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
-            none; or two range conditions that exclude each other.
+            none; or range conditions that exclude each other.
     """
     checks = _is_narrower(join.condition) or bool(join.checked)
     if call.where is None and call.indicator is None and not checks:

@@ -1,4 +1,4 @@
-"""Range conditions that no pair of rows can fulfil together.
+"""Range conditions of a list that no pair of rows can fulfil together.
 
 What a condition says are bounds of the differences of columns, as ``q - p <= 5``; where it allows
 an end to be null, or one of two ends to be equal, it is a choice of several such sets. A set of
@@ -21,7 +21,7 @@ from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError
 from bsjoin.values.widths import Width, size_of
 
-__all__ = ["check_together", "exclude_each_other"]
+__all__ = ["check_together", "excluding"]
 
 _Column = tuple[str, str]
 """The side, and the name."""
@@ -68,42 +68,60 @@ class _Case:
         return all(most.get((one, one), _NOTHING) >= _NOTHING for one in self.values)
 
 
+_ANY = _Case(frozenset(), frozenset(), ())
+
+
 def check_together(conditions: Sequence[tuple[Condition, bool]]) -> None:
-    """Refuse a list in which two conditions exclude each other.
+    """Refuse a list in which conditions exclude each other.
 
     Args:
         conditions: on columns as both sides spell them, and whether these are floating-point
             numbers.
 
     Raises:
-        ArgumentError: names the two conditions.
+        ArgumentError: names the fewest of them that do.
     """
-    for one, other in combinations(conditions, 2):
-        if exclude_each_other(one, other):
-            both = (one[0], other[0])
-            names = [name for when in both for name in (*when.stream_columns, *when.table_columns)]
-            raise ArgumentError(
-                f"when={list(both)!r}: all conditions of a list hold for a pair of rows, and these "
-                "two exclude each other: no values of "
-                f"{', '.join(dict.fromkeys(names))} fulfil both. Leave one of them out; for the "
-                "pairs that fulfil either, join with each and unite the results"
-            )
+    if found := excluding(conditions):
+        names = [name for when in found for name in (*when.stream_columns, *when.table_columns)]
+        raise ArgumentError(
+            f"when={found!r}: all conditions of a list hold for a pair of rows, and these "
+            f"{len(found)} exclude each other: no values of {', '.join(dict.fromkeys(names))} "
+            "fulfil all of them. Leave one of them out; for the pairs that fulfil either, join "
+            "with each and unite the results"
+        )
 
 
-def exclude_each_other(one: tuple[Condition, bool], other: tuple[Condition, bool]) -> bool:
-    """Whether no values fulfil both of two conditions, and some each of them.
+def excluding(conditions: Sequence[tuple[Condition, bool]]) -> list[Condition]:
+    """The fewest conditions that no values fulfil together; none if some fulfil all.
+
+    One that holds for no row by itself is left aside: it is not that it excludes others.
 
     Args:
-        one: a condition, and whether its columns are floating-point numbers.
-        other: another one.
+        conditions: as for :func:`check_together`.
     """
-    ours, theirs = (
-        [case for case in _cases(*given) if case.is_possible()] for given in (one, other)
-    )
-    # A condition that holds for no row by itself is not refused: it is not that they differ.
-    return bool(ours and theirs) and not any(
-        case.with_other(more).is_possible() for case, more in product(ours, theirs)
-    )
+    ways = [
+        (when, cases)
+        for when, floating in conditions
+        if (cases := [case for case in _cases(when, floating) if case.is_possible()])
+    ]
+
+    def of_size(size: int) -> list[Condition]:
+        for some in combinations(ways, size):
+            if not _can_hold([cases for _, cases in some]):
+                return [when for when, _ in some]
+        return []
+
+    if (found := of_size(2)) or _can_hold([cases for _, cases in ways]):
+        return found
+    return next(filter(None, map(of_size, range(3, len(ways) + 1))))
+
+
+def _can_hold(ways: Sequence[Sequence[_Case]], before: _Case = _ANY) -> bool:
+    """Whether conditions, each in one of its ways, can hold together."""
+    if not ways:
+        return True
+    together = (before.with_other(case) for case in ways[0])
+    return any(one.is_possible() and _can_hold(ways[1:], one) for one in together)
 
 
 def _cases(when: Condition, floating: bool) -> Iterator[_Case]:
