@@ -3,6 +3,7 @@
 Each commit changes prices, adds products and removes some. Delta's change data feed tells which,
 and bsjoin applies that to its table: the sales behind a commit have the new prices, and nothing is
 read whole. At the end each sale is held against the version of the Delta table that was the newest.
+Then the last micro-batch runs once more, behind another commit: it has the prices that it had.
 
     python examples/follow.py [--out FOLDER] [--products ROWS] [--commits COMMITS]
 
@@ -56,15 +57,18 @@ def run(spark: SparkSession, out: Path, options: argparse.Namespace) -> bool:
     create(spark, options.products)
     (out / "sales").mkdir()
     query = start(spark, out)
+    base = table_of(out).stats().segments
     random = np.random.default_rng(1)
     for number in range(options.commits + 1):
         if number:
             commit(spark, options.products, number)
             wait_for(query, number)
+            show(out, base)
         sell(out, random, options.products, number)
         query.processAllAvailable()
     query.stop()
-    return check(spark, query, out, options.commits)
+    right = check(spark, query, out, options.commits)
+    return replay(spark, out, options) and right
 
 
 def create(spark: SparkSession, products: int) -> None:
@@ -83,10 +87,19 @@ def start(spark: SparkSession, out: Path) -> StreamingQuery:
         spark.table("products"),
         on="product",
         how="left",
-        cache=bsjoin.Full(refresh="on_commit"),
+        cache=bsjoin.Full(store=out / "table", refresh="on_commit"),
     )
-    sink = priced.writeStream.format("parquet").option("path", str(out / "result"))
+
+    def write(rows: DataFrame, number: int) -> None:
+        rows.write.mode("overwrite").parquet(str(out / "result" / f"{number:04}"))
+
+    sink = priced.writeStream.foreachBatch(write)
     return sink.option("checkpointLocation", str(out / "checkpoint")).start()
+
+
+def table_of(out: Path) -> bsjoin.BatchTable:
+    """The table that the join has made of the price list."""
+    return bsjoin.BatchTable.open(out / "table", verify=False)
 
 
 def commit(spark: SparkSession, products: int, number: int) -> None:
@@ -112,8 +125,15 @@ def wait_for(query: StreamingQuery, number: int) -> None:
                 f"commit {number} is not in the table after {_LIMIT_S:.0f} s: {told}"
             )
         time.sleep(0.1)
-    print(f"commit {number} is in the table, {told.lag_s or 0:.1f} s after it", flush=True)
+    print(f"commit {number} is in the table, {told.lag_s or 0:.1f} s after it: ", end="")
     time.sleep(_SEEN_S)
+
+
+def show(out: Path, base: int) -> None:
+    """Print what a commit has left: changes lie in layers above the base, which versions share."""
+    table = table_of(out)
+    first, stats = table.versions()[0], table.stats()
+    print(f"layers {stats.segments - base}, {stats.bytes:,} bytes, of which {first.bytes:,} base")
 
 
 def sell(out: Path, random: np.random.Generator, products: int, number: int) -> None:
@@ -127,7 +147,7 @@ def sell(out: Path, random: np.random.Generator, products: int, number: int) -> 
 
 def check(spark: SparkSession, query: StreamingQuery, out: Path, commits: int) -> bool:
     """Hold the sales against the versions of the Delta table, which Delta keeps."""
-    result = spark.read.parquet(str(out / "result"))
+    result = spark.read.parquet(str(out / "result" / "*"))
     cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
     used = [cycle.source and cycle.source.version for cycle in cycles]
     refresh = cycles[-1].refresh
@@ -147,6 +167,43 @@ def check(spark: SparkSession, query: StreamingQuery, out: Path, commits: int) -
         },
         by="the versions of the Delta table",
     )  # fmt: skip
+
+
+def replay(spark: SparkSession, out: Path, options: argparse.Namespace) -> bool:
+    """Run the last micro-batch again, as if it had failed; whether it has the prices that it had.
+
+    Meanwhile there is one more commit, which the table has by then.
+    """
+    commits = out / "checkpoint" / "commits"
+    number = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+    for name in (f"{number}", f".{number}.crc"):
+        (commits / name).unlink(missing_ok=True)
+    (out / "result" / f"{number:04}").rename(out / "before")
+    commit(spark, options.products, options.commits + 1)
+    query = start(spark, out)
+    query.processAllAvailable()
+    query.stop()
+    before, again = (
+        spark.read.parquet(str(folder))
+        for folder in (out / "before", out / "result" / f"{number:04}")
+    )
+    cycle = bsjoin.progress(query)[-1]
+    newest = table_of(out).versions()[-1].source
+    print("The last micro-batch has run again, behind one more commit. ", end="")
+    return _support.checks(
+        {
+            "its sales": (_SALES, again.count()),
+            "its sales with another price than before": (0, before.exceptAll(again).count()),
+            "the commit that it was joined with": (options.commits, version_of(cycle.source)),
+            "the newest commit in the table": (options.commits + 1, version_of(newest)),
+        },
+        by="its first run",
+    )
+
+
+def version_of(source: bsjoin.SourceVersion | None) -> int:
+    """The number of a version of Delta; -1 without one."""
+    return -1 if source is None else int(source.version)
 
 
 def expected(spark: SparkSession, joined: DataFrame, version: int) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The program of the page on a whole job, with the settings of its command, as a process."""
+"""Programs as processes: that of the page on a whole job, and the one that follows a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from servers import Kafka, free_port
 from bsjoin.kafka import WAITING_SINCE
 from examples import _kafka
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "whole-job.md"
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "how-to" / "whole-job.md"
 _LIMIT_S = 240.0  # of each wait, on a busy machine
 
 
@@ -90,6 +91,26 @@ def test_orders_find_their_customers_and_the_figures_are_there(
         assert 0 < lag < 60
 
 
+@pytest.mark.timeout(900)
+def test_the_example_follows_each_commit_by_a_layer(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "follow.py"), "--out", str(tmp_path / "out")]
+    command += ["--products", "2000", "--commits", "2"]
+    done = subprocess.run(
+        command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=800,
+    )  # fmt: skip
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert len(re.findall(r"after it: layers [1-9]\d*, [\d,]+ bytes", told)) == 2, told
+    assert (told.count("  right"), "WRONG" in told) == (9, False), told
+
+
+def environment() -> dict[str, str]:
+    """That of a process with a session of its own."""
+    left = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+    return {name: value for name, value in os.environ.items() if name not in left}
+
+
 def page() -> tuple[str, dict[str, str]]:
     """The program of the page, and the settings of its command."""
     text = PAGE.read_text("utf-8")
@@ -114,12 +135,10 @@ def program(code: str, settings: dict[str, str], folder: Path) -> Iterator[Any]:
     given = {**sessions.on_this_machine(common, "driver"), **settings}
     lines = "".join(f"{name} {value}\n" for name, value in given.items())
     (folder / "spark-defaults.conf").write_text(lines, "utf-8")
-    left = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
-    environment = {name: value for name, value in os.environ.items() if name not in left}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "app.py"],
-            env=environment | {"SPARK_CONF_DIR": str(folder)},
+            env=environment() | {"SPARK_CONF_DIR": str(folder)},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
