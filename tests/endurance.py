@@ -3,8 +3,8 @@
 A stream with a join with a stored table, which is refreshed, and one with a source behind a cache
 that evicts, runs for many small micro-batches; then it runs while versions of a few changes are
 published as fast as that goes; then queries are started and stopped. A line is fitted to what is
-measured after a first part, in which caches fill and code is compiled. SIGINT ends the run early;
-it prints the lines of what it has measured.
+measured after a first part, in which caches fill and code is compiled. SIGINT ends the run early,
+and so does ``--minutes``; the lines of what it has measured are printed as it runs.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Endurance:
     def _rows(self) -> DataFrame:
         return self.spark.range(_KEYS).selectExpr("id AS k", f"{self.version} AS v")
 
-    def _start(self, checkpoint: str) -> Any:
+    def _start(self, checkpoint: str, every: str = "0 seconds") -> Any:
         """A query of small micro-batches over both joins."""
         stream = (
             self.spark.readStream.format("rate-micro-batch")
@@ -169,7 +169,7 @@ class Endurance:
         (self.folder / "cache").mkdir(exist_ok=True)
         rows = self.table.join(stream, how="left")
         rows = bsjoin.join(rows, self.source, "k", how="left", cache=cache, select=["name"])
-        writer = rows.writeStream.format("noop")
+        writer = rows.writeStream.format("noop").trigger(processingTime=every)
         # Spark keeps the logs of so many micro-batches; it reads the setting as a query starts.
         self.spark.conf.set(_RETAINED, "10")
         try:
@@ -212,13 +212,12 @@ class Endurance:
     def _measured(self, what: str, goals: Sequence[int], reach: Callable[[int], int]) -> Series:
         """Reach one goal after the other, unless it is interrupted, and measure at each."""
         series, begun = Series(), time.monotonic()
-        for place, goal in enumerate(goals):
+        for goal in goals:
             series.add(reach(goal), self.measure())
-            if self.interrupted or place % 5 == 4 or goal == goals[-1]:
-                done = series.steps[-1]
-                rate = done / (time.monotonic() - begun)
-                self.tell(f"{done} {what}, version {self.table.version}, {rate:.1f} a second")
-                self.tell(told(series.slopes()))  # if the rest is lost, this is not
+            done = series.steps[-1]
+            rate = done / (time.monotonic() - begun)
+            self.tell(f"{done} {what}, version {self.table.version}, {rate:.1f} a second")
+            self.tell(told(series))  # if the rest is lost, this is not
             if self.interrupted:
                 break
         return series
@@ -241,9 +240,10 @@ class Endurance:
         finally:
             query.stop()
 
-    def changes(self, count: int, samples: int = 50) -> Series:
+    def changes(self, count: int, samples: int = 150) -> Series:
         """Publish so many versions, each of a few changes, while one stream runs."""
-        draw, query, done = np.random.default_rng(1), self._start("changed"), 0
+        # The machine's time is for the changes.
+        draw, query, done = np.random.default_rng(1), self._start("changed", "2 seconds"), 0
 
         def reach(goal: int) -> int:
             nonlocal done
@@ -308,14 +308,16 @@ def _batches(query: Any) -> int:
     return 0 if progress is None else int(progress["batchId"]) + 1
 
 
-def told(slopes: dict[str, Slope]) -> str:
-    """The slopes as a table in Markdown."""
-    lines = ["| figure | mean | per 1,000 | growth | limit |", "| --- | --- | --- | --- | --- |"]
-    lines += [
-        f"| {name} | {s.mean:.1f} | {s.per_1000:+.3f} | {s.growth:+.2f} | {s.limit:.1f}"
-        f"{'' if s.is_flat else ' **exceeded**'} |"
-        for name, s in slopes.items()
-    ]
+def told(series: Series) -> str:
+    """The figures at the first, the middle and the last step, and slopes: a table in Markdown."""
+    places = (0, len(series.steps) // 2, -1)
+    steps = " | ".join(f"at {series.steps[place]:,}" for place in places)
+    lines = [f"| figure | {steps} | mean | per 1,000 | growth | limit |", "| --- " * 8 + "|"]
+    for name, s in series.slopes().items():
+        seen = " | ".join(f"{series.figures[name][place]:.1f}" for place in places)
+        grown = "" if s.is_flat else " **exceeded**"
+        fitted = f"{s.mean:.1f} | {s.per_1000:+.3f} | {s.growth:+.2f} | {s.limit:.1f}{grown}"
+        lines.append(f"| {name} | {seen} | {fitted} |")
     return "\n".join(lines)
 
 
@@ -325,6 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in _COUNTS:
         parser.add_argument(f"--{name}", type=int, help=f"only what is named, so many {name}")
     parser.add_argument("--refreshes", type=int, default=1_000, help="among the micro-batches")
+    parser.add_argument("--minutes", type=float, default=0, help="at most; 0: no limit")
     given = vars(parser.parse_args(arguments))
     counts = {name: given[name] for name in _COUNTS if given[name]} or _COUNTS
     from tests import sessions
@@ -342,6 +345,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run.interrupted = True
 
         before = signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 60 * given["minutes"])
         for name, count in counts.items():
             if run.interrupted:
                 break
