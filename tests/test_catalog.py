@@ -203,9 +203,8 @@ class TestDoors:
             except StoreError:
                 expected = (StoreError, given.removeprefix("dbfs:"))
             fails(expected[0], partial(read, spark, given), expected[1])
-            name = given.replace("`", "``")
-            if "/" in given or "\\" in given:
-                fails(expected[0], partial(spark.table, f"bsjoin.`{name}`"), expected[1])
+            if given.startswith(("/", "file:///", "s3:")):  # this door leads through the same one
+                fails(expected[0], partial(spark.table, f"bsjoin.`{given}`"), expected[1])
 
 
 class TestRows:
@@ -258,16 +257,12 @@ class TestRows:
         cases: list[tuple[list[str], str, bool]] = []  # key columns, condition, whether it skips
         for key, value in {
             "id": "7",
-            "CAST(id AS int)": "7",
             "CAST(id % 100 AS tinyint)": "7Y",
-            "CAST(id AS float)": "float(7)",
             "IF(id = 7, double('NaN'), CAST(id AS double))": "double('NaN')",
             "IF(id = 7, -0.0D, id + 1D)": "0.0D",
-            "CAST(id AS decimal(12,2))": "7.00BD",
             "CAST(id AS decimal(30,2))": "CAST(7 AS decimal(30,2))",
             "concat('key ', id)": "'key 7'",
             "CAST(concat('key ', id) AS binary)": "CAST('key 7' AS binary)",
-            "date_add(DATE'2026-01-01', CAST(id AS int))": "DATE'2026-01-08'",
             "timestamp_seconds(id)": "timestamp_seconds(7)",
             "CAST(timestamp_seconds(id) AS timestamp_ntz)": "TIMESTAMP_NTZ'1970-01-01 00:00:07'",
         }.items():
@@ -306,21 +301,25 @@ class TestVersions:
         table.refresh(table_of(spark, 2))
         assert before.first().v == 2  # type: ignore[union-attr]
 
-        def found(clause: str) -> Any:
-            return rows(spark.sql(f"SELECT DISTINCT v FROM {customers} {clause}"))
-
-        assert found("VERSION AS OF 1") == found("VERSION AS OF '1'") == [(1,)]
-        assert found("VERSION AS OF 2") == found("") == [(2,)]
-        assert found("TIMESTAMP AS OF '2020-01-01'") == [(1,)]
-        assert found("TIMESTAMP AS OF '9999-01-01'") == [(2,)]
         at = spark.read.format("bsjoin").option("versionAsOf", 1)
-        assert rows(at.load(table.path).select("v").distinct()) == [(1,)]
+        found = {
+            1: at.load(table.path).select("v"),
+            **{
+                clause: spark.sql(f"SELECT v FROM {customers} {clause}")
+                for clause in (
+                    "VERSION AS OF 1", "VERSION AS OF '1'", "TIMESTAMP AS OF '2020-01-01'",
+                    "", "VERSION AS OF 2", "TIMESTAMP AS OF '9999-01-01'",
+                )
+            },
+        }  # fmt: skip
+        assert rows(together(found).distinct()) == [(n, 1 + (n > 3)) for n in range(7)]
         pinned = spark.sql(f"SELECT * FROM {customers} VERSION AS OF 2")
         table.refresh(table_of(spark, 3))
         assert {row.v for row in pinned.collect()} == {2}
         for version in ("7", "0", "'one'"):
             kind = VersionNotFoundError if version in ("7", "0") else ArgumentError
-            fails(kind, partial(found, f"VERSION AS OF {version}"), table.path)
+            query = f"SELECT v FROM {customers} VERSION AS OF {version}"
+            fails(kind, lambda query=query: spark.sql(query).collect(), table.path)
 
     def test_a_version_that_is_gone(
         self, spark: SparkSession, table: BatchTable, customers: str
@@ -372,15 +371,13 @@ class TestVersions:
 
         with configured(spark, {PLANNER: "off"}):  # the scan answers
             run()
+            assert feed.results == {0: [(0, 1), (9, None)]}
+            # The application dies before it commits micro-batch 0; the table changes meanwhile.
+            assert feed.forget_last_commit() == 0
             table.refresh(table_of(spark, 2))
-            run()
-            assert feed.results == {0: [(0, 1), (9, None)], 1: [(0, 2), (9, None)]}
-            # The application dies before it commits micro-batch 1; the table changes meanwhile.
-            assert feed.forget_last_commit() == 1
-            table.refresh(table_of(spark, 3))
             feed.results.clear()
             run()
-        assert feed.results == {1: [(0, 2), (9, None)], 2: [(0, 3), (9, None)]}
+        assert feed.results == {0: [(0, 1), (9, None)], 1: [(0, 2), (9, None)]}
 
 
 class TestRefusals:

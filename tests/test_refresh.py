@@ -70,23 +70,6 @@ def test_versions_that_come_at_any_moment_never_mix_and_never_go_back(
     assert {len(found) for found in feed.results.values()} == {8}
 
 
-@pytest.mark.parametrize(("stored", "how"), [(True, "left"), (False, "inner")])
-def test_keys_that_become_duplicates_bring_all_their_rows(
-    spark: SparkSession, feed: Feed, tmp_path: Path, stored: bool, how: str
-) -> None:
-    table = BatchTable.build(
-        table_of(spark, 1), on="k", path=tmp_path / "table" if stored else None
-    )
-    query = feed.start(table.join(feed.stream, how=how))
-    feed.add(1, 2)
-    query.processAllAvailable()
-    table.refresh(table_of(spark, 2).union(table_of(spark, 3, keys=2)))
-    feed.add(1, 2)
-    query.processAllAvailable()
-    assert feed.results == {0: [(1, 1), (2, 1)], 1: [(1, 2), (1, 3), (2, 2)]}
-    assert [cycle.rows_out for cycle in cycles(query)] == [2, 3]
-
-
 def test_a_column_that_was_never_null_may_become_null(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

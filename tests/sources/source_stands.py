@@ -126,12 +126,15 @@ class DuckDB(Database):
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "data.duckdb"
+        self.reader: Any = None  # keeps it open until something is written
         super().__init__(f"duckdb:///{self.path}")
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
         import duckdb
 
+        if self.reader is not None:
+            self.reader = self.reader.close()
         with duckdb.connect(str(self.path)) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
@@ -145,6 +148,22 @@ class DuckDB(Database):
         return str(value) if isinstance(value, Decimal) else value
 
 
+_connections: dict[str, Any] = {}
+
+
+def connected(url: str) -> Any:
+    """A connection to PostgreSQL that stays, to be used at once; one that has ended is replaced."""
+    import psycopg
+
+    with contextlib.suppress(KeyError, psycopg.Error):
+        _connections[url].execute("SELECT 1")
+        return _connections[url]
+    made = psycopg.connect(url, autocommit=True, prepare_threshold=None)
+    made.execute("SET TimeZone = 'UTC'")
+    _connections[url] = made
+    return made
+
+
 class PostgreSQL(Database):
     place = "%s"
     schema = "public"
@@ -153,10 +172,8 @@ class PostgreSQL(Database):
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
-        import psycopg
-
-        with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
-            cursor.execute("SET TimeZone = 'UTC'")
+        connection = connected(self.url)
+        with connection.transaction(), connection.cursor() as cursor:
             yield cursor
 
     def bound(self, value: Any) -> Any:

@@ -6,12 +6,14 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import psycopg
 import pytest
 from servers import PostgreSQL
+from source_stands import connected
 
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import sql
@@ -59,7 +61,7 @@ class Follower:
         self.rows: dict[Any, Any] = {}
         self.wholes = 0
 
-    def look(self) -> None:
+    def look(self, whole: Callable[[], dict[Any, Any]] | None = None) -> None:
         until = self.changes.version()
         assert until is not None
         known = self.known
@@ -81,7 +83,7 @@ class Follower:
                 self.known = until
                 return
         self.wholes += 1
-        self.rows, self.known = self.read(), until
+        self.rows, self.known = dict((whole or self.read)()), until
 
     def read(self) -> dict[Any, Any]:
         rows = [row for batch in self.source.scan() for row in batch.to_pylist()]
@@ -90,9 +92,10 @@ class Follower:
 
     def check(self, *others: Follower) -> None:
         """After a look of this one, and of others at the same table, all have its rows."""
+        there = cache(self.read)  # a connection for each scan takes long
         for one in (self, *others):
-            one.look()
-        right = sorted(map(repr, self.read().values()))
+            one.look(there)
+        right = sorted(map(repr, there().values()))
         for one in (self, *others):
             assert sorted(map(repr, one.rows.values())) == right, type(one.changes._method)
 
@@ -113,9 +116,8 @@ def server(postgresql: PostgreSQL) -> Iterator[PostgreSQL]:
 
 
 def run(server: PostgreSQL, *statements: str) -> None:
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+    for statement in statements:
+        connected(server.url).execute(statement)
 
 
 def make(server: PostgreSQL, key: str, more: str = "") -> list[str]:
@@ -157,7 +159,7 @@ def test_after_each_look_the_rows_are_those_of_the_table(
         session.execute("SET lock_timeout = 50")
         session.commit()
     try:
-        for step in range(45):
+        for step in range(30):
             session, n = draw.choice(sessions), draw.randrange(30)
             what = draw.choice("iiiuuudmmtrc" if step % 20 else "c")
             try:

@@ -5,7 +5,6 @@ They are never called transient, and cost no other key anything.
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,25 +71,23 @@ def test_a_fault_names_the_keys_that_it_concerns(database: Database) -> None:
     declared, value = database.without_meaning
     with database.cursor() as cursor:
         cursor.execute(f"CREATE TABLE t (c {database.collated}, i INTEGER, v {declared})")
-        for number in range(30):
+        for number in range(16):
             written = value if number % 7 == 3 else "NULL"
             cursor.execute(f"INSERT INTO t VALUES ('k{number}', {number}, {written})")
     source = database.source(table="t")
     dtype = source.schema.field("i").type
-    keys = pa.table({"c": [f"k{n}" for n in range(50)]})
-    both = keys.append_column("i", pa.array(range(50), dtype))
-    bad = [3, 10, 17, 24]
+    keys = pa.table({"c": [f"k{n}" for n in range(24)]})
+    both = keys.append_column("i", pa.array(range(24), dtype))
+    bad = [3, 10]
     for asked in (keys, both):
         with pytest.raises(DataError, match="'v'") as caught:
             source.lookup(asked)
         found = caught.value.keys
-        assert sorted(found["c"].to_pylist()) == [f"k{n}" for n in sorted(bad, key=str)]
+        assert sorted(found["c"].to_pylist()) == ["k10", "k3"]
         assert found.schema == asked.schema
-        rest = asked.filter(pa.array([n not in bad for n in range(50)]))
+        rest = asked.filter(pa.array([n not in bad for n in range(24)]))
         numbers = source.lookup(rest, ["i"]).column("i").to_pylist()
-        assert sorted(numbers) == [n for n in range(30) if n not in bad]
-        del caught
-        gc.collect()
+        assert sorted(numbers) == [n for n in range(16) if n not in bad]
     # A collation finds rows of other keys: their faults are not of these.
     others = pa.table({"c": ["K3", "k3 ", "k5", "K10"]})
     assert source.lookup(others, ["i", "v"]).column("i").to_pylist() == [5]
@@ -292,7 +289,7 @@ def test_the_servers_limit_is_asked_for_anew(mariadb: MariaDBServer) -> None:
     source: Source = database.source(table="t")
     asked = pa.table({"c": ["a", *long_keys(4_500, 300)]})
     try:
-        for packet in (16 << 20, 1 << 20, 4 << 20):
+        for packet in (1 << 20, 4 << 20):
             database.run(f"SET GLOBAL max_allowed_packet = {packet}")
             source.close()
             assert source.lookup(asked, ["i"]).column("i").to_pylist() == [1]

@@ -71,10 +71,10 @@ def test_only_groups_that_can_hold_a_key_are_read(tmp_path: Path) -> None:
     assert whole.schema.equals(source.schema)
     for name in COLUMNS:
         keys = whole.column(name).to_pylist()
-        for chosen, groups in (([35], 1), ([5, 6, 95], 2), (range(N), 10)):
+        for chosen, groups in (([35], 1), ([5, 6, 95], 2)):
             asked = [keys[n] for n in chosen]
             found, read = read_by(source, **{name: asked})
-            assert found == rows(whole.take(list(chosen))), name
+            assert found == rows(whole.take(chosen)), name
             assert read == groups, name
     sparse = written(tmp_path / "b.parquet", pa.table({"k": [n * 10 for n in range(100)]}))
     for between, groups in (([-1, 95, 1000], 0), ([91], 0), ([89], 1)):

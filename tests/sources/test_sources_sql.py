@@ -46,7 +46,7 @@ def test_names_are_only_names(database: Database) -> None:
     with database.held_open():
         for source in sources:
             assert source.schema.names == HOSTILE
-            for name in HOSTILE:
+            for name in HOSTILE if source is sources[0] else HOSTILE[:2]:
                 found = source.lookup(by_type(source, **{name: [2, 3]}), [name])
                 assert found.select([name]).to_pylist() == [{name: 2}]
             whole = by_type(source, **{name: [1] for name in HOSTILE})
@@ -72,7 +72,10 @@ def test_values_are_only_values(database: Database) -> None:
 
 
 def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> None:
-    database.run("DROP TABLE IF EXISTS planes", "CREATE TABLE planes (carrier INTEGER)")
+    """And one that goes later is a permanent error of those who ask for it."""
+    database.run(
+        "DROP TABLE IF EXISTS planes", "CREATE TABLE planes (carrier INTEGER, gone INTEGER)"
+    )
     with pytest.raises(SourceError, match=r"no table 'plans'.*'planes'"):
         _ = database.source(table="plans").schema
     source = database.source(table="planes")
@@ -87,20 +90,14 @@ def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> 
     ):
         with pytest.raises(ColumnError, match=r"'carier'.*Did you mean 'carrier'"):
             work()
-
-
-def test_a_removed_column_is_a_permanent_error(database: Database) -> None:
-    database.run("CREATE TABLE t (i INTEGER, gone INTEGER, here INTEGER)")
-    source = database.source(table="t")
-    asked = by_type(source, i=[1])
     assert source.lookup(asked).num_rows == 0
-    database.run("ALTER TABLE t DROP COLUMN gone")
+    database.run("ALTER TABLE planes DROP COLUMN gone")
     with pytest.raises(SourceError, match="gone"):
         source.lookup(asked)
-    assert source.lookup(asked, ["here"]).num_rows == 0
-    database.run("DROP TABLE t")
+    assert source.lookup(asked, ["carrier"]).num_rows == 0
+    database.run("DROP TABLE planes")
     with pytest.raises(SourceError):
-        source.lookup(asked, ["here"])
+        source.lookup(asked, ["carrier"])
 
 
 def test_a_query_stands_for_a_table(database: Database) -> None:
@@ -213,19 +210,7 @@ def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) ->
     unfinished.close()  # type: ignore[attr-defined]
 
 
-def test_rows_of_a_collation_that_is_not_binary_come_once(database: Database) -> None:
-    database.run(f"CREATE TABLE t (c {database.collated}, i INTEGER)")
-    database.run("INSERT INTO t VALUES ('a', 1), ('B', 2)")
-    source = database.source(table="t")
-    for asked in (
-        by_type(source, c=["a", "A", "a ", "B", "b"]),
-        by_type(source, c=["a", "A", "a ", "B"], i=[1, 1, 1, 2]),
-    ):
-        found = source.lookup(asked)
-        assert rows(found, ["c", "i"]) == rows(pa.table({"c": ["a", "B"], "i": [1, 2]}))
-
-
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
 def test_a_restart_is_a_fault_and_then_forgotten(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -284,36 +269,6 @@ def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
         with pytest.raises(TransientSourceError):
             source.lookup(by_type(source, a=[key]))
         assert time.monotonic() - start < 8
-
-
-def test_a_null_key_is_queried_through_the_same_connection_and_may_be_again(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database.run("CREATE TABLE t (a BIGINT, b BIGINT)", "INSERT INTO t VALUES (1, 5), (NULL, 6)")
-    source: Any = database.source(query="SELECT a, b FROM t WHERE b % 8 > 4")
-    asked = by_type(source, a=[None, 1])
-    source.close()
-    opened, selected, faults = type(source)._open, type(source)._selected, [1]
-    connections = []
-
-    def noted(self: Any) -> Any:
-        connections.append(opened(self))
-        return connections[-1]
-
-    def faulty(self: Any, columns: Any) -> str:
-        if self._null and faults:
-            faults.pop()
-            raise TransientSourceError("the connection is lost")
-        return selected(self, columns)
-
-    monkeypatch.setattr(type(source), "_open", noted)
-    assert source.lookup(asked)["b"].to_pylist() == [5, 6]
-    # DuckDB has no connection that stays open.
-    assert len(connections) == 1 + isinstance(database, DuckDB)
-    monkeypatch.setattr(type(source), "_selected", faulty)
-    with pytest.raises(TransientSourceError, match="the connection is lost"):
-        source.lookup(asked)
-    assert source.lookup(asked)["b"].to_pylist() == [5, 6]
 
 
 def test_a_server_that_answers_nothing_is_left_alone(

@@ -215,6 +215,7 @@ def test_a_file_that_is_locked_is_a_fault_and_one_in_wal_mode_is_only_read(place
     assert source.lookup(asked).num_rows == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs a mount of its own")
 def test_wal_mode_on_a_read_only_mount_says_what_to_do(tmp_path: Path) -> None:
     folder = tmp_path / "mount"
