@@ -59,10 +59,18 @@ def environment() -> dict[str, str]:
 
 
 @functools.cache
-def _outcomes(script: str) -> dict[str, str | None]:
+def _outcomes(script: str, *arguments: str) -> dict[str, str | None]:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["timeout", "-s", "KILL", str(_LIMIT_S), sys.executable, str(TESTS / script)],
+            [
+                "timeout",
+                "-s",
+                "KILL",
+                str(_LIMIT_S),
+                sys.executable,
+                str(TESTS / script),
+                *arguments,
+            ],
             env=environment(),
             cwd=folder,
             capture_output=True,
@@ -87,7 +95,7 @@ def each(checks: Iterable[str]) -> Callable[[Any], Any]:
     return marked
 
 
-def passes(script: str, check: str) -> None:
+def passes(script: str, check: str, *arguments: str) -> None:
     """Fail with the traceback of a check that failed; the first call runs all of the script."""
-    if failure := _outcomes(script)[check]:
+    if failure := _outcomes(script, *arguments)[check]:
         pytest.fail(f"{check} failed in {script}:\n{failure}", pytrace=False)

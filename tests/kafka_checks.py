@@ -6,23 +6,25 @@ The environment names the broker (``KAFKA``) and the folder with the jars of Spa
 
 from __future__ import annotations
 
+import argparse
 import base64
+import importlib
 import json
 import os
 import re
 import struct
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import checks_apart
 import kafka_fault_checks
 import sessions
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import rows
 
 import bsjoin
 from examples import _kafka
@@ -88,99 +90,79 @@ def example(page: Path) -> str:
     return str(found)
 
 
+def send(topic: str, records: Iterable[dict[str, Any]]) -> None:
+    """Send records at once, in order: with keys, values, headers and partitions as they are."""
+    made = list(records)
+    _kafka.send(os.environ["KAFKA"], topic, made.__getitem__, 10**6, (len(made) + 0.5) / 10**6)
+
+
 def json_in_real_time(spark: SparkSession, folder: Path) -> None:
-    example_keeps_all(spark, folder, 'realTime="5 seconds"', "runtimes.md", RECORDS)
-
-
-def avro_in_micro_batches(spark: SparkSession, folder: Path) -> None:
-    begun = time.time()
-    trigger = "availableNow=True"
-    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
-        times = example_keeps_all(spark, folder, trigger, "kafka.md", AVRO_RECORDS, "python")
-    assert all(begun - 5 < ms / 1000 < time.time() + 5 for ms in times), times
+    example_keeps_all(spark, folder, "runtimes.md", RECORDS)
 
 
 def avro_in_real_time(spark: SparkSession, folder: Path) -> None:
-    with sessions.configured(spark, {"spark.bsjoin.runtime": "auto"}):  # the page sets it
-        example_keeps_all(spark, folder, 'realTime="5 seconds"', "kafka.md", AVRO_RECORDS)
+    example_keeps_all(spark, folder, "kafka.md", AVRO_RECORDS)
 
 
-def example_keeps_all(
-    spark: SparkSession,
-    folder: Path,
-    trigger: str,
-    page: str,
-    records: list[Record],
-    runtime: str | None = None,
-) -> list[Any]:
-    """What goes into the example of a page comes out of it: keys, headers, values, and the names.
-
-    Args:
-        spark: the session.
-        folder: of the check.
-        trigger: in place of the page's.
-        page: which.
-        records: what is sent.
-        runtime: in place of the page's; None (default) leaves it.
-
-    Returns:
-        The values ``sent`` of what came out.
-    """
+def example_keeps_all(spark: SparkSession, folder: Path, page: str, records: list[Record]) -> None:
+    """What goes into the example of a page comes out: keys, headers, values, and the names."""
+    address, begun = os.environ["KAFKA"], time.time()
     orders, enriched = (f"{kind}-{folder.parent.name}-{folder.name}" for kind in ("o", "e"))
+    _kafka.create(address, {orders: 1, enriched: 1})
     customers = [(1, "Ada"), (2, "Ben"), (3, "Cleo")]
     bsjoin.BatchTable.build(
         spark.createDataFrame(customers, "customer_id long, name string"),
         on="customer_id",
         path=folder / "customers",
     )
-    broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
-    rows = [(k, v, h and [("from", h.encode())]) for k, v, h, _ in records]
-    schema = "key binary, value binary, headers array<struct<key string, value binary>>"
-    written = spark.createDataFrame(rows, schema).coalesce(1).write.format("kafka")  # type: ignore[arg-type]
-    written.options(**broker, topic=orders, includeHeaders="true").save()
+    sent: list[dict[str, Any]] = [
+        {"key": key, "value": value, "headers": [("from", name.encode())] if name else []}
+        for key, value, name, _ in records
+    ]
+    send(orders, sent)
 
     code = example(PAGES / page)
     for place, here in {
-        "broker:9092": os.environ["KAFKA"],
+        "broker:9092": address,
         "/data/": f"{folder}/",
         '"orders"': f'"{orders}"',
         '"enriched"': f'"{enriched}"',
-        'realTime="5 minutes"': trigger,
-        **({'"jvm-only"': f'"{runtime}"'} if runtime else {}),
     }.items():
         assert place in code
         code = code.replace(place, here)
     names: dict[str, Any] = {"spark": spark, "bsjoin": bsjoin}
-    exec(compile(code, page, "exec"), names)
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "auto"}):  # a page sets it
+        exec(compile(code, page, "exec"), names)
     query = names["query"]
-
-    def came() -> list[Any]:
-        reader = spark.read.format("kafka").options(**broker, subscribe=enriched)
-        try:
-            return reader.option("includeHeaders", "true").load().collect()
-        except Py4JJavaError as error:  # the topic begins with its first record
-            if "UnknownTopicOrPartition" not in str(error):
-                raise
-            return []
-
     try:
-        wait(lambda: query.exception() is not None or len(came()) >= len(records))
+        wait(
+            lambda: query.exception() is not None or _kafka.count(address, enriched) >= len(records)
+        )
         assert query.exception() is None, str(query.exception())[:2_000]
-        found = came()
+        found = _kafka.read(address, enriched)
     finally:
         query.stop()
-    got = [
-        (
-            None if row.key is None else bytes(row.key),
-            [(header.key, bytes(header.value)) for header in row.headers or []],
-            json.loads(bytes(row.value)),
-        )
-        for row in found
+    got = [(one.key(), one.headers() or [], json.loads(one.value())) for one in found]
+    times = [value.pop("sent") / 1000 for _, _, value in got if "sent" in value]
+    assert all(begun - 5 < at < time.time() + 5 for at in times), times
+    assert bool(times) == (page == "kafka.md")
+    wanted = [
+        (one["key"], one["headers"], value) for one, (*_, value) in zip(sent, records, strict=True)
     ]
-    wanted = [(k, [("from", h.encode())] if h else [], value) for k, _, h, value in records]
-    times = [value.pop("sent", None) for _, _, value in got]
     assert sorted(got, key=repr) == sorted(wanted, key=repr), got
-    return times
+
+
+def the_program_of_the_examples(spark: SparkSession, folder: Path) -> None:
+    """It refreshes its table while orders flow, and holds each answer against what was sent."""
+    with mock.patch.object(sys, "path", [str(PAGES.parents[1] / "examples"), *sys.path]):
+        program = importlib.import_module("examples.kafka")
+    options = argparse.Namespace(out=folder / "out", real_time=False, rate=100, seconds=1)
+    with (
+        sessions.configured(spark, {"spark.bsjoin.runtime": "jvm-only"}),
+        mock.patch.object(program, "start_spark", return_value=spark),
+        mock.patch.object(program._support, "stop"),
+    ):
+        assert program.run(options, os.environ["KAFKA"], folder)
 
 
 def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
@@ -190,10 +172,7 @@ def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
     names = spark.createDataFrame([(1, "Ada")], "id long, name string")
     table = bsjoin.BatchTable.build(names, on="id", path=folder / "table")
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
-    made = spark.range(40).selectExpr("CAST(1 AS STRING) AS key", "CAST(id AS STRING) AS value")
-    made.selectExpr("*", "int(value) % 4 AS partition").write.format("kafka").options(
-        **broker, topic=topic
-    ).save()
+    send(topic, ({"key": "1", "value": str(n), "partition": n % 4} for n in range(40)))
 
     def start(mode: str, **trigger: Any) -> Any:
         read = spark.readStream.format("kafka").options(**broker, subscribe=topic)
@@ -217,50 +196,21 @@ def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
     assert len(_kafka.read(os.environ["KAFKA"], out)) == 40
 
 
-def raw_bytes_as_key(spark: SparkSession, folder: Path) -> None:
-    """Bytes as they come are a key in both runtimes, as they are one of Spark's own join."""
-    keys = [b"", b"\0", b"\0\0", b"\xff\xfe", b"1", bytes(range(256))]
-    known = [(key, f"name {n}") for n, key in enumerate([*keys, b"1", None])]
-    names = spark.createDataFrame(known, "key binary, name string")
-    table = bsjoin.BatchTable.build(names, on="key", path=folder / "table")
-    kafka = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
-    topic = f"bytes-{folder.parent.name}"
-    begun = {**kafka, "subscribe": topic, "startingOffsets": "earliest"}
-    sent = [(key, str(n)) for n, key in enumerate([*keys, None, b"absent", b"1 ", b"\0"])]
-    made = spark.createDataFrame(sent, "key binary, value string").write.format("kafka")
-    made.options(**kafka, topic=topic).save()
-    own = spark.read.format("kafka").options(**begun).load().join(names, "key", "left")
-    wanted = rows(own.selectExpr("string(value)", "hex(key)", "name"))
-    assert len(wanted) == len(sent) + 1
-    for runtime in ("jvm", "python"):
-        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
-            stream = spark.readStream.format("kafka").options(**begun).load()
-            joined = table.join(stream, how="left").selectExpr("string(value)", "hex(key)", "name")
-            sink = joined.writeStream.format("memory").queryName(f"bytes_{runtime}")
-            query = sink.trigger(availableNow=True).start()
-            query.awaitTermination()
-        assert rows(spark.table(f"bytes_{runtime}")) == wanted
-        assert {one.runtime for one in bsjoin.progress(query)} == {runtime}
-
-
 def late_rows(spark: SparkSession, folder: Path) -> None:
     """Orders before their customer: each is in one place, and a replay sends the same again.
 
-    Those that come first in real-time mode, those that wait in micro-batches.
+    Those that come first in real-time mode, those that wait in micro-batches of both runtimes.
     """
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
     names = {
         name: f"{name}-{folder.parent.name}-{folder.name}"
         for name in ("orders", "enriched", "retry", "dead")
     }
+    _kafka.create(os.environ["KAFKA"], dict.fromkeys(names.values(), 1))
 
     def records(topic: str) -> list[tuple[bytes, bytes, dict[str, bytes]]]:
-        reader = spark.read.format("kafka").options(**broker, subscribe=names[topic])
-        rows = reader.option("includeHeaders", "true").load().orderBy("offset").collect()
-        headers = [{one.key: bytes(one.value) for one in row.headers or []} for row in rows]
-        return [
-            (bytes(row.key), bytes(row.value), has) for row, has in zip(rows, headers, strict=True)
-        ]
+        found = _kafka.read(os.environ["KAFKA"], names[topic])
+        return [(one.key(), one.value(), dict(one.headers() or [])) for one in found]
 
     def customers(*ids: int) -> Any:
         return spark.createDataFrame([(i, f"name {i}") for i in ids], "id long, name string")
@@ -284,22 +234,17 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
         sink = sink.option("checkpointLocation", str(folder / topic)).outputMode(mode)
         return sink.trigger(**trigger).start()
 
-    def run_to_its_end(topic: str, patience: str) -> bsjoin.kafka.RouteProgress:
-        query = run(topic, patience, {"availableNow": True})
-        query.awaitTermination()
+    def run_to_its_end(patience: str, runtime: str) -> bsjoin.kafka.RouteProgress:
+        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
+            query = run("retry", patience, {"availableNow": True})
+            query.awaitTermination()
+        assert {one.runtime for one in bsjoin.progress(query)} == {runtime}
         (found,) = bsjoin.kafka.progress(query)
         assert found.topic == names["enriched"], found
         return found
 
-    # Old timestamps, as of a topic that is read again from its start, are no reason to give up.
-    sent = [(str(key).encode(), b"order %d" % key, [("trace", b"t")]) for key in (1, 7, 2, 9)]
-    schema = "key binary, value binary, headers array<struct<key string, value binary>>"
-    made = spark.createDataFrame(sent, schema).coalesce(1)  # type: ignore[arg-type]
-    for name in names.values():  # topics begin with their first record
-        made.limit(0).write.format("kafka").options(**broker, topic=name).save()
-    made.write.format("kafka").options(
-        **broker, topic=names["orders"], includeHeaders="true"
-    ).save()
+    trace = {"headers": [("trace", b"t")]}
+    send(names["orders"], ({"key": f"{k}", "value": f"order {k}", **trace} for k in (1, 7, 2, 9)))
 
     first = run("orders", "1 hour", {"realTime": "5 seconds"}, "update")
     wait(lambda: first.exception() is not None or bsjoin.kafka.progress(first))
@@ -311,15 +256,15 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     assert [(k, v) for k, v, _ in records("retry")] == once
     assert [has for _, _, has in records("retry")] == [{"trace": b"t", waits: b""}] * 2
 
-    second = run_to_its_end("retry", "1 hour")
+    second = run_to_its_end("1 hour", "jvm")
     assert (second.found, second.waiting, second.waiting_now) == (0, 2, 2), second
     since = [int(has[waits]) for _, _, has in records("retry")[2:]]
     assert abs(since[0] / 1000 - time.time()) < 600, since
     table.refresh(customers(1, 2, 7))
-    third = run_to_its_end("retry", "1 hour")
+    third = run_to_its_end("1 hour", "python")
     assert (third.found, third.recovered, third.waiting) == (1, 1, 1), third
     assert (done.waiting_now, third.waiting_now) == (None, 1), (done, third)
-    last = run_to_its_end("retry", "1 ms")
+    last = run_to_its_end("1 ms", "jvm")
     assert (last.found, last.expired, last.waiting_now) == (0, 1, 0), last
     enriched = [(k, json.loads(v)) for k, v, _ in records("enriched")]
     found = {b"%d" % i: {"order": f"order {i}", "name": f"name {i}"} for i in (1, 2, 7)}
@@ -332,7 +277,7 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     table.refresh(customers(1, 2, 7, 9))
     commits = sorted((folder / "retry" / "commits").glob("[0-9]*"), key=lambda one: int(one.name))
     commits[-1].unlink()
-    again = run_to_its_end("retry", "1 ms")
+    again = run_to_its_end("1 ms", "python")
     assert (again.found, again.expired) == (0, 1), again
     assert records("dead") == dead * 2
     assert len(records("enriched")) == 3
@@ -342,19 +287,15 @@ def what_arrives_and_what_waits(spark: SparkSession, folder: Path) -> None:
     """Progress tells both, behind a limit, by the offsets of the partitions."""
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
     topic = f"flow-{folder.parent.name}-{folder.name}"
-
-    def write(rows: int) -> None:
-        made = spark.range(rows).selectExpr("CAST(id AS STRING) AS value")
-        made.write.format("kafka").options(**broker, topic=topic).save()
-
-    write(1000)
+    _kafka.create(os.environ["KAFKA"], {topic: 1})
+    send(topic, ({"value": str(n)} for n in range(1000)))
     reader = spark.readStream.format("kafka").options(**broker, subscribe=topic)
     rows = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 200).load()
     begun = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "flow"))
     query = begun.start()
     try:
         query.processAllAvailable()
-        write(500)
+        send(topic, ({"value": str(n)} for n in range(500)))
         query.processAllAvailable()
         limits = limits_of(query)
         found = [json.loads(one.json) for one in query.recentProgress if one.numInputRows]
@@ -380,18 +321,17 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it takes too long"
-        time.sleep(0.3)
+        time.sleep(0.1)
 
 
 CHECKS = (
     checks_apart.named(
         json_in_real_time,
-        avro_in_micro_batches,
         avro_in_real_time,
-        raw_bytes_as_key,
         fewer_slots_than_partitions,
         late_rows,
         what_arrives_and_what_waits,
+        the_program_of_the_examples,
     )
     | kafka_fault_checks.CHECKS
 )
@@ -399,5 +339,6 @@ CHECKS = (
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))
     checks_apart.run(
-        CHECKS, sessions.session("local[3]", {**sessions.INTERPRETED, "spark.jars": jars})
+        kafka_fault_checks.LONG if "long" in sys.argv else CHECKS,
+        sessions.session("local[3]", {**sessions.INTERPRETED, "spark.jars": jars}),
     )

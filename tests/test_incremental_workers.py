@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import worker_checks
 from checks_apart import each, passes
 
@@ -9,3 +10,9 @@ from checks_apart import each, passes
 @each(worker_checks.CHECKS)
 def test_four_workers_share_a_cache(check: str) -> None:
     passes("worker_checks.py", check)
+
+
+@pytest.mark.long
+@each(worker_checks.LONG)
+def test_workers_may_die_at_every_step(check: str) -> None:
+    passes("worker_checks.py", check, "long")

@@ -88,7 +88,7 @@ def progress_of(
 def every_key_is_queried_and_held_once(spark: SparkSession, folder: Path) -> None:
     """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
     source = Model(folder / "model", numbers())
-    micro_batches = [zipf(seed, 10_000) for seed in range(3)]
+    micro_batches = [zipf(seed, 10_000) for seed in range(2)]
     cache = Incremental(max_rows=1_000_000, folder=folder / "cache")
     figures = progress_of(spark, folder, source, micro_batches, cache)
     distinct = len(np.unique(np.concatenate(micro_batches)))
@@ -104,7 +104,7 @@ def every_key_is_queried_and_held_once(spark: SparkSession, folder: Path) -> Non
 def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", numbers(), max_keys=2_000)
     most = 1_000_000
-    keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(4)]
+    keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(3)]
     cache = Incremental(max_bytes=most, folder=folder / "cache")
     figures = progress_of(spark, folder, source, keys, cache)
     held = [cycle.cache.bytes for cycle in figures if cycle.cache]
@@ -194,7 +194,15 @@ class Lethal(Model):
 
 
 def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: Path) -> None:
-    """At every place where it can be; Spark runs its task again. Each run reads what is left."""
+    killed_at(spark, folder, ["generation.Generation.append", "content.Content._kill"])
+
+
+def a_worker_killed_at_every_step_breaks_nothing(spark: SparkSession, folder: Path) -> None:
+    killed_at(spark, folder, Lethal.PLACES)
+
+
+def killed_at(spark: SparkSession, folder: Path, places: Sequence[str]) -> None:
+    """A worker dies at each place; Spark runs its task again. Each run reads what is left."""
     source = Lethal(folder / "model", planes(range(6_000)), max_keys=300)
     limits = CacheLimits(max_rows=1_000)
     cache = Incremental(max_rows=1_000, folder=folder / "cache")
@@ -202,7 +210,7 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
     joined = bsjoin.join(stream, source, "k", how="left", cache=cache)
     checked = joined.agg(F.count("*"), F.count("v"), F.countDistinct("k"), F.max("v"))
     armed = source.folder / "armed"
-    for place in (*Lethal.PLACES, ""):
+    for place in (*places, ""):
         if place:
             armed.write_text(place)
         assert tuple(checked.first() or ()) == (7_000, 6_000, 7_000, "v1"), place
@@ -236,6 +244,7 @@ CHECKS = named(
     a_worker_killed_while_it_writes_breaks_nothing,
     a_worker_killed_during_a_query_is_replaced,
 )
+LONG = named(a_worker_killed_at_every_step_breaks_nothing)
 
 if __name__ == "__main__":
-    run(CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))
+    run(LONG if "long" in sys.argv else CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))

@@ -184,7 +184,7 @@ def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -
 
 
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
-    """Their files go, too; tests/worker_checks.py kills a writer at each of its steps."""
+    """Their files go, too; tests/worker_checks.py kills a writer at some of its steps."""
     chance, max_rows = random.Random(800), 800
     survivor = start(tmp_path, 1_000, 100, max_rows, 20_000)
     for seed in range(2):
