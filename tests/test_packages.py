@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -11,7 +12,10 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +25,17 @@ from bsjoin.runtimes.jvm import compiling
 from bsjoin.runtimes.jvm import jar as jars
 
 ROOT = Path(bsjoin.__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "scripts"))
+import build_jar  # noqa: E402
+import package_backend  # noqa: E402
+
 JAR = "bsjoin/runtimes/jvm/bsjoin-jvm.jar"
 SOURCE = "bsjoin/runtimes/jvm/java/bsjoin/jvm/storage/Code.java"
-BACKEND = "import sys; sys.path.insert(0, 'scripts'); import package_backend; print(%s)"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 ALWAYS = {one.partition(">=")[0] for one in PROJECT["dependencies"]}
 COMPILED = re.compile(r"\.java$|__pycache__")
-BARE = {"PATH": "", "HOME": os.devnull}
+BARE = {"PATH": "", "JAVA_HOME": None, "SPARK_HOME": None}
 """The environment of a machine without a JDK, in which only the standard library is found."""
-QUICKLY = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For a compiler that runs for seconds."""
 
 
 def checkout(folder: Path) -> Path:
@@ -51,19 +56,33 @@ def python(
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def backend(
-    folder: Path, call: str, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a function of the build backend in a folder, as pip does."""
-    return python(BACKEND % f"package_backend.{call}", folder, environment)
+@contextmanager
+def inside(folder: Path, environment: Mapping[str, str | None]) -> Iterator[None]:
+    """Be in a folder, as the build backend is; None removes a variable of the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, value in environment.items():
+            if value is None:
+                patch.delenv(name, raising=False)
+            else:
+                patch.setenv(name, value)
+        yield
 
 
-def made(folder: Path, call: str, environment: dict[str, str] | None = None) -> Path:
+def made(folder: Path, kind: str, environment: Mapping[str, str | None] = BARE) -> Path:
     """The package that the build backend makes in a folder."""
-    out = folder.with_name(f"{folder.name}-{call}")
-    done = backend(folder, f"{call}({str(out)!r})", environment)
-    assert done.returncode == 0, done.stderr
-    return out / done.stdout.splitlines()[-1]
+    out = folder.with_name(f"{folder.name}-{kind}")
+    with inside(folder, environment):
+        return out / str(getattr(package_backend, f"build_{kind}")(str(out)))
+
+
+def refused(folder: Path, kind: str, environment: Mapping[str, str | None] = BARE) -> str:
+    """What the build backend says where it makes no package."""
+    out = folder.with_name("refused")
+    with inside(folder, environment), pytest.raises(SystemExit) as raised:
+        getattr(package_backend, f"build_{kind}")(str(out))
+    assert list(out.glob("*")) == []
+    return str(raised.value)
 
 
 def content(wheel: Path) -> dict[str, bytes]:
@@ -77,19 +96,20 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(here: Path) -> Path:
-    return made(here, "build_wheel", os.environ | QUICKLY)
+def unpacked(here: Path) -> Path:
+    """A source distribution that was made in another folder, which had the jar, unpacked."""
+    elsewhere = Path(shutil.copytree(here, here.with_name("elsewhere")))
+    shutil.copy(bsjoin.jar(), elsewhere / JAR)
+    with tarfile.open(made(elsewhere, "sdist")) as file:
+        file.extractall(here.parent, filter="data")
+    (folder,) = here.parent.glob("bsjoin-[0-9]*")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A source distribution that was made in another folder, which had the jar, unpacked."""
-    elsewhere = checkout(tmp_path_factory.mktemp("elsewhere") / "checkout")
-    shutil.copy(bsjoin.jar(), elsewhere / JAR)
-    with tarfile.open(made(elsewhere, "build_sdist")) as file:
-        file.extractall(elsewhere.parent, filter="data")
-    (folder,) = elsewhere.parent.glob("bsjoin-[0-9]*")
-    return folder
+def wheel(unpacked: Path) -> Path:
+    """The wheel of that, made without a compiler."""
+    return made(unpacked, "wheel")
 
 
 def test_the_wheel_has_the_jar_of_the_sources_and_not_the_sources(
@@ -106,53 +126,53 @@ def test_the_wheel_has_the_jar_of_the_sources_and_not_the_sources(
     for name, data in {**entries, **classes}.items():
         assert str(here.parent).encode() not in data, name
         assert str(ROOT).encode() not in data, name
+
+
+@pytest.mark.long
+def test_a_checkout_compiles_the_same_wheel(here: Path, wheel: Path) -> None:
+    """`make installs` has one that was compiled, too."""
+    assert made(here, "wheel", {}).read_bytes() == wheel.read_bytes()
     assert not (here / JAR).exists()  # the checkout stays without one
 
 
-def test_a_source_distribution_makes_the_same_wheel_without_a_compiler(
-    unpacked: Path, wheel: Path
+def compiler(folder: Path, script: str) -> dict[str, str | None]:
+    """An environment with a `javac`."""
+    (made := folder / "bin").mkdir()
+    (made / "javac").write_text(f"#!/bin/sh\n{script}\n")
+    (made / "javac").chmod(0o755)
+    return {**BARE, "PATH": str(made)}
+
+
+def test_where_the_jar_cannot_be_made_there_is_no_package(
+    here: Path, unpacked: Path, tmp_path: Path
 ) -> None:
-    assert made(unpacked, "build_wheel", BARE).read_bytes() == wheel.read_bytes()
-    folder = unpacked.with_name("changed")
-    shutil.copytree(unpacked, folder)
-    with (folder / SOURCE).open("a") as source:
-        source.write("\n// changed\n")
-    assert backend(folder, "build_wheel('out')", BARE).returncode == 1
-
-
-def test_where_the_jar_cannot_be_made_there_is_no_package(tmp_path: Path) -> None:
-    folder = checkout(tmp_path / "here")
-    for call in ("build_wheel", "build_sdist"):
-        done = backend(folder, f"{call}('out')", BARE)
-        assert done.returncode == 1
-        (told,) = done.stderr.splitlines()
+    for kind in ("wheel", "sdist"):
+        told = refused(here, kind)
         assert told.startswith("bsjoin cannot be packaged: the jar for Spark's JVM is missing")
         assert "there is no javac on the PATH or in JAVA_HOME" in told
-        assert list((folder / "out").glob("*")) == []
-    editable = (
-        "import sys; sys.path.insert(0, 'scripts'); import build_jar; made = {}; "
-        "build_jar.JarHook('.', {}, None, None, '', 'wheel').initialize('editable', made); "
-        "print(made)"
-    )
-    assert python(editable, folder, BARE).stdout == "{}\n"
-    (folder / SOURCE).write_text("class Code {")
-    done = backend(folder, "build_wheel('out')")
-    assert done.returncode == 1
-    assert "cannot compile the look-up functions" in done.stderr
-    assert "Traceback" not in done.stderr
+        assert "\n" not in told
+    editable: dict[str, Any] = {}
+    hook: Any = build_jar.JarHook
+    hook(str(here), {}, None, None, "", "wheel").initialize("editable", editable)
+    assert editable == {}
+    changed = Path(shutil.copytree(unpacked, tmp_path / "changed"))
+    with (changed / SOURCE).open("a") as source:
+        source.write("\n// changed\n")
+    refused(changed, "wheel")
+    told = refused(changed, "wheel", compiler(tmp_path, "echo no class >&2; exit 1"))
+    assert "cannot compile the look-up functions" in told
+    assert told.endswith("no class.")
 
 
 def test_spark_is_asked_for_only_where_the_jar_is_compiled_against_it(
-    here: Path, unpacked: Path, tmp_path: Path
+    here: Path, unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is 450 MB: an isolated build has nothing but what it asks for."""
-    without_spark = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n: "
-    without_spark += "None if n == 'pyspark' else f(n); "
-    compiler = tmp_path / "bin" / "javac"
-    compiler.parent.mkdir()
-    compiler.write_text("#!/bin/sh\n")
-    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
-    with_compiler = {"PATH": str(compiler.parent)}
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pyspark" else find(name)
+    )
+    with_compiler = compiler(tmp_path, "")
     (tmp_path / "spark" / "jars").mkdir(parents=True)
     (tmp_path / "spark" / "jars" / "spark-catalyst_2.13-4.1.0.jar").touch()
     with_spark = {**with_compiler, "SPARK_HOME": str(tmp_path / "spark")}
@@ -164,9 +184,9 @@ def test_spark_is_asked_for_only_where_the_jar_is_compiled_against_it(
         (here, "wheel", with_spark, False),
         (unpacked, "wheel", with_compiler, False),
     ):
-        program = BACKEND % f"package_backend.get_requires_for_build_{kind}()"
-        done = python(without_spark + program, folder, environment)
-        assert ("'pyspark>=4.1'" in done.stdout) == wanted, (kind, environment, done.stderr)
+        with inside(folder, environment):
+            found = getattr(package_backend, f"get_requires_for_build_{kind}")()
+        assert ("pyspark>=4.1" in found) == wanted, (kind, environment)
 
 
 def test_an_installed_package_writes_nothing_and_compiles_nothing(
@@ -177,16 +197,17 @@ def test_an_installed_package_writes_nothing_and_compiles_nothing(
     with zipfile.ZipFile(wheel) as file:
         file.extractall(site)
     found = {"PYTHONPATH": str(site), "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
-    before, program = sorted(site.rglob("*")), "import bsjoin; print(bsjoin.jar())"
+    before = set(site.rglob("*"))
+    program = (
+        "import bsjoin, pathlib; print(bsjoin.jar()); pathlib.Path(bsjoin.jar()).unlink(); "
+        "from bsjoin.runtimes.jvm import jar; jar.build_of_sources.cache_clear(); bsjoin.jar()"
+    )
     done = python(program, temporary, os.environ | found)
     assert done.stdout.strip() == str(site / JAR), done.stderr
-    assert sorted(site.rglob("*")) == before
-    assert list(temporary.iterdir()) == []
-    (site / JAR).unlink()
-    done = python(program, temporary, os.environ | found)
     assert "WorkerEnvironmentError" in done.stderr
     assert "is missing, so this installation of bsjoin is not complete" in done.stderr
-    assert not (site / JAR).exists()
+    assert set(site.rglob("*")) == before - {site / JAR}
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_jar_of_a_checkout_is_compiled_into_a_folder_of_this_user(

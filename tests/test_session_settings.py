@@ -156,7 +156,11 @@ def wanted(
     return found
 
 
-@pytest.mark.parametrize("name", ["not ANSI, as before", "together"])
+@pytest.mark.parametrize(
+    ("runtime", "name"),
+    [("jvm", "not ANSI, as before"), ("python", "together")],
+    indirect=["runtime"],
+)
 def test_rows_are_the_same_under_settings(
     spark: SparkSession,
     stream: DataFrame,
