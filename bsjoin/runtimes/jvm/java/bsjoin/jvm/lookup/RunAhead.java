@@ -16,16 +16,17 @@ final class RunAhead {
   /** Read it in the rows of references; what is returned says nothing. */
   long read(long[] references, int count) {
     long sum = 0;
-    int segment = -1; // that the tree is of
-    AggregateTree tree = null;
-    for (int i = 0; i < count; i++) {
-      long reference = references[i];
-      if (reference >= 0) {
-        if (segment != Version.segmentNumber(reference)) {
-          segment = Version.segmentNumber(reference);
-          tree = columns.tree(number, reference);
+    for (int first = 0, stop; first < count; first = stop) {
+      stop = first + 1; // behind those of one segment
+      if (references[first] >= 0) {
+        int segment = Version.segmentNumber(references[first]);
+        while (stop < count
+            && references[stop] >= 0
+            && Version.segmentNumber(references[stop]) == segment) {
+          stop++;
         }
-        sum += tree == null ? 0 : tree.touch(Columns.row(reference));
+        AggregateTree tree = columns.tree(number, references[first]);
+        sum += tree == null ? 0 : tree.touch(references, first, stop);
       }
     }
     return sum;

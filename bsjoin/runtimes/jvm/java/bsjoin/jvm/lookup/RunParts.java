@@ -8,7 +8,7 @@ import bsjoin.jvm.storage.AggregateTree.Part;
  * it from here, so that a run is read once for all of them.
  *
  * <p>Which parts they need it learns when they ask: from the second run on, the first one that asks
- * finds those of the others, too.
+ * finds those of the others, too. In the first run all are found anew with each further one.
  */
 final class RunParts {
   private final long[] values = new long[AggregateTree.AT_ONCE];
@@ -36,7 +36,7 @@ final class RunParts {
     }
     if ((known & bit) == 0) {
       needed |= bit;
-      tree.of(needed & ~known, first, stop, values, found);
+      tree.of(needed, first, stop, values, found);
       known = needed;
     }
     return found[part.ordinal()];

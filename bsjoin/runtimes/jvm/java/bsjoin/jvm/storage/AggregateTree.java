@@ -1,5 +1,7 @@
 package bsjoin.jvm.storage;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DoubleType;
@@ -12,9 +14,12 @@ import org.apache.spark.unsafe.Platform;
  * What aggregates any rows of a column of a segment that follow each other, in O(log n): {@code
  * bsjoin/index/aggregate_tree.py}.
  *
- * <p>The rows are in blocks of 16, 8 blocks are a node of the next level, and so on. What is added
- * up exactly has the sum of all blocks before each one instead. The levels of a part are made when it
- * is first needed, from the column itself, and are kept in memory for as long as the segment is open.
+ * <p>The rows are in blocks of 16, which are the nodes of the lowest level. Of 16 nodes that follow
+ * each other one is made for the next level, and each of them knows what there is of those up to it
+ * and of those from it on: so nodes in two groups are one value of the first group, one of the last
+ * and the whole groups between them. What is added up exactly has the sum of all blocks before each
+ * one instead. The levels of a part are made when it is first needed, from the column itself, and are
+ * kept in memory for as long as the segment is open.
  */
 public final class AggregateTree {
   /** What there is of rows. Without a value it is 0, or above or below all codes. */
@@ -34,19 +39,29 @@ public final class AggregateTree {
 
   private static final Part[] PARTS = Part.values();
   private static final int COUNT = 1 << Part.COUNT.ordinal();
+  private static final int EXTREMES = 1 << Part.LEAST.ordinal() | 1 << Part.GREATEST.ordinal();
   private static final int BLOCK_BITS = 4;
 
   /** How many values are read at once: the ends of two blocks. */
   public static final int AT_ONCE = 2 << BLOCK_BITS;
 
-  private static final int FAN_BITS = 3;
+  private static final int FAN_BITS = 4;
   private static final long LOWER = 0xffff_ffffL;
 
   private final Column column;
   private final int rows;
   private final boolean floating;
   private final boolean narrow;
-  private volatile long[][][] made = new long[PARTS.length][][]; // the levels of each part
+  private volatile Level[][] made = new Level[PARTS.length][]; // of each part, the lowest one first
+
+  /**
+   * A level, or of what is added up exactly the only one.
+   *
+   * @param nodes the part of each node; of what is exact, of all blocks before each
+   * @param ends of each node the part of its group up to it, and that of its group from it on; of
+   *     what is exact the nodes
+   */
+  private record Level(long[] nodes, long[] ends) {}
 
   AggregateTree(Column column, int rows) {
     this.column = column;
@@ -78,7 +93,7 @@ public final class AggregateTree {
    * @param first the first row
    * @param stop one past the last one
    * @param values room for {@link #AT_ONCE} values
-   * @param found gets each part, by its ordinal
+   * @param found gets each part, by its ordinal; what others have is of no rows
    */
   public void of(int parts, int first, int stop, long[] values, long[] found) {
     int begin = -(-first >> BLOCK_BITS);
@@ -86,110 +101,153 @@ public final class AggregateTree {
     boolean isWide = begin < end; // there is a block between the ends
     int before = isWide ? begin << BLOCK_BITS : stop;
     int behind = isWide ? end << BLOCK_BITS : stop;
-    int count = 0; // of the values at both ends
     if (parts != COUNT) {
-      count = values(first, before, values, 0);
+      int count = values(first, before, values, 0);
       count = values(behind, stop, values, count);
+      parts(parts, values, count, found);
     }
-    for (Part part : PARTS) {
-      if ((parts & 1 << part.ordinal()) != 0) {
-        long of =
-            part == Part.COUNT
-                ? column.countOf(first, before) + column.countOf(behind, stop)
-                : part(part, values, count);
-        found[part.ordinal()] = isWide ? blocks(part, begin, end, of) : of;
+    if ((parts & COUNT) != 0) {
+      found[0] = column.countOf(first, before) + column.countOf(behind, stop);
+    }
+    if (isWide) {
+      for (Part part : PARTS) {
+        if ((parts & 1 << part.ordinal()) != 0) {
+          found[part.ordinal()] = blocks(part, begin, end, found[part.ordinal()]);
+        }
       }
     }
   }
 
   /** What was found, and the part of some blocks. */
   private long blocks(Part part, int first, int stop, long before) {
-    long[][] levels = levels(part);
+    Level[] levels = levels(part);
     if (isExact(part)) {
-      return before + levels[0][stop] - levels[0][first];
+      return before + levels[0].nodes[stop] - levels[0].nodes[first];
     }
     int begin = first;
     int end = stop;
     long found = before;
-    for (int level = 0; ; level++) {
-      int over = -(-begin >> FAN_BITS);
-      int under = end >> FAN_BITS;
-      if (over >= under || level == levels.length - 1) {
-        return nodes(part, levels[level], begin, end, found);
+    for (int level = 0; begin < end; level++) {
+      int group = begin >> FAN_BITS;
+      int last = end - 1 >> FAN_BITS;
+      if (group == last) { // on the highest level always
+        return nodes(part, levels[level].nodes, begin, end, found);
       }
-      found = nodes(part, levels[level], begin, over << FAN_BITS, found);
-      found = nodes(part, levels[level], under << FAN_BITS, end, found);
-      begin = over;
-      end = under;
+      long[] ends = levels[level].ends;
+      found = joined(part, joined(part, found, ends[2 * begin + 1]), ends[2 * (end - 1)]);
+      begin = group + 1;
+      end = last;
     }
+    return found;
   }
 
   /**
-   * Read what {@link #of} reads first at an end of a run, so that it is in the CPU's caches then;
-   * what is returned says nothing.
+   * Read what {@link #of} reads first at ends of runs, so that it is in the CPU's caches then; what
+   * is returned says nothing. A loop for each array: the CPU waits for many of its rows at once.
+   *
+   * @param references of rows of the segment
+   * @param first the first of them that counts
+   * @param stop one past the last one
    */
-  public long touch(int row) {
-    long sum = Platform.getByte(null, column.near(row));
-    for (long[][] levels : made) {
-      sum += levels == null ? 0 : levels[0][row >> BLOCK_BITS];
+  public long touch(long[] references, int first, int stop) {
+    long sum = 0;
+    for (int i = first; i < stop; i++) {
+      sum += Platform.getByte(null, column.near(Version.row(references[i])));
+    }
+    for (Part part : PARTS) {
+      Level[] levels = made[part.ordinal()];
+      if (levels != null) {
+        long[] ends = levels[0].ends;
+        int shift = isExact(part) ? BLOCK_BITS : BLOCK_BITS - 1;
+        for (int i = first; i < stop; i++) {
+          sum += ends[Version.row(references[i]) >> shift];
+        }
+      }
     }
     return sum;
   }
 
-  private long[][] levels(Part part) {
-    long[][] found = made[part.ordinal()];
+  private Level[] levels(Part part) {
+    Level[] found = made[part.ordinal()];
     return found == null ? make(part) : found;
   }
 
-  private synchronized long[][] make(Part part) {
+  private synchronized Level[] make(Part part) {
     if (made[part.ordinal()] != null) {
       return made[part.ordinal()]; // by another task, meanwhile
     }
-    long[][] levels = isExact(part) ? new long[][] {sums(part)} : nodes(part);
-    long[][][] all = made.clone();
-    all[part.ordinal()] = levels;
+    Level[][] all = made.clone();
+    all[part.ordinal()] = isExact(part) ? new Level[] {sums(part)} : levelsOf(part);
     made = all;
-    return levels;
+    return all[part.ordinal()];
   }
 
   private static boolean isExact(Part part) {
     return part == Part.COUNT || part == Part.WHOLE || part == Part.HIGH || part == Part.LOW;
   }
 
-  /** The sum of all blocks before each one, and of all. */
-  private long[] sums(Part part) {
-    long[] sums = new long[-(-rows >> BLOCK_BITS) + 1];
+  /** The part of each block. */
+  private long[] blocks(Part part) {
+    long[] blocks = new long[-(-rows >> BLOCK_BITS)];
     long[] values = new long[AT_ONCE];
-    for (int node = 0; node < sums.length - 1; node++) {
-      int first = node << BLOCK_BITS;
+    long[] found = new long[PARTS.length];
+    for (int block = 0; block < blocks.length; block++) {
+      int first = block << BLOCK_BITS;
       int stop = Math.min(rows - first, 1 << BLOCK_BITS) + first;
-      sums[node + 1] = sums[node] + block(part, first, stop, values);
+      if (part == Part.COUNT) {
+        blocks[block] = column.countOf(first, stop);
+      } else {
+        int count = values(first, stop, values, 0);
+        parts(1 << part.ordinal(), values, count, found);
+        blocks[block] = found[part.ordinal()];
+      }
     }
-    return sums;
+    return blocks;
   }
 
-  private long[][] nodes(Part part) {
-    int depth = 1;
-    for (int nodes = -(-rows >> BLOCK_BITS); nodes > 1 << FAN_BITS; nodes = -(-nodes >> FAN_BITS)) {
-      depth++;
+  /** The sum of all blocks before each one, and of all. */
+  private Level sums(Part part) {
+    long[] blocks = blocks(part);
+    long[] sums = new long[blocks.length + 1];
+    for (int block = 0; block < blocks.length; block++) {
+      sums[block + 1] = sums[block] + blocks[block];
     }
-    long[][] levels = new long[depth][];
-    long[] values = new long[AT_ONCE];
-    int below = rows;
-    for (int level = 0; level < depth; level++) {
-      int bits = level == 0 ? BLOCK_BITS : FAN_BITS;
-      levels[level] = new long[-(-below >> bits)];
-      for (int node = 0; node < levels[level].length; node++) {
-        int first = node << bits;
-        int stop = Math.min(below - first, 1 << bits) + first;
-        levels[level][node] =
-            level == 0
-                ? block(part, first, stop, values)
-                : nodes(part, levels[level - 1], first, stop, nothing(part));
+    return new Level(sums, sums);
+  }
+
+  private Level[] levelsOf(Part part) {
+    List<Level> levels = new ArrayList<>();
+    for (long[] nodes = blocks(part); ; nodes = groups(part, nodes)) {
+      levels.add(new Level(nodes, ends(part, nodes)));
+      if (nodes.length <= 1 << FAN_BITS) {
+        return levels.toArray(new Level[0]);
       }
-      below = levels[level].length;
     }
-    return levels;
+  }
+
+  /** The nodes above some. */
+  private static long[] groups(Part part, long[] nodes) {
+    long[] groups = new long[-(-nodes.length >> FAN_BITS)];
+    for (int group = 0; group < groups.length; group++) {
+      int first = group << FAN_BITS;
+      int stop = Math.min(nodes.length - first, 1 << FAN_BITS) + first;
+      groups[group] = nodes(part, nodes, first, stop, nothing(part));
+    }
+    return groups;
+  }
+
+  private static long[] ends(Part part, long[] nodes) {
+    long[] ends = new long[2 * nodes.length];
+    int within = (1 << FAN_BITS) - 1;
+    for (int node = 0; node < nodes.length; node++) {
+      boolean isFirst = (node & within) == 0;
+      ends[2 * node] = isFirst ? nodes[node] : joined(part, ends[2 * node - 2], nodes[node]);
+    }
+    for (int node = nodes.length - 1; node >= 0; node--) {
+      boolean isLast = (node & within) == within || node == nodes.length - 1;
+      ends[2 * node + 1] = isLast ? nodes[node] : joined(part, nodes[node], ends[2 * node + 3]);
+    }
+    return ends;
   }
 
   private static long nothing(Part part) {
@@ -198,12 +256,6 @@ public final class AggregateTree {
       case GREATEST -> Long.MIN_VALUE;
       default -> 0; // the bits of 0.0, too
     };
-  }
-
-  private long block(Part part, int first, int stop, long[] values) {
-    return part == Part.COUNT
-        ? column.countOf(first, stop)
-        : part(part, values, values(first, stop, values, 0));
   }
 
   /**
@@ -226,51 +278,58 @@ public final class AggregateTree {
     return next;
   }
 
-  /** The part of some values. */
-  private long part(Part part, long[] values, int count) {
-    if (!floating && part != Part.HIGH && part != Part.LOW || part == Part.TOTAL) {
-      return nodes(part, values, 0, count, nothing(part));
-    }
-    long found = nothing(part);
-    for (int i = 0; i < count; i++) {
-      long value = values[i];
-      switch (part) {
-        case HIGH -> found += value >> 32;
-        case LOW -> found += value & LOWER;
-        case LEAST -> found = Math.min(found, Code.of(Double.longBitsToDouble(value)));
-        default -> found = Math.max(found, Code.of(Double.longBitsToDouble(value)));
+  /** Some parts of some values, and any others, but not how many there are. */
+  private void parts(int parts, long[] values, int count, long[] found) {
+    long least = nothing(Part.LEAST);
+    long greatest = nothing(Part.GREATEST);
+    if (floating) {
+      double total = 0;
+      for (int i = 0; i < count; i++) {
+        total += Double.longBitsToDouble(values[i]);
       }
+      found[Part.TOTAL.ordinal()] = Double.doubleToRawLongBits(total);
+      for (int i = 0; i < count && (parts & EXTREMES) != 0; i++) {
+        long code = Code.of(Double.longBitsToDouble(values[i]));
+        least = Math.min(least, code);
+        greatest = Math.max(greatest, code);
+      }
+    } else {
+      long whole = 0;
+      long high = 0;
+      long low = 0;
+      for (int i = 0; i < count; i++) {
+        long value = values[i];
+        whole += value;
+        high += value >> 32;
+        low += value & LOWER;
+        least = Math.min(least, value);
+        greatest = Math.max(greatest, value);
+      }
+      found[Part.WHOLE.ordinal()] = whole;
+      found[Part.HIGH.ordinal()] = high;
+      found[Part.LOW.ordinal()] = low;
     }
-    return found;
+    found[Part.LEAST.ordinal()] = least;
+    found[Part.GREATEST.ordinal()] = greatest;
   }
 
   /** What was found, and the part of nodes of a level. */
   private static long nodes(Part part, long[] level, int first, int stop, long before) {
     long found = before;
-    switch (part) {
-      case TOTAL -> {
-        double total = Double.longBitsToDouble(before);
-        for (int node = first; node < stop; node++) {
-          total += Double.longBitsToDouble(level[node]);
-        }
-        found = Double.doubleToRawLongBits(total);
-      }
-      case LEAST -> {
-        for (int node = first; node < stop; node++) {
-          found = Math.min(found, level[node]);
-        }
-      }
-      case GREATEST -> {
-        for (int node = first; node < stop; node++) {
-          found = Math.max(found, level[node]);
-        }
-      }
-      default -> {
-        for (int node = first; node < stop; node++) {
-          found += level[node];
-        }
-      }
+    for (int node = first; node < stop; node++) {
+      found = joined(part, found, level[node]);
     }
     return found;
+  }
+
+  private static long joined(Part part, long one, long other) {
+    return switch (part) {
+      case LEAST -> Math.min(one, other);
+      case GREATEST -> Math.max(one, other);
+      case TOTAL ->
+          Double.doubleToRawLongBits(
+              Double.longBitsToDouble(one) + Double.longBitsToDouble(other));
+      default -> one + other;
+    };
   }
 }
