@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def by_spark(
     return pairs.withColumn("place", place).where(f"place <= {n}").select("s", "n")
 
 
-def chosen(results: dict[str, DataFrame]) -> dict[str, list[tuple[int, int]]]:
+def chosen(results: Mapping[Any, DataFrame]) -> dict[Any, list[tuple[int, int]]]:
     found = rows_of_all({name: rows.select("s", "n") for name, rows in results.items()})
     return {
         name: sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))

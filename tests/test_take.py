@@ -16,21 +16,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, one_part, right_rows, rows_of_all
+from oracle import HOWS, one_part, right_rows, rows_of_all, settings
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from range_answers import of_join_type
+from sessions import CODE, configured
 from test_asof_ties import CACHED, chosen
 from test_oracle_ranges import rows_of
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Within
 from bsjoin.errors import ColumnError, DataError, KeyTypeError, TableMismatchError, cause_of
-
-pytestmark = pytest.mark.usefixtures("without_code")
 
 
 def table_rows(seed: int) -> pa.Table:
@@ -90,6 +89,7 @@ def by_spark(
     return pairs.withColumn("place", place).where("place = 1").select("s", "n")
 
 
+@pytest.mark.usefixtures("without_code")
 def test_a_table_answers_what_it_was_built_for(spark: SparkSession, tmp_path: Path) -> None:
     stream, table = points(spark), spark.createDataFrame(table_rows(3))
     within = partial(Within, "p", "q", "y")
@@ -132,7 +132,7 @@ def binary_intervals(seed: int) -> tuple[list[tuple[bytes | None, bytes | None]]
     return rows, [*ends, *(end + b"\0" for end in ends)]
 
 
-@pytest.mark.usefixtures("runtime")
+@pytest.mark.usefixtures("without_code")
 def test_binary_ends_are_subtracted_as_numbers_of_16_bytes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -147,15 +147,18 @@ def test_binary_ends_are_subtracted_as_numbers_of_16_bytes(
     )
     stream = spark.createDataFrame(
         pa.table({"s": range(len(points)), "k": [1] * len(points), "p": points})
-    )
-    there, model = spark.createDataFrame(table), Model(tmp_path / "model", table)
+    ).coalesce(1)
+    there, model = one_part(spark, table), Model(tmp_path / "model", table)
+    longer = there.unionAll(there.selectExpr("k", "X''", "unhex(repeat('7F', 17))", "n").limit(1))
+    within = partial(Within, "p", "q", "y", take="shortest")
     ours, wanted = {}, {}
     for closed, inside in (("both", operator.le), ("left", operator.lt)):
-        when = Within("p", "q", "y", closed, "shortest", "n desc")  # type: ignore[arg-type]
-        ours[closed, "full"] = bsjoin.join(stream, there, "k", when=when, select=["n"])
-        ours[closed, "cached"] = bsjoin.join(
-            stream, model, "k", when=when, select=["n"], cache=CACHED
-        )
+        when = within(closed=closed, order_by="n desc")  # type: ignore[arg-type]
+        join = partial(bsjoin.join, stream, on="k", when=when, select=["n"])
+        ours[closed, "cached"] = join(model, cache=CACHED)
+        for runtime in ("jvm", "python"):
+            with settings(spark, spark__bsjoin__runtime=runtime):
+                ours[closed, runtime] = join(there)
         found = {}
         for s, point in enumerate(points):
             lengths = [
@@ -166,16 +169,16 @@ def test_binary_ends_are_subtracted_as_numbers_of_16_bytes(
             if lengths:
                 found[s] = -min(lengths)[2]
         wanted[closed] = sorted(found.items())
-    for name, result in ours.items():
-        assert sorted(map(tuple, result.select("s", "n").collect())) == wanted[name[0]], name
-    longer = there.unionAll(there.selectExpr("k", "X''", "unhex(repeat('7F', 17))", "n").limit(1))
-    one = stream.where("p = X'00'")
-    when = Within("p", "q", "y", take="shortest")
-    with pytest.raises((Py4JJavaError, PySparkException)) as raised:
-        bsjoin.join(one, longer, "k", when=when, select=["n"]).collect()
-    cause = cause_of(raised.value)
-    assert isinstance(cause, DataError)
-    assert "an end of 17 bytes" in str(cause)
+    for name, result in chosen(ours).items():
+        assert result == wanted[name[0]], name
+    for runtime in ("jvm", "python"):
+        with settings(spark, spark__bsjoin__runtime=runtime):
+            joined = bsjoin.join(stream.where("p = X'00'"), longer, "k", when=within())
+            with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+                joined.select("n").collect()
+        cause = cause_of(raised.value)
+        assert isinstance(cause, DataError)
+        assert "an end of 17 bytes" in str(cause)
 
 
 def _number(value: bytes) -> int:
@@ -203,44 +206,55 @@ PASSING: dict[str, tuple[dict[str, Any], str]] = {
 TAKES: tuple[Any, ...] = ("latest_start", "earliest_end", "shortest", "first")
 
 
-@pytest.mark.parametrize("kind", ["bigint", "double"])
-def test_the_first_of_the_rows_that_pass(
-    spark: SparkSession, runtime: str, tmp_path: Path, kind: str
-) -> None:
-    """Of a join with more conditions; where none passes, there is no row."""
-    stream, table = points(spark).coalesce(1), one_part(spark, table_rows(3))
-    if kind == "double":
-        stream, table = as_doubles(stream, ["p"]), as_doubles(table, ["q", "y"])
+def test_the_first_of_the_rows_that_pass(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a join with more conditions; where none passes, there is no row.
+
+    Each way to take meets each way to pass with both runtimes, and in turn types, caches and join
+    types.
+    """
+    frames = {"bigint": (points(spark).coalesce(1), one_part(spark, table_rows(3)))}
+    stream, table = frames["bigint"]
+    frames["double"] = as_doubles(stream, ["p"]), as_doubles(table, ["q", "y"])
     within = partial(Within, "p", "q", "y", order_by="a DESC")
-    stored = BatchTable.build(table, on="k", when=within(take="first"))
-    source = Model(tmp_path / "model", table.toArrow(), max_keys=2)
-    pairs, results = {}, dict[tuple[str, ...], DataFrame]()
-    for place, (take, label) in enumerate(itertools.product(TAKES, PASSING)):
-        when, (given, passes) = within(take=take), PASSING[label]
+    stored, sources = {}, {}
+    with configured(spark, CODE["python"]):
+        for kind, (_, rows) in frames.items():
+            stored[kind] = BatchTable.build(rows, on="k", when=within(take="first"))
+            sources[kind] = Model(tmp_path / kind, rows.toArrow(), max_keys=2)
+    pairs = {}
+    joins: dict[str, dict[tuple[str, ...], DataFrame]] = {"jvm": {}, "python": {}}
+    for (t, take), (p, (label, (given, passes))) in itertools.product(
+        enumerate(TAKES), enumerate(PASSING.items())
+    ):
+        when, kind = within(take=take), ("bigint", "double")[(t + p) % 2]
+        stream, table = frames[kind]
         pairs[take, label] = by_spark(stream, table, when, [F.desc("a")], passes)
-        how = HOWS[(place // 3 + place % 3) % 4]  # each way of passing meets all
-        given = {**given, "on": "k", "how": how, "when": [*given.get("when", ()), when]}
-        columns = ["s", *["n"] * (how in ("inner", "left")), *["found"] * (how == "left")]
-        if how == "left":
-            given["indicator"] = "found"
-        ways: dict[str, Any] = {"stored": partial(bsjoin.join, stream, stored)}
-        if runtime == "python":
-            ways["source"] = partial(bsjoin.join, stream, source, cache=CACHED)
-        elif label == "both":
-            ways["private"] = partial(bsjoin.join, stream, table)
-        for way, join in ways.items():
-            results[take, label, how, way] = join(**given).select(*columns)
-    inner = {name: rows_of(rows) for name, rows in right_rows(pairs).items()}
-    ids = range(100)
-    for (take, label, how, way), rows in rows_of_all(results).items():
-        pair = inner[take, label]
-        assert 10 < len(pair) < 62, "some points have an interval, but none that passes"
-        wanted = of_join_type(how, pair, ids)
-        if how == "left":
-            wanted = Counter({(*row, row[1] is not None): many for row, many in wanted.items()})
-        got = rows_of(rows)
-        told = f"{take}, {label}, {how}, {way}"
-        assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
+        for turn, runtime in enumerate(joins):
+            how = HOWS[(t + p + turn) % 4]
+            options = {**given, "on": "k", "how": how, "when": [*given.get("when", ()), when]}
+            columns = ["s", *["n"] * (how in ("inner", "left")), *["found"] * (how == "left")]
+            if how == "left":
+                options["indicator"] = "found"
+            there: Any = stored[kind]
+            if runtime == "python" and (t // 2 + p) % 2:
+                there, options["cache"] = sources[kind], CACHED
+            elif runtime == "jvm" and t == p:
+                there = table
+            with settings(spark, spark__bsjoin__runtime=runtime):
+                joined = bsjoin.join(stream, there, **options).select(*columns)
+            joins[runtime][take, label, how] = joined
+    inner = {name: rows_of(found) for name, found in right_rows(pairs).items()}
+    for runtime, results in joins.items():
+        with configured(spark, CODE[runtime]):
+            answers = rows_of_all(results)
+        for (take, label, how), found in answers.items():
+            pair = inner[take, label]
+            assert 10 < len(pair) < 62, "some points have an interval, but none that passes"
+            wanted = of_join_type(how, pair, range(100))
+            if how == "left":
+                wanted = Counter({(*row, row[1] is not None): n for row, n in wanted.items()})
+            got, told = rows_of(found), f"{runtime}, {take}, {label}, {how}"
+            assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
 
 
 def test_what_cannot_be_taken_is_refused_at_the_call(spark: SparkSession) -> None:
