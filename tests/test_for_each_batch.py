@@ -108,6 +108,14 @@ def test_other_tables_in_every_micro_batch(
     run(spark, tmp_path, call, 3)
     assert found == [[(1, v)] for number in range(3) for v in (number, -number)]
     assert [disk.folders for disk in seen] == [2, 4, 4]
+    # Those of a query that has ended go with the next one.
+    run(spark, tmp_path / "next", call, 1)
+    assert seen[-1].folders == 2
+    # Outside of foreachBatch a table stays.
+    stream, table = spark.range(3).toDF("k"), spark.range(2).selectExpr("id AS k", "id AS v")
+    joined = [bsjoin.join(stream, table, "k") for _ in range(3)]
+    assert OnDisk.of(temporary).folders == 5
+    assert [df.count() for df in joined] == [2] * 3
 
 
 def test_a_source_is_read_in_every_micro_batch_and_names_that_differ_make_other_tables(
@@ -150,27 +158,10 @@ def test_the_same_rows_are_not_read_again(
         found.append(rows(joined))
         seen.append(len(builds))
 
-    run(spark, tmp_path, call)
-    assert found == [[(1, 10, 2)]] * 2 + [[(1, 40, 2)]] * 2
-    assert seen == [2, 2, 3, 3]
+    run(spark, tmp_path, call, 3)
+    assert found == [[(1, 10, 2)]] * 2 + [[(1, 40, 2)]]
+    assert seen == [2, 2, 3]
     assert OnDisk.of(temporary).folders == 2
-
-
-def test_tables_of_a_query_that_has_ended_go_with_the_next_one(
-    spark: SparkSession, tmp_path: Path, temporary: Path
-) -> None:
-    def call(batch: DataFrame, number: int) -> None:
-        table = batch.sparkSession.createDataFrame([(1, number)], "k long, v int")
-        assert bsjoin.join(batch, table, "k").count() == 1
-
-    for name in ("one", "two"):
-        run(spark, tmp_path / name, call, 2)
-        assert OnDisk.of(temporary).folders == 2
-    # Outside of foreachBatch a table stays.
-    stream, table = spark.range(3).toDF("k"), spark.range(2).selectExpr("id AS k", "id AS v")
-    joined = [bsjoin.join(stream, table, "k") for _ in range(3)]
-    assert OnDisk.of(temporary).folders == 5
-    assert [df.count() for df in joined] == [2] * 3
 
 
 def test_which_plans_say_what_their_rows_are(spark: SparkSession, tmp_path: Path) -> None:

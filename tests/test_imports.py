@@ -219,7 +219,9 @@ def test_only_builds_changes_reports_and_the_check_of_the_workers_bring_rows_to_
 def test_a_worker_imports_no_spark() -> None:
     modules = "bsjoin, bsjoin.runtimes.python.worker.full_cache, bsjoin.storage, bsjoin.index"
     code = (
-        f"import sys, {modules}\n"
+        "import sys, scheduling\n"
+        "assert not {'bsjoin', 'yaml'} & {*sys.modules}\n"
+        f"import {modules}\n"
         "found = {name.split('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'pandas'}\n"
         "assert not found, found\n"
     )

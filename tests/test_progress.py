@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
@@ -23,7 +22,6 @@ from bsjoin import BatchTable
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
-HOWS = ["inner", "left", "semi", "anti"]
 MICRO_BATCHES: list[list[int | None]] = [
     [1, 1, 2, 3, None, 99],
     [99, None],
@@ -70,6 +68,11 @@ SHAPES = {
     "a few rows": {1: 3, 2: 1, 5: 2},
     "many rows": {1: 200, 2: 65, 5: 1},
 }
+HOWS: dict[str, list[Any]] = {
+    "one row a key": ["inner", "semi"],
+    "a few rows": ["left", "anti"],
+    "many rows": ["inner", "left"],
+}
 
 
 def test_figures_are_exact_for_every_join_type(
@@ -81,8 +84,8 @@ def test_figures_are_exact_for_every_join_type(
     for shape, counts in SHAPES.items():
         unique = shape == "one row a key"
         table = BatchTable.build(table_of(spark, counts), on="k", unique=unique)
-        for how in HOWS:
-            joined = table.join(feed.stream, how=how)  # type: ignore[arg-type]
+        for how in HOWS[shape]:
+            joined = table.join(feed.stream, how=how)
             joins.append(joined.select("k", F.lit(f"{shape} {how}").alias("join")))
     listener = Listener()
     spark.streams.addListener(listener)
@@ -102,7 +105,8 @@ def test_figures_are_exact_for_every_join_type(
         made = Counter(row[-1] for row in feed.results[number])
         found = [cycle for cycle in figures if cycle.batch_id == number]
         # Joins are listed in the order of their calls.
-        for (shape, how), cycle in zip(itertools.product(SHAPES, HOWS), found, strict=True):
+        pairs_of = [(shape, how) for shape in SHAPES for how in HOWS[shape]]
+        for (shape, how), cycle in zip(pairs_of, found, strict=True):
             counts = SHAPES[shape]
             hits = sum(key in counts for key in keys)
             pairs = sum(counts.get(key, 0) for key in keys if key is not None)

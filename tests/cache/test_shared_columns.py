@@ -73,21 +73,6 @@ def test_the_size_of_a_row_does_not_depend_on_its_neighbours() -> None:
         assert row_bytes([array.slice(2, 4)], 4).tolist() == (together[2:6] // 2).tolist()
 
 
-def test_a_second_process_sees_what_the_first_one_adds(tmp_path: Path) -> None:
-    types = [pa.int64(), pa.string()]
-    writer, reader = Arena(tmp_path), Arena(tmp_path)
-    written, read = Columns(writer, "c", types), Columns(reader, "c", types)
-    size = 0
-    for count in (3, 5_000, 70_000):
-        numbers = np.arange(count)
-        written.append(size, [pa.array(numbers), pa.array([f"text {n}" for n in numbers])])
-        size += count
-        reader.refresh()
-        found = read.gather(np.array([size - 1, size - count]))
-        assert found[0].to_pylist() == [count - 1, 0]
-        assert found[1].to_pylist() == [f"text {count - 1}", "text 0"]
-
-
 @pytest.mark.parametrize("dtype", [pa.int64(), pa.list_(pa.int64())], ids=str)
 def test_a_first_null_that_comes_later_is_nothing_to_older_rows(
     tmp_path: Path, dtype: pa.DataType

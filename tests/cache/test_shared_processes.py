@@ -122,16 +122,6 @@ def test_together_they_query_each_key_once(tmp_path: Path) -> None:
     assert cache.header.live == len(set(asked))
 
 
-def test_under_constant_eviction_with_another_policy(tmp_path: Path) -> None:
-    """LRU is held against a replay of its uses below."""
-    for process in [start(tmp_path, seed, 15, 500, 3_000, "s3-fifo") for seed in range(2)]:
-        finished(process)
-    limits = CacheLimits(max_rows=500, max_bytes=1 << 30, eviction="s3-fifo")
-    cache = open_cache(tmp_path, limits)
-    check_cache(cache)
-    assert cache.header.evictions > 1_000
-
-
 class Recording(Content):
     """Writes what happens to the order of uses to a file; its methods run under the lock."""
 
@@ -169,11 +159,11 @@ def replayed(log: Path, max_rows: int) -> dict[int, int]:
 def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -> None:
     processes, max_rows = 2, 250
     (tmp_path / "log").touch()
-    running = [start(tmp_path, seed, 30, max_rows, 600) for seed in range(processes)]
+    running = [start(tmp_path, seed, 20, max_rows, 600) for seed in range(processes)]
     for process in running:
         finished(process)
     cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
-    assert cache.header.ticks == processes * 30 * 300  # no use is lost
+    assert cache.header.ticks == processes * 20 * 300  # no use is lost
     view, count = cache._content.view()
     entries = view.entries(count)
     held = live_entries(entries)
@@ -184,18 +174,18 @@ def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -
 
 
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
-    """Their files go, too; tests/worker_checks.py kills a writer at some of its steps."""
-    chance, max_rows = random.Random(800), 800
-    survivor = start(tmp_path, 1_000, 100, max_rows, 20_000)
-    for seed in range(2):
-        victim = start(tmp_path, seed, 10_000, max_rows, 20_000)
-        time.sleep(0.45 + chance.random())  # it has to start first
-        victim.send_signal(signal.SIGKILL)
-        _, errors = victim.communicate()
-        assert victim.returncode == -signal.SIGKILL, errors
+    """Under constant eviction; tests/worker_checks.py kills a writer at some of its steps."""
+    max_rows, policy = 800, "s3-fifo"  # LRU is held against a replay of its uses above
+    survivor = start(tmp_path, 1_000, 40, max_rows, 20_000, policy)
+    victim = start(tmp_path, 1, 10_000, max_rows, 20_000, policy)
+    time.sleep(0.45 + random.Random(800).random())  # it has to start first
+    victim.send_signal(signal.SIGKILL)
+    _, errors = victim.communicate()
+    assert victim.returncode == -signal.SIGKILL, errors
     finished(survivor)
-    work(tmp_path, 7, 20, max_rows, 20_000)
-    cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
+    work(tmp_path, 7, 20, max_rows, 20_000, policy)
+    cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30, eviction=policy))
     cache.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # repairs, if need be
     check_cache(cache)
+    assert cache.header.evictions > 1_000
     assert [path.name for path in (tmp_path / "members").iterdir()] == [str(cache.header.members)]

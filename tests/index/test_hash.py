@@ -67,41 +67,6 @@ def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int
         check_probes(index, runs_of(hashes), [*stored, *others])
 
 
-@settings(deadline=None)
-@given(
-    st.sampled_from([LOW, -3, 0, 1 << 40, HIGH - 30]),
-    st.lists(st.integers(0, 30), min_size=1, max_size=60),
-    st.lists(one_hash, max_size=50),
-)
-def test_dense_keys_are_found_as_in_a_dictionary(
-    least: int, stored: list[int], others: list[int]
-) -> None:
-    keys = ascending([least + number for number in stored])
-    index = HashIndex.of_dense(keys)
-    index.validate()
-    check_probes(index, runs_of(keys), [*keys.tolist(), *others, LOW, HIGH])
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.data(), hash_lists)
-def test_equal_hashes_of_different_keys_are_separate_runs(
-    data: st.DataObject, stored: list[int]
-) -> None:
-    hashes = ascending(stored)
-    n = len(hashes)
-    flags = data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))
-    same_key = (hashes[1:] == hashes[:-1]) & np.array(flags, np.bool_)
-    index = HashIndex.build(hashes, same_key)
-    index.validate()
-    starts = [0, *(np.flatnonzero(~same_key) + 1).tolist()]
-    ends = [*starts[1:], n]
-    assert index.run_lengths(np.array(starts)).tolist() == np.subtract(ends, starts).tolist()
-    assert index.next_run(np.array(starts)).tolist() == ends
-    rows, _ = index.probe(hashes)
-    # A probe finds the first run of its hash; the caller steps on with next_run.
-    assert rows.tolist() == [runs_of(hashes)[int(hash_)][0] for hash_ in hashes]
-
-
 def int32s(*numbers: int) -> NDArray[np.int32]:
     return np.array(numbers, np.int32)
 

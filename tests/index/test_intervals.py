@@ -9,36 +9,20 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_slices import run_lengths
 from numpy.typing import NDArray
 
 from bsjoin.index import IntervalIndex, pairs
 from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.scan import is_dense, scanned
-from tests.fuzz.exact import is_within, overlaps
 
 Int64s = NDArray[np.int64]
 Slices = Iterable[tuple[Int64s, Int64s]]
-Interval = tuple[int, int, int | None]
-"""A group, a start, and an end; without an end it is open-ended."""
 LOW, HIGH = -(2**63), 2**63 - 1
-CLOSED: list[Any] = ["both", "left", "right", "neither"]
-
 value = st.one_of(
     st.integers(-6, 6),
     st.integers(0, 60),
     st.sampled_from([LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]),
 )
-interval = st.tuples(st.integers(0, 2), value, st.one_of(st.none(), value))
-short = st.builds(
-    lambda group, start, length: (group, start, start + length),
-    st.integers(0, 2),
-    st.integers(-50, 50),
-    st.integers(0, 5),
-)
-intervals = st.lists(st.one_of(interval, short), max_size=90)
-closed_ends = st.sampled_from(CLOSED)
-sizes = st.sampled_from([1, 3, 8, 9, 50, 10**6])
 
 
 def check_slices(slices: Slices, expected: list[tuple[int, int]], max_pairs: int) -> None:
@@ -50,76 +34,6 @@ def check_slices(slices: Slices, expected: list[tuple[int, int]], max_pairs: int
 
 def ints(numbers: Iterable[int | None]) -> Int64s:
     return np.array([0 if number is None else number for number in numbers], np.int64)
-
-
-def build(rows: list[Interval], closed: Any) -> tuple[IntervalIndex, list[Interval], Int64s]:
-    """The index, its rows in order, and where each of the three groups begins and ends."""
-    ordered = sorted(rows, key=lambda it: it[:2])
-    edges = np.searchsorted([group for group, _, _ in ordered], np.arange(4))
-    starts = edges[:-1][np.diff(edges) > 0] if rows else None
-    index = IntervalIndex.build(
-        ints(start for _, start, _ in ordered),
-        ints(end for _, _, end in ordered),
-        starts,
-        closed=closed,
-        missing_ends=np.array([end is None for _, _, end in ordered], np.bool_),
-    )
-    index.validate(run_lengths(len(rows), starts))
-    return index, ordered, edges
-
-
-def behind_all(it: Interval, closed: str) -> bool:
-    """Whether an interval without its first point begins at the greatest value: it is empty."""
-    return closed in ("right", "neither") and it[1] == HIGH
-
-
-@settings(deadline=None)
-@given(intervals, st.lists(st.tuples(st.integers(0, 2), value), max_size=50), closed_ends, sizes)
-def test_a_point_finds_the_intervals_that_contain_it(
-    rows: list[Interval], probes: list[tuple[int, int]], closed: Any, max_pairs: int
-) -> None:
-    index, ordered, edges = build(rows, closed)
-    groups = ints(group for group, _ in probes)
-    asked = ints(point for _, point in probes), edges[groups], edges[groups + 1]
-    expected = [
-        (position, row)
-        for position, (group, point) in enumerate(probes)
-        for row, it in enumerate(ordered)
-        if it[0] == group and is_within([point], it[1:], closed)
-    ]
-    check_slices(index.stab(*asked, max_pairs=max_pairs), expected, max_pairs)
-    matched = {position for position, _ in expected}
-    assert index.stabs_any(*asked).tolist() == [n in matched for n in range(len(probes))]
-
-
-@settings(deadline=None)
-@given(intervals, st.lists(st.one_of(interval, short), max_size=50), closed_ends, sizes)
-def test_an_interval_finds_those_that_share_a_point_with_it(
-    rows: list[Interval], probes: list[Interval], closed: Any, max_pairs: int
-) -> None:
-    index, ordered, edges = build(rows, closed)
-    expected = [
-        (position, row)
-        for position, probe in enumerate(probes)
-        for row, it in enumerate(ordered)
-        if it[0] == probe[0]
-        and overlaps(probe[1:], it[1:], closed)
-        and not behind_all(it, closed)
-        and not behind_all(probe, closed)
-    ]
-    groups = ints(group for group, _, _ in probes)
-    asked = (
-        ints(start for _, start, _ in probes),
-        ints(end for _, _, end in probes),
-        edges[groups],
-        edges[groups + 1],
-    )
-    missing = np.array([end is None for _, _, end in probes], np.bool_)
-    slices = index.overlaps(*asked, missing_ends=missing, max_pairs=max_pairs)
-    check_slices(slices, expected, max_pairs)
-    matched = {position for position, _ in expected}
-    found = index.overlaps_any(*asked, missing_ends=missing)
-    assert found.tolist() == [n in matched for n in range(len(probes))]
 
 
 class CountedTree(np.ndarray[Any, np.dtype[np.int64]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,24 +14,9 @@ from hypothesis import strategies as st
 from index_slices import run_lengths
 from numpy.typing import NDArray
 
-from bsjoin import AsOf
-from bsjoin.index import (
-    GREATEST,
-    LEAST,
-    SkipList,
-    SortedRows,
-    codes,
-    floats,
-    later_float,
-    levels,
-    nearest,
-    nearest_rows,
-    reach,
-)
-from tests.fuzz.exact import nearest_groups
+from bsjoin.index import GREATEST, LEAST, SkipList, SortedRows, codes, floats, levels, reach
 
 Int64s = NDArray[np.int64]
-DIRECTIONS: list[Any] = ["backward", "forward", "nearest"]
 LARGEST = float(np.finfo(np.float64).max)
 SPECIAL = [LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST]
 SPECIAL_FLOATS = [
@@ -140,109 +125,3 @@ def test_a_band_is_the_rows_between(
         ]
         assert low <= first <= stop <= low + len(part)
         assert stored[first:stop].tolist() == inside
-
-
-def check_nearest(data: st.DataObject, values: Any, dtype: type, tolerances: Any) -> None:
-    """Of each group's rows the first of those that the contract names, or the first n."""
-    cases = st.lists(st.tuples(st.integers(0, 2), values), max_size=50)
-    when = AsOf(
-        "p",
-        "q",
-        data.draw(st.sampled_from(DIRECTIONS)),
-        data.draw(tolerances),
-        data.draw(st.booleans()),
-    )
-    ordered = sorted(data.draw(cases), key=lambda row: (row[0], rank(row[1])))
-    edges = np.searchsorted([group for group, _ in ordered], np.arange(4))
-    rows = SortedRows.build(
-        codes(np.array([value for _, value in ordered], dtype)),
-        edges[:-1][np.diff(edges) > 0] if ordered else None,
-    )
-    probes = data.draw(cases)
-    groups = np.array([group for group, _ in probes], np.int64)
-    points = np.array([value for _, value in probes], dtype)
-    encoded = codes(points)
-    needs_distance = when.tolerance is not None or when.direction == "nearest"
-    asked = rows, encoded, edges[groups], edges[groups + 1]
-    details: dict[str, Any] = {
-        "direction": when.direction,
-        "exact": when.exact,
-        "reach": reach(points, when.tolerance) if needs_distance else None,
-        "later": later_float(rows.values, encoded) if dtype is np.float64 else None,
-    }
-    found = nearest(*asked, **details)
-    assert found.dtype == np.int64
-    n, most = data.draw(st.sampled_from([1, 2, 3, 60])), data.draw(st.sampled_from([1, 7, 1000]))
-    pieces = [*nearest_rows(*asked, n=n, **details, max_pairs=most)]
-    assert all(0 < len(piece) <= most for piece, _ in pieces)
-    several = list(
-        zip(*(map(int, chain(*part)) for part in zip(*pieces, strict=True)), strict=True)
-    )
-    wanted = []
-    kind = "double" if dtype is np.float64 else "long"
-    for at, ((group, probe), row) in enumerate(zip(probes, found.tolist(), strict=True)):
-        there = {number: value for number, (g, value) in enumerate(ordered) if g == group}
-        all_ = [*chain.from_iterable(map(sorted, nearest_groups(when, probe, kind, there)))]
-        assert row == [*all_, -1][0]
-        wanted += [(at, one) for one in all_[:n]]
-    assert several == wanted
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_integers_find_the_row_that_the_contract_names(data: st.DataObject) -> None:
-    tolerances = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([2**63 - 1, 2**64, 2**70]))
-    check_nearest(data, any_int, np.int64, tolerances)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_floats_find_the_row_that_the_contract_names(data: st.DataObject) -> None:
-    tolerances = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([0.5, LARGEST, math.inf]))
-    halves = st.one_of(
-        st.integers(-18, 18).map(lambda n: n / 2), st.sampled_from(SPECIAL_FLOATS[:7])
-    )
-    check_nearest(data, halves, np.float64, tolerances)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_points_between_codes_have_the_rows_of_a_loop(data: st.DataObject) -> None:
-    """Points are given in halves of the rows' units."""
-    stored = np.array(sorted(data.draw(st.lists(st.integers(-9, 9), max_size=40))), np.int64)
-    points = np.array(data.draw(st.lists(st.integers(-21, 21), max_size=9)), np.int64)
-    direction, exact = data.draw(st.sampled_from(DIRECTIONS)), data.draw(st.booleans())
-    width = data.draw(st.sampled_from([None, 0, 1, 6]))
-    n, most = data.draw(st.sampled_from([1, 2, 3, 60])), data.draw(st.sampled_from([1, 7, 1000]))
-
-    def later(positions: Int64s, before: Int64s, behind: Int64s) -> NDArray[np.bool_]:
-        point = points.take(positions)
-        back, ahead = point - 2 * stored.take(before), 2 * stored.take(behind) - point
-        return np.asarray(ahead < back)
-
-    pieces = nearest_rows(
-        SortedRows.build(stored),
-        points >> 1,
-        np.zeros(len(points), np.int64),
-        np.full(len(points), len(stored)),
-        n=n,
-        direction=direction,
-        exact=exact,
-        reach=None if width is None else (-((width - points) >> 1), (points + width) >> 1),
-        later=later,
-        shifts=points & 1,
-        max_pairs=most,
-    )
-    found = [pair for at, rows in pieces for pair in zip(at.tolist(), rows.tolist(), strict=True)]
-    wanted = []
-    for number, point in enumerate(points.tolist()):
-        gaps = [(2 * value - point, row) for row, value in enumerate(stored.tolist())]
-        near = [
-            (abs(gap), gap, row)
-            for gap, row in gaps
-            if (gap or exact)
-            and (width is None or abs(gap) <= width)
-            and (direction == "nearest" or (gap <= 0 if direction == "backward" else gap >= 0))
-        ]
-        wanted += [(number, row) for _, _, row in sorted(near)[:n]]
-    assert found == wanted

@@ -132,7 +132,7 @@ class Cluster(RuleBasedStateMachine):
             return
         before = len(self.requests)
         began_s = self.now
-        for k in range(2000):
+        for k in range(500):
             self.now += 10.0
             self.scaler.answer = 3.0 + 30 * (k % 7 == 0) + k % 3
             self.step(some(self.there, 1e6))
@@ -147,7 +147,7 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=6, stateful_step_count=30, deadline=None)
+TestCluster.settings = settings(max_examples=5, stateful_step_count=30, deadline=None)
 
 
 def test_rows_that_wait_too_long_need_no_confirmation() -> None:
@@ -175,11 +175,14 @@ def test_arguments_are_checked() -> None:
 def test_hours_of_constant_load_with_noise_have_two_changes_at_most(name: str, seed: int) -> None:
     rate = 400.0 + 700 * seed
     start = math.ceil(rate / 500 * (1 + seed / 3))
-    _, elastic = day(SCALERS[name](), [(0, rate)], seconds=3 * HOUR_S, start=start, seed=seed)
+    _, elastic = day(SCALERS[name](), [(0, rate)], seconds=HOUR_S, start=start, seed=seed)
     assert elastic.requests <= 2
 
 
-@pytest.mark.parametrize(("name", "load"), [("oera", "steps"), ("ds2", "day curve")])
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("ds2", "day curve"), pytest.param("oera", "steps", marks=pytest.mark.long)],
+)
 def test_a_load_that_rises_and_falls_has_twenty_changes_at_most(name: str, load: str) -> None:
     seconds = 6 * HOUR_S
     query, elastic = day(SCALERS[name](), LOADS[load](seconds), seconds=seconds, seed=5)

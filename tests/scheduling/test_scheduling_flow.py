@@ -108,20 +108,6 @@ def test_arrival_and_backlog_are_told_or_unknown_and_never_said_to_be_nothing(
         assert (found.arrived, found.waiting) == (None, None)
 
 
-@given(RATES, RATES)
-def test_a_join_of_streams_adds_its_sources_up(rate: float, other: float) -> None:
-    query = Query(Source(rate, 700, kafka), Source(other, offset=None))
-    query.run_for(6)
-    found = flow(query.progress[0], query.progress[1:], [700, None])
-    assert found is not None
-    assert found.arrived == pytest.approx((rate + other) * found.seconds, abs=4)
-    assert found.waiting == pytest.approx(query.waiting(), rel=0.01, abs=5)
-    hidden = flow(query.progress[0], query.progress[1:], [700, FILES])
-    assert hidden is not None
-    assert (hidden.arrived, hidden.waiting) == (None, None)
-    assert hidden.done == found.done
-
-
 def test_a_new_partition_is_no_burst_and_a_topic_that_begins_again_is_no_arrival() -> None:
     query = Query(Source(1000, 600, kafka))
     query.run_for(4)
@@ -228,18 +214,3 @@ def test_a_silent_source_is_told_from_a_long_micro_batch() -> None:
     begun = {**waits, "isTriggerActive": True}
     assert meter.load(now + 510, query.progress, 0, 2, begun) is None
     assert meter.load(now + 600, query.progress, 0, 2, begun) is not None
-
-
-@given(st.floats(200, 4000))
-def test_what_the_user_tells_of_the_backlog_gives_the_arrival_too(rate: float) -> None:
-    query = Query(Source(rate, 1200, None))
-    meter = Meter(20, limits=[FILES], backlog=lambda: query.waiting())
-    load = drive(query, meter, 10)
-    assert load.waiting == query.waiting()
-    assert load.arrival == pytest.approx(rate, rel=0.02)
-    for told in (None, math.nan, -1.0, math.inf):  # what is not known stays unknown
-        query = Query(Source(3000, 1200, None), every_s=0)
-        load = drive(query, Meter(20, limits=[FILES], backlog=lambda told=told: told), 5)
-        assert (load.arrival, load.waiting) == (None, None)
-        # A query that never pauses is at its limit, though its cores wait for something.
-        assert load.busy > 0.95

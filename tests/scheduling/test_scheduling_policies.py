@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import pickle
 import random
 import statistics
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scheduling_samples import RANKS, clusters, graphs, table_3, table_4, tasks
 
 from benchmarks.placement.feasible import assert_feasible
@@ -25,7 +21,6 @@ from scheduling import (
     DataLocality,
     DataNode,
     Edge,
-    Exact,
     FirstFit,
     JobGraph,
     LocalSearch,
@@ -64,7 +59,7 @@ def infeasible(graph: JobGraph, snapshot: Snapshot) -> bool:
 
 
 @pytest.mark.parametrize("one", EVERY, ids=repr)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(graph=graphs(), snapshot=clusters())
 @example(graph=JobGraph(()), snapshot=Snapshot(0, ()))
 @example(graph=JobGraph(tasks(2)), snapshot=Snapshot(0, ()))
@@ -110,26 +105,6 @@ def test_tasks_without_room_are_listed_and_one_that_can_never_fit_is_an_error(na
         one.plan(job, table_3())
     assert "'big' needs 9.7 cores, 100 MB" in str(caught.value)
     assert "'xl1', has 12 cores, 16384 MB, of which 80% (delta)" in str(caught.value)
-
-
-def test_an_unknown_policy_or_option_is_refused() -> None:
-    wrong: list[tuple[Callable[[], Any], str]] = [
-        (lambda: policy("cesta"), r"no policy 'cesta'\. Did you mean 'cetsa'"),
-        (lambda: policy("random", seeds=3), "seeds"),
-        (lambda: GSBFD(theta=2), "theta=2"),
-        (lambda: GSBFD(jobs="all"), "jobs='all'"),  # type: ignore[arg-type]
-        (lambda: GSBFD(jobs=["task"]), "jobs="),  # type: ignore[arg-type]
-        (lambda: LBACE(spread="even"), "spread='even'"),  # type: ignore[arg-type]
-        (lambda: LBACE(epsilon=0), "epsilon=0"),
-        (lambda: LocalSearch(tries=-1), "tries=-1"),
-        (lambda: Exact(max_nodes=0), "max_nodes=0"),
-        (lambda: Exact(cost=None), "cost=None"),  # type: ignore[arg-type]
-        (lambda: CETSA(together="no"), "together='no'"),  # type: ignore[arg-type]
-        (lambda: DataLocality("ab"), "ab"),  # type: ignore[arg-type]
-    ]
-    for make, message in wrong:
-        with pytest.raises(errors.ArgumentError, match=message):
-            make()
 
 
 @pytest.mark.parametrize("one", [CETSA(), LBACE()], ids=repr)
@@ -178,7 +153,7 @@ def test_lba_ce_is_more_even_than_its_letter() -> None:
 
     def uneven(one: Policy) -> float:
         found = []
-        for seed in range(100):
+        for seed in range(40):
             draw = random.Random(seed)
             snapshot = with_fitness({name: draw.uniform(0.05, 1) for name in names})
             job = JobGraph(tasks(draw.randint(4, 30)))
@@ -268,51 +243,6 @@ def test_gs_bfd_rolls_a_job_back_and_places_the_next() -> None:
     assert {one.task for one in plan.unplaced} == {"big-0", "big-1", "big-2"}
 
 
-RANKING = [
-    CETSA(),
-    CETSA(together=False),
-    *(LBACE(spread=how) for how in ("least-loaded", "turns", "literal")),
-]
-
-
-@pytest.mark.parametrize("one", RANKING, ids=repr)
-@settings(max_examples=20, deadline=None)
-@given(data=st.data())
-def test_a_worker_whose_figures_cannot_be_is_never_the_best(
-    one: Policy, data: st.DataObject
-) -> None:
-    workers = tuple(
-        Worker(f"w{i}", Resources(8, 8192), 4, host="h", tier=data.draw(st.sampled_from(["", "a"])))
-        for i in range(data.draw(st.integers(2, 5)))
-    )
-    names = [worker.id for worker in workers]
-    figures: dict[str, dict[str, object]] = {
-        name: {
-            worker: data.draw(st.floats(0.1, 9) if name != "busyness" else st.floats(0, 1))
-            for worker in names
-        }
-        for name in ("tuples", "cost", "busyness")
-    }
-    kinds = ["tuples", "cost", "busyness"] if isinstance(one, LBACE) else ["tuples", "cost"]
-    kind, spoiled = data.draw(st.sampled_from(kinds)), data.draw(st.sampled_from(names))
-    missing = data.draw(st.booleans())
-    del figures[kind][spoiled]
-    if not missing:
-        odd = st.sampled_from([math.nan, math.inf, -math.inf, -1.0, -0.001, None, "9", True])
-        figures[kind][spoiled] = data.draw(odd)
-    snapshot = Snapshot(0, workers, **figures)  # type: ignore[arg-type]
-    assert one.plan(JobGraph(tasks(1)), snapshot).placement["map-0"] != spoiled
-    # It is still used where there is no other, and the reason tells why it comes so late.
-    full = JobGraph(tasks(4 * len(names), cpu_cores=0.1, memory_mb=1))
-    plan = one.plan(full, snapshot)
-    assert not plan.unplaced
-    late = [said.reason for said in plan.assignments if said.worker == spoiled]
-    why = snapshot.ignored.get(
-        spoiled, "its cost is missing|it has processed nothing|busyness is missing"
-    )
-    assert all(any(part in reason for part in why.split("|")) for reason in late)
-
-
 # The figures of the papers' tables, from the placements and the cost model alone
 
 JOB = JobGraph(tasks(20))
@@ -356,6 +286,3 @@ def test_no_node_of_table_4_is_filled_above_delta() -> None:
         small = [len(there) for at, there in plan.by_worker.items() if at[0] == "m"]
         assert max(small) <= 3
         assert not plan.unplaced
-
-
-# What others take of a worker

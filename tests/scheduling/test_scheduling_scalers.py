@@ -42,8 +42,6 @@ LOADS = st.builds(
     cores=st.integers(1, 200),
     newest=st.none() | RATES,
 )
-# What these want does not depend on the load, or on a buffer of a few rows.
-WILFUL = [Static(6), OERA(literal=True, buffer=9)]
 
 
 @pytest.mark.parametrize("scaler", SCALERS, ids=NAME)
@@ -56,13 +54,6 @@ def test_every_scaler_answers_a_finite_number(scaler: Scaler, load: Load) -> Non
     cores = one.cores(load)
     assert 0 <= cores < math.inf
     assert other.cores(load) == cores
-
-
-@pytest.mark.parametrize("scaler", [one for one in SCALERS if one not in WILFUL], ids=NAME)
-def test_a_load_that_the_cores_just_carry_is_left_alone(scaler: Scaler) -> None:
-    target = getattr(scaler, "target", 0.7)
-    carried = Load(600, 8 * 100 * target, 100, target, 0.0, 8)
-    assert copy.deepcopy(scaler).cores(carried) == pytest.approx(8, rel=0.25)
 
 
 # Each by itself

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.scheduling.operators import Operator, demands
-from benchmarks.papers.scheduling.steering import ElasticSimulation, SimCluster
-from scheduling import Assignment, JobGraph, Plan, Resources, Worker
-from scheduling.errors import ActuatorError, ArgumentError
+from scheduling import Resources, Worker
 from scheduling.simulate import Arrivals, Simulation
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
@@ -20,11 +17,6 @@ ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
 
 def workers(count: int, cores: float = 1.0, slots: int = 1) -> list[Worker]:
     return [Worker(f"e{at}", Resources(cores, 1024.0), slots) for at in range(count)]
-
-
-def idle(tasks: int) -> JobGraph:
-    """Tasks whose rows are no work."""
-    return demands([Operator("a", tasks, 0.0)])
 
 
 def once(
@@ -106,56 +98,3 @@ def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -
     assert [rows.second(n) for n in (50, 150, 200, 650, 1150)] == pytest.approx(
         [10, 20, 21, 30, 40]
     )
-
-
-def test_what_cannot_be_run_is_refused() -> None:
-    job, there, rows = idle(1), workers(1), Arrivals(1)
-    wrong: list[tuple[Callable[[], object], str]] = [
-        (lambda: Arrivals(-1), "rates of at least 0"),
-        (lambda: Arrivals([(5, 1), (1, 1)]), "ascending"),
-        (lambda: Arrivals(1, noise=2), "share of the rate"),
-        (lambda: Simulation(JobGraph(()), there, rows), "give a task or more"),
-        (lambda: Simulation(job, [], rows), "a worker or more"),
-        (lambda: Simulation(job, there, rows, trigger_s=0), "above 0"),
-        (lambda: Simulation(job, there, rows, fixed_s=-1), "at least 0"),
-        (lambda: Simulation(job, there, rows, noise=1), "noise in"),
-    ]
-    for make, told in wrong:
-        with pytest.raises(ArgumentError, match=told):
-            make()
-
-
-def test_it_is_monitor_and_actuator_of_a_controller_and_executors_come_and_go() -> None:
-    there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate((1.0, 2.0))]
-    job = demands([Operator("join", 6, 0.002)], 1000.0)
-    query = ElasticSimulation(
-        job, there, Arrivals(1000.0, horizon_s=1000), start_s=7.0, most=3, rows_per_s=1000.0
-    )
-    both = SimCluster(query)
-    assert not both.snapshot().has_history
-    query.run(20.0)
-    seen = both.snapshot()
-    rows = math.fsum(b.rows * 0.9**age for age, b in enumerate(reversed(query.batches)))
-    assert sum(seen.tuples.values()) == pytest.approx(rows, rel=0.01)
-    assert sum(used.cpu_cores for used in seen.usage.values()) == pytest.approx(2.0, rel=0.1)
-    assert seen.cost["e1"] == pytest.approx(2 * seen.cost["e0"])
-    assert seen.placement == query.batches[-1].at
-    at = {f"join-{k}": f"e{k % 2}" for k in range(6)}
-    plan = Plan(tuple(Assignment(task, where, "told") for task, where in at.items()))
-    assert both.apply(plan).landing_share == 1
-    query.resize(4)
-    query.run(26.9)
-    assert len(query.there()) == 2
-    query.run(60.0)
-    assert query.batches[-1].at == at
-    assert len(query.there()) == 3, "no more than there can be"
-    query.kill("e1")
-    assert both.apply(plan).landing_share == 0.5
-    assert set(both.snapshot().by_id) == {"e0", "e2"}
-    query.run(68.0)
-    assert len(query.there()) == 3, "what was requested stands"
-    query.resize(1)
-    query.run(90.0)
-    assert set(query.batches[-1].at.values()) == {"e0"}
-    with pytest.raises(ActuatorError, match="mars"):
-        both.apply(Plan((Assignment("mars-0", "e0", "told"),)))

@@ -56,24 +56,6 @@ def test_the_probe_says_which_share_of_the_useful_time_is_cpu_time() -> None:
     assert one.needs == pytest.approx([0.4, 0.1], abs=0.03)
 
 
-@pytest.mark.parametrize("cycles", [1, 3])
-def test_what_was_guessed_before_the_first_reading_is_corrected_by_it(cycles: int) -> None:
-    """A task on a throttled executor runs for ten times its CPU time."""
-    one = Probed()
-    tasks = tuple(TaskSeen(i, str(i), 10.0, 5, cpu_s=1.0) for i in range(2))
-    one.begin("e0")
-    for _ in range(cycles):
-        one.cycle(*tasks)
-        assert one.needs == [1.0, 1.0]  # an upper bound
-    one.cycle(*tasks, e0=(cycles + 1) * 1.5)
-    assert one.needs == pytest.approx([0.15, 1.0])
-    one.begin("e1")
-    one.cycle(*tasks, e0=1.5, e1=cycles + 2.0)
-    assert one.needs == pytest.approx([0.15, 0.1])
-    one.cycle(tasks[0], dataclasses.replace(tasks[1], executor="new"), e0=1.5)
-    assert one.needs == pytest.approx([0.15, 0.1])  # what is known counts more than a guess
-
-
 def test_the_cpu_time_of_other_operators_is_not_this_ones() -> None:
     one = Probed()
     one.begin("e0")

@@ -17,14 +17,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_tables import put, store
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.storage import (
     RUN,
     Gathering,
-    Manifest,
     Merge,
     RunInfo,
     RunRows,
@@ -34,7 +32,6 @@ from bsjoin.storage import (
     builds,
     hash_ranges,
     run_groups,
-    versions,
     write_run,
     write_segment,
 )
@@ -61,7 +58,7 @@ def run_of(location: StorageLocation, name: str, hashes: Sequence[int], rows: pa
     return RunInfo.from_json(json.loads(json.dumps(run.to_json())))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(PARTS, st.sampled_from([1, 2, 7, 100]), st.sampled_from([1, 100, 1 << 10, 1 << 20]))
 def test_every_row_is_in_one_segment(
     tmp_path_factory: pytest.TempPathFactory,
@@ -137,7 +134,7 @@ def test_a_damaged_run_is_refused(location: StorageLocation) -> None:
 # Rows that match nothing
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.sampled_from([1, 5_000, 1 << 30]))
 def test_every_row_of_the_runs_is_in_one_segment(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int
@@ -176,38 +173,3 @@ def test_the_same_rows_in_another_order_make_the_same_files(location: StorageLoc
             runs.append(run_of(location, f"{build.folder}/{i}{RUN}", hashes, part))
         found.append(Gathering(build, pa.schema([FIELD])).segment(f"u{number:04d}", runs))
     assert len({info.checksums for info in found}) == 1
-
-
-def whole(location: StorageLocation, *texts: list[str | None]) -> Manifest:
-    """A table of four rows with keys, and segments of rows without; published as version 1."""
-    others = [pa.table({"v": pa.array(some, pa.string())}) for some in texts]
-    rows = pa.table({"v": ["a", "b", "c", "d"]})
-    return put(location, store(location, range(4), rows, cuts=[2], unindexed=others), 1, 100)
-
-
-def values(location: StorageLocation, manifest: Manifest) -> list[list[Any]]:
-    field = manifest.schema.field(manifest.compared)
-    listed = manifest.unindexed or ()
-    return [unindexed_column(location, info, 0, field).to_pylist() for info in listed]
-
-
-def test_vacuum_keeps_the_rows_of_versions_that_stay(location: StorageLocation) -> None:
-    first = whole(location, [None, "x"], ["y"])
-    assert values(location, versions.load(location, 1)) == [[None, "x"], ["y"]]
-    assert versions.latest(location).stats.bytes == sum(
-        path.stat().st_size for path in Path(location.url, "data").rglob("*") if path.is_file()
-    )
-    # No row of the second version has a key.
-    nothing = pa.table({"v": pa.array([], pa.int64())})
-    draft = store(location, [], nothing, unindexed=[pa.table({"v": [1]})])
-    second = put(location, draft, 2, 200)
-    assert versions.data_folders(location) == {
-        name.rsplit("/", 1)[0] for name, _, _ in (*first.files, *second.files)
-    }
-    assert versions.vacuum(location, 0, keep=1) == []
-    assert versions.vacuum(location, 1 << 62, keep=1) == [1]
-    assert {location.size(name) for name, _, _ in first.files} == {None}
-    # So it is elsewhere, where the files are copied.
-    for place in (location, StorageLocation.of(f"local://{location.url}")):
-        versions.verify(place, second)
-        assert values(place, versions.latest(place)) == [[1]]

@@ -64,13 +64,6 @@ def test_rows_are_taken_by_their_numbers(location: StorageLocation) -> None:
             assert taken.to_pylist() == [None if n < 0 else kept[n] for n in numbers]
 
 
-def test_a_table_without_columns_is_found_by_its_hashes(location: StorageLocation) -> None:
-    rows = pa.table({"v": pa.array([1, 2, 3])}).select([])
-    info, segment = one_segment(location, [5, 5, 9], rows)
-    assert (info.rows, info.keys, info.longest_run) == (3, 2, 2)
-    assert segment.find(np.array([9, 5, 4], np.int64), []).tolist() == [2, 0, -1]
-
-
 def test_the_info_counts_rows_keys_and_the_longest_run(location: StorageLocation) -> None:
     hashes = np.array([-3, 1, 1, 1, 2, 2], np.int64)
     rows = pa.table({"v": pa.array(range(6))})

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,42 +158,6 @@ def test_a_number_that_another_publisher_takes_first_is_left_to_it(folder: Versi
 
 
 # Several processes
-
-
-def publish_some(url: str, who: int, many: int) -> list[tuple[Publication, bytes]]:
-    folder, done = folder_at(url), []
-    patient = Activation(local_us=2_000, remote_us=0, tries=1000)
-
-    def activation_of(number: int) -> int:
-        return int(folder.read(number).split()[1])
-
-    for i in range(many):
-        made: list[bytes] = []
-
-        def content(slot: Publication, i: int = i, made: list[bytes] = made) -> bytes:
-            made.append(b"%d-%d %d" % (who, i, slot.activates_at_us))
-            return made[-1]
-
-        slot = folder.publish(content, patient, after=activation_of)
-        assert slot is not None
-        done.append((slot, made[-1]))
-    return done
-
-
-def test_processes_that_publish_at_once_keep_the_order_of_activation(
-    tmp_path: Path,
-) -> None:
-    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = [pool.submit(publish_some, str(tmp_path), who, 8) for who in range(3)]
-    published = sorted(one for job in jobs for one in job.result())
-    folder = folder_at(tmp_path)
-    # A number may be withdrawn on a busy machine; each one that stays has one publisher.
-    assert folder.numbers() == [slot.number for slot, _ in published]
-    assert len(published) == 24
-    for slot, content in published:
-        assert folder.read(slot.number) == content
-    times = [slot.activates_at_us for slot, _ in published]
-    assert times == sorted(set(times))
 
 
 def test_an_entry_that_gets_a_withdrawn_number_below_a_newer_entry_is_published_again(
