@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.data.zipf import mixed, scattered, zipf
+from benchmarks.data.zipf import scattered, zipf
 from bsjoin.cache import CacheLimits, HostCache, State
 from bsjoin.cache.policy import POLICIES
+from bsjoin.index.integer_hash import hashes_of_integers
 
 Int64s = NDArray[np.int64]
 
@@ -29,25 +30,17 @@ TRACES = {
 _PARTS = 20
 
 
-class Shared:
-    """The shared cache of a host, of so many keys, with one of its policies."""
-
-    def __init__(self, folder: Path, size: int, eviction: str):
-        limits = CacheLimits(max_rows=size, eviction=eviction)
-        self.cache = HostCache(folder, [pa.int64()], [], limits, exact=True)
-
-    def batch(self, keys: Sequence[int]) -> int:
-        """Use keys, then store the missing ones; how many were hits."""
-        batch = np.array(keys)
-        hashes = mixed(batch)
-        found, ticks = self.cache.find(hashes, [pa.array(batch)], 0)
-        missing = np.flatnonzero(found.states == State.MISS)
-        _, last = np.unique(hashes[missing][::-1], return_index=True)
-        new = missing[::-1][last]
-        columns, ones = [pa.array(batch[new])], np.ones(len(new), np.int64)
-        self.cache.claim(hashes[new], columns, ticks[new], 0)
-        self.cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
-        return len(keys) - len(missing)
+def used(cache: HostCache, keys: Int64s) -> int:
+    """Use keys, then store the missing ones; how many were hits."""
+    hashes = hashes_of_integers(keys)
+    found, ticks = cache.find(hashes, [pa.array(keys)], 0)
+    missing = np.flatnonzero(found.states == State.MISS)
+    _, last = np.unique(hashes[missing][::-1], return_index=True)
+    new = missing[::-1][last]
+    columns, ones = [pa.array(keys[new])], np.ones(len(new), np.int64)
+    cache.claim(hashes[new], columns, ticks[new], 0)
+    cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
+    return len(keys) - len(missing)
 
 
 def trace(kind: str, z: float, keys: int, uses: int, seed: int) -> Int64s:
@@ -66,15 +59,12 @@ def trace(kind: str, z: float, keys: int, uses: int, seed: int) -> Int64s:
     return np.concatenate(parts)
 
 
-def hit_rate(cache: Shared, uses: Int64s, batch: int) -> float:
+def hit_rate(cache: HostCache, uses: Int64s, batch: int) -> float:
     """Percent of the uses that are hits, after the first quarter, which warms the cache up."""
-    hits = counted = 0
-    for begin in range(0, len(uses), batch):
-        part = uses[begin : begin + batch].tolist()
-        found = cache.batch(part)
-        if begin >= len(uses) // 4:
-            hits, counted = hits + found, counted + len(part)
-    return 100 * hits / counted
+    parts = np.split(uses, range(batch, len(uses), batch))
+    hits = [used(cache, part) for part in parts]
+    warm = -(-(len(uses) // 4) // batch)
+    return 100 * sum(hits[warm:]) / sum(map(len, parts[warm:]))
 
 
 def measured(keys: int, uses: int, batch: int, seed: int) -> Iterator[dict[str, str | float]]:
@@ -87,19 +77,18 @@ def measured(keys: int, uses: int, batch: int, seed: int) -> Iterator[dict[str, 
                 line = {"trace": kind, "z": f"{z:g}", "cache": f"{100 // share} %"}
                 rates = {}
                 for option in POLICIES:
+                    limits = CacheLimits(max_rows=size, eviction=option)
                     with tempfile.TemporaryDirectory() as folder:
-                        shared = Shared(Path(folder), size, option)
-                        rates[option] = hit_rate(shared, drawn, batch)
+                        cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
+                        rates[option] = hit_rate(cache, drawn, batch)
                 yield line | rates
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--keys", type=int, default=20_000, help="default 20000")
-    parser.add_argument("--uses", type=int, default=200_000, help="default 200000")
-    parser.add_argument("--batch", type=int, default=500, help="default 500")
-    parser.add_argument("--seed", type=int, default=1, help="default 1")
+    for name, given in {"keys": 20_000, "uses": 200_000, "batch": 500, "seed": 1}.items():
+        parser.add_argument(f"--{name}", type=int, default=given, help=f"default {given}")
     arguments = parser.parse_args()
     for number, row in enumerate(measured(**vars(arguments))):
         if not number:

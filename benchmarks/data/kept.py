@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
 _ROW_GROUP = 1 << 18
 
@@ -25,6 +26,13 @@ def kept(folder: Path, make: Callable[[Path], object]) -> Path:
         make(folder)
         mark.touch()
     return folder
+
+
+def parquet(path: Path, rows: DataFrame) -> DataFrame:
+    """Rows that Spark writes once, read from a folder of Parquet files."""
+    if not (path / "_SUCCESS").exists():
+        rows.write.mode("overwrite").parquet(str(path))
+    return rows.sparkSession.read.parquet(str(path))
 
 
 def write_stream(folder: Path, batches: Iterable[pa.Table], files: int) -> None:

@@ -47,8 +47,7 @@ class Case:
         width_s: of a band, to either side; of intervals, on average; of as-of, the tolerance.
         direction: of as-of.
         delay_s: how much later the stream's points are.
-        written: whether Spark's join is also measured as one writes it, with the interval's
-            arithmetic in the condition; in a large nested loop that takes minutes.
+        written: whether Spark's join is also measured as one writes it: in a large loop, minutes.
         seed: of the rows of both sides.
     """
 

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.data.kept import kept, write_stream
+from benchmarks.data.kept import kept, parquet, write_stream
 from benchmarks.data.zipf import scattered as scattered_ranks
 from benchmarks.data.zipf import zipf
 from benchmarks.harness.machine import ROOT
-from benchmarks.harness.spark import rate_stream
 
 UNIFORM = 0.0
 """The exponent that stands for a uniform distribution."""
@@ -39,33 +37,20 @@ def row_of(key: Column) -> list[Column]:
 
 def table(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
     """A table ``k, amount, name`` in a Parquet folder, its rows in no order."""
-    path = str(folder / f"table-{rows}")
-    if not Path(path, "_SUCCESS").exists():
-        key = F.col("id")
-        made = spark.range(0, rows, 1, 8).select(key.alias("k"), *row_of(key))
-        made.orderBy(F.xxhash64("k")).write.mode("overwrite").parquet(path)
-    return spark.read.parquet(path)
-
-
-def micro_batches(spark: SparkSession, rows: int, table_rows: int, seed: int) -> DataFrame:
-    """A stream of so many rows per micro-batch; each key is in the table."""
-    key = scattered(F.col("value"), table_rows, seed)
-    return rate_stream(spark, rows).select(key.alias("k"), "value", "timestamp")
-
-
-def keys_drawn(keys: int, z: float, size: int, seed: int) -> NDArray[np.int64]:
-    """Keys 0 … keys - 1, Zipf or uniform."""
-    if z == UNIFORM:
-        return np.random.default_rng(seed).integers(0, keys, size)
-    return scattered_ranks(zipf(keys, z, size, seed), keys)
+    key = F.col("id")
+    made = spark.range(0, rows, 1, 8).select(key.alias("k"), *row_of(key))
+    return parquet(folder / f"table-{rows}", made.orderBy(F.xxhash64("k")))
 
 
 def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
-    """Columns ``k``, drawn, and ``id`` as Parquet files, one per micro-batch."""
+    """Keys, Zipf or uniform, and ``id`` as Parquet files, one per micro-batch."""
 
     def rows(number: int) -> pa.Table:
-        ids = np.arange(number * batch, (number + 1) * batch)
-        return pa.table({"k": keys_drawn(keys, z, batch, seed=seed + number), "id": ids})
+        if z == UNIFORM:
+            drawn = np.random.default_rng(seed + number).integers(0, keys, batch)
+        else:
+            drawn = scattered_ranks(zipf(keys, z, batch, seed + number), keys)
+        return pa.table({"k": drawn, "id": np.arange(number * batch, (number + 1) * batch)})
 
     path = folder / f"keys-{z}-{keys}-{batch}-{batches}-{seed}"
     return kept(path, lambda place: write_stream(place, map(rows, range(batches)), 1))

@@ -16,14 +16,6 @@ from scipy.special import boxcox, inv_boxcox
 
 Int64s = NDArray[np.int64]
 
-_PRIMES = (
-    0x9E3779B185EBCA87,
-    0xC2B2AE3D27D4EB4F,
-    0x165667B19E3779F9,
-    0x85EBCA77C2B2AE63,
-    0x27D4EB2F165667C5,
-)
-
 
 def zipf(n: int, z: float, size: int, seed: int) -> Int64s:
     """Draw ranks 1 … n, 1 the most frequent.
@@ -91,28 +83,3 @@ def scattered(ranks: Int64s, n: int) -> Int64s:
     while np.gcd(step, n) != 1:
         step += 2
     return (ranks - 1) * step % n
-
-
-def hashed(keys: Int64s) -> Int64s:
-    """Spark's ``xxhash64`` of long keys: the codes by which bsjoin partitions.
-
-    Complexity: O(m), without Python per key.
-    """
-    p1, p2, p3, p4, p5 = map(np.uint64, _PRIMES)
-    h = np.full(len(keys), np.uint64(42 + 8) + p5)
-    h ^= _rotated(keys.view(np.uint64) * p2, 31) * p1
-    h = _rotated(h, 27) * p1 + p4
-    for shift, prime in ((33, p2), (29, p3), (32, np.uint64(1))):
-        h ^= h >> np.uint64(shift)
-        h *= prime
-    return h.view(np.int64)
-
-
-def _rotated(values: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
-
-
-def mixed(keys: Int64s) -> Int64s:
-    """A hash of 64 bits that no two keys share."""
-    hashes = keys * np.int64(-7046029254386353131)
-    return hashes ^ (hashes >> np.int64(29))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.data.kept import parquet
 from benchmarks.data.tables import scattered, table
 from benchmarks.engine.chain import (
     BROADCAST,
@@ -27,11 +27,20 @@ from benchmarks.engine.chain import (
     STEP,
     Chain,
     check_answered,
+    joined,
 )
-from benchmarks.engine.full_cache import COLUMNS, IDENTITY, JVM, PYTHON, with_identity_row
+from benchmarks.engine.full_cache import COLUMNS, IDENTITY, with_identity_row
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, in_runtime, persisted
-from benchmarks.harness.timing import alternate, check_equal, check_joins, ratio, time_joins
+from benchmarks.harness.spark import JVM, PYTHON, Join, in_memory, in_runtimes
+from benchmarks.harness.timing import (
+    Times,
+    alternate,
+    check_equal,
+    check_joins,
+    ratio,
+    seconds_of,
+    time_joins,
+)
 
 DUCKDB, SHUFFLED = "DuckDB", "Spark, shuffled hash"
 _HINTS = {CHOSEN: "", MERGE: "merge", SHUFFLED: "shuffle_hash", BROADCAST: "broadcast"}
@@ -44,16 +53,10 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Bulk:
-    """A stream's rows and the tables that they are joined with.
+    """A stream's rows and the tables that they are joined with, as Parquet files.
 
-    Args:
-        stream: Parquet files.
-        tables: Parquet files, each with a column ``k``.
-        indexed: bsjoin's tables.
-        keys: of the stream, one for each table.
-        columns: of the result.
-        numbers: those of them, without the keys, that are numbers; of the others the lengths are
-            added up.
+    Each table has a key ``k``, and the stream one of ``keys`` for it. Of ``columns``, those of the
+    result, the ``numbers`` are added up, and the lengths of the others but the keys.
     """
 
     stream: Path
@@ -72,7 +75,8 @@ class Bulk:
 
     def plain(self, stream: DataFrame) -> DataFrame:
         """Plain joins with the stored tables."""
-        return self._joins(stream, [one.to_df(stream.sparkSession) for one in self.indexed])
+        tables = (one.to_df(stream.sparkSession) for one in self.indexed)
+        return joined(self.keys, tables, stream).select(*self.columns)
 
     def ours(self, stream: DataFrame) -> DataFrame:
         """The joins by :func:`bsjoin.join`."""
@@ -82,18 +86,12 @@ class Bulk:
 
     def theirs(self, hint: str, stream: DataFrame) -> DataFrame:
         """Spark's joins of the files."""
-        read = stream.sparkSession.read
-        frames = [read.parquet(str(path)) for path in self.tables]
-        return self._joins(stream, [df.hint(hint) if hint else df for df in frames])
+        frames = (stream.sparkSession.read.parquet(str(path)) for path in self.tables)
+        hinted = (df.hint(hint) if hint else df for df in frames)
+        return joined(self.keys, hinted, stream).select(*self.columns)
 
-    def _joins(self, stream: DataFrame, tables: Sequence[DataFrame]) -> DataFrame:
-        for key, one in zip(self.keys, tables, strict=True):
-            other = one.withColumnRenamed("k", "_k")
-            stream = stream.join(other, F.col(key) == F.col("_k")).drop("_k")
-        return stream.select(*self.columns)
-
-    def in_duckdb(self) -> InDuckDB:
-        """The same rows in DuckDB's memory."""
+    def in_duckdb(self) -> tuple[duckdb.DuckDBPyConnection, str]:
+        """The same rows in DuckDB's memory, and the query of the result."""
         database = duckdb.connect(config={"threads": os.cpu_count() or 2})
         paths = {"s": self.stream} | {f"stored{i}": path for i, path in enumerate(self.tables)}
         for name, path in paths.items():
@@ -101,34 +99,12 @@ class Bulk:
         joins = [f"JOIN stored{i} ON stored{i}.k = s.{key}" for i, key in enumerate(self.keys)]
         # A key of the table has the name of one of the stream's only where both are equal.
         columns = [f"s.{name}" if name in (*self.keys, "id") else name for name in self.columns]
-        query = f"SELECT {', '.join(columns)} FROM s {' '.join(joins)}"
-        return InDuckDB(database, query)
-
-
-@dataclass(frozen=True)
-class InDuckDB:
-    """A query of DuckDB."""
-
-    database: duckdb.DuckDBPyConnection
-    query: str
-
-    def sums(self, sums: Sequence[str]) -> tuple[Any, ...]:
-        """Sums over the rows of the query."""
-        rows = self.database.sql(f"SELECT {', '.join(sums)} FROM ({self.query})").fetchall()
-        return tuple(map(int, rows[0]))
-
-    def seconds(self) -> float:
-        """Run the query, and let go of its rows as they come."""
-        begun = time.perf_counter()
-        for _ in self.database.sql(self.query).to_arrow_reader(1_000_000):
-            pass
-        return time.perf_counter() - begun
+        return database, f"SELECT {', '.join(columns)} FROM s {' '.join(joins)}"
 
 
 def _stored(context: Context, name: str, df: DataFrame) -> Path:
     path = context.data / f"bulk-{name}"
-    if not (path / "_SUCCESS").exists():
-        df.write.mode("overwrite").parquet(str(path))
+    parquet(path, df)
     return path
 
 
@@ -184,32 +160,40 @@ def wide_table(context: Context, rows: int, size: int) -> Bulk:
     return Bulk(stream, [path], [_indexed(context, path)], ["k"], columns, many)
 
 
-def _timed(
-    context: Context, label: str, case: Bulk, names: Sequence[str], rounds: int
-) -> dict[str, list[float]]:
+def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], rounds: int) -> Times:
     """Seconds of ways by their names; all answers are compared before."""
-    stream = persisted(context.spark.read.parquet(str(case.stream)))
-    ways: dict[str, Join] = {
+    every: dict[str, Join] = {
         PLAIN: case.plain,
-        JVM: in_runtime("jvm", case.ours),
-        PYTHON: in_runtime("python", case.ours),
+        **in_runtimes(case.ours),
         IDENTITY: lambda some: with_identity_row(some).select(*COLUMNS),
         **{name: partial(case.theirs, hint) for name, hint in _HINTS.items()},
     }
-    ways = {name: ways[name] for name in names if name != DUCKDB}
-    compared = {n: partial(way, stream) for n, way in ways.items() if n != IDENTITY}
-    check_joins(compared, list(case.columns))
-    if PLAIN in ways:
-        check_answered(len(case.keys), case.plain(stream))
-    times = time_joins(context, label, ways, stream, rounds)
-    if DUCKDB in names:
-        other, found = case.in_duckdb(), case.plain(stream).selectExpr(*case.sums).first()
-        assert found is not None
-        check_equal({PLAIN: tuple(map(int, found)), DUCKDB: other.sums(case.sums)})
-        say = lambda line: context.say(f"  {label}  {line}")  # noqa: E731
-        times |= alternate({DUCKDB: other.seconds}, rounds, say=say)
-        other.database.close()
-    stream.unpersist(blocking=True)
+    ways = {name: every[name] for name in names if name != DUCKDB}
+    with in_memory(context.spark.read.parquet(str(case.stream))) as (stream,):
+        compared = {n: partial(way, stream) for n, way in ways.items() if n != IDENTITY}
+        check_joins(compared, case.columns)
+        if PLAIN in ways:
+            check_answered(len(case.keys), case.plain(stream))
+        times = time_joins(context, label, ways, stream, rounds)
+        if DUCKDB in names:
+            found = case.plain(stream).selectExpr(*case.sums).first()
+            times |= _in_duckdb(context, label, case, found, rounds)
+    return times
+
+
+def _in_duckdb(context: Context, label: str, case: Bulk, right: Any, rounds: int) -> Times:
+    """DuckDB's seconds; it lets go of its rows as they come."""
+    database, query = case.in_duckdb()
+    (sums,) = database.sql(f"SELECT {', '.join(case.sums)} FROM ({query})").fetchall()
+    check_equal({PLAIN: tuple(map(int, right)), DUCKDB: tuple(map(int, sums))})
+
+    def run() -> None:
+        for _ in database.sql(query).to_arrow_reader(1_000_000):
+            pass
+
+    say = lambda line: context.say(f"  {label}  {line}")  # noqa: E731
+    times = alternate({DUCKDB: partial(seconds_of, run)}, rounds, say=say)
+    database.close()
     return times
 
 
@@ -229,9 +213,7 @@ def planned_bulk(
 ) -> tuple[list[Figure], Table, dict[str, dict[str, list[float]]]]:
     """Plain joins beside Spark's broadcast and DuckDB: figures, a table, seconds by case and way.
 
-    Args:
-        context: of the benchmark; quick: a twentieth of all rows.
-        chain: six tables.
+    Quick: a twentieth of all rows; ``chain``: six tables.
     """
     part = context.pick(20, 1)
     rows, size, few, wide = (n // part for n in (10_000_000, 1_000_000, 3_000_000, 500_000))
@@ -244,7 +226,7 @@ def planned_bulk(
     for label, (case, least) in cases.items():
         names = (PLAIN, JVM, BROADCAST, DUCKDB)
         times = measured[label] = _timed(context, label, case, names, context.pick(2, 5))
-        bounds = {BROADCAST: context.pick(None, least), JVM: None, DUCKDB: None}
+        bounds = {BROADCAST: least, JVM: None, DUCKDB: None}
         for name, bound in bounds.items():
             what = f"rows/s, {PLAIN} / {name}, {label}"
             figures.append(ratio(what, times[name], times[PLAIN], bound, by_round=True))
@@ -263,15 +245,14 @@ def bulk(context: Context) -> Outcome:
         names = [IDENTITY, *(one for one in all_ways if not (most and one == BROADCAST))]
         case = one_table(context, rows, size, step)
         times[what] = found = _timed(context, what, case, names, context.pick(2, 3))
-        bounds = (None, 2.0) if most else (1.5, None)
-        figures += _over_spark(what, found, *context.pick((None, None), bounds))
+        figures += _over_spark(what, found, *((None, 2.0) if most else (1.5, None)))
         name = f"rows/s, {PYTHON} / {IDENTITY}, {what}"
         figures.append(ratio(name, found[IDENTITY], found[PYTHON], 0.85, by_round=True))
     what = f"{few:,} x six tables of {_MANY:,}"
     case = six_tables(context, few, Chain.of(context, _MANY))
     times[what] = _timed(context, what, case, all_ways, context.pick(2, 3))
-    figures += _over_spark(what, times[what], None, context.pick(None, 1.3))
-    return Outcome(figures, [_shown("Many rows at once", times)], [], times)
+    figures += _over_spark(what, times[what], None, 1.3)
+    return Outcome(figures, [_shown("Many rows at once", times)], measured=times)
 
 
 def _over_spark(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,19 +15,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.data.kept import kept, write_stream
-from benchmarks.data.tables import scattered
+from benchmarks.data.kept import kept, parquet, write_stream
+from benchmarks.data.tables import row_of, scattered
 from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness.outcome import Context, Table
 from benchmarks.harness.spark import (
     Join,
     configured,
     file_stream,
-    fingerprint,
-    persisted,
+    in_memory,
     run_stream,
 )
-from benchmarks.harness.timing import check_equal
+from benchmarks.harness.timing import Times, rotated
 
 CHOSEN, MERGE = "Spark, as it chooses", "Spark, sort-merge"
 BROADCAST, PERSISTED = "Spark, broadcast", "Spark, persisted broadcast"
@@ -38,11 +36,8 @@ BATCH, FILES, MOST = 10_000, 2, 6
 STEP = 1_000_003  # from key to key of tables whose keys are far apart
 _DURATIONS = {"addBatch": "addBatch", "trigger": "triggerExecution", "planning": "queryPlanning"}
 
-Times = dict[str, list[float]]
-"""Milliseconds of micro-batches, by duration."""
-
 Streams = dict[str, dict[str, Times]]
-"""By shape and way."""
+"""By shape, way, and duration the milliseconds of micro-batches."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +45,7 @@ class Chain:
     """Tables that are joined one after the other.
 
     Table ``i`` has a unique key ``k``, a number ``a<i>``, which is a key of the next, and a text.
-
-    Args:
-        context: of the benchmark.
-        rows: of each table.
-        paths: of their files.
-        frames: Spark's DataFrames.
-        indexed: bsjoin's tables.
-        step: from key to key; more than a few for tables that are found by the hash.
+    ``step`` is from key to key: more than a few for tables that are found by the hash.
     """
 
     context: Context
@@ -70,16 +58,13 @@ class Chain:
     @staticmethod
     def of(context: Context, rows: int, step: int = 1) -> Chain:
         """The tables of a size."""
-        spark, key = context.spark, F.col("id")
-        far = f"-by-{step}" if step > 1 else ""
+        ids, far = context.spark.range(0, rows, 1, 2), f"-by-{step}" if step > 1 else ""
         paths = [context.data / f"chain-{rows}-{i}{far}" for i in range(MOST)]
+        key, frames = F.col("id"), []
         for i, path in enumerate(paths):
-            if not (path / "_SUCCESS").exists():
-                text = F.concat(F.lit("name-"), F.lpad(key.cast("string"), 7, "0"))
-                columns = ((scattered(key, rows, i) * step).alias(f"a{i}"), text.alias(f"t{i}"))
-                made = spark.range(0, rows, 1, 2).select((key * step).alias("k"), *columns)
-                made.write.mode("overwrite").parquet(str(path))
-        frames = [spark.read.parquet(str(path)) for path in paths]
+            number = (scattered(key, rows, i) * step).alias(f"a{i}")
+            made = ids.select((key * step).alias("k"), number, row_of(key)[1].alias(f"t{i}"))
+            frames.append(parquet(path, made))
         tables = [bsjoin.BatchTable.build(df, on="k", unique=True) for df in frames]
         return Chain(context, rows, paths, frames, tables, step)
 
@@ -98,43 +83,41 @@ class Chain:
 
     def ours(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
         """The joins by :func:`bsjoin.join`."""
-        for i, indexed in enumerate(self.indexed[:count]):
-            stream = indexed.join(stream, on={key_of(i, dependent): "k"})
+        for key, indexed in zip(keys_of(count, dependent), self.indexed, strict=False):
+            stream = indexed.join(stream, on={key: "k"})
         return stream
 
     def plain(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
         """The joins as plain ones with the stored tables."""
         tables = (one.to_df(stream.sparkSession) for one in self.indexed[:count])
-        return joined(tables, dependent, stream)
+        return joined(keys_of(count, dependent), tables, stream)
 
     def theirs(self, hint: str, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
         """The joins by Spark."""
         frames = (df.hint(hint) if hint else df for df in self.frames[:count])
-        return joined(frames, dependent, stream)
+        return joined(keys_of(count, dependent), frames, stream)
 
     def run(self, name: str, way: Join, files: Path, warm: int, batches: int) -> Times:
         """A stream through one way: the durations of its last micro-batches."""
         schema = ", ".join(["id long", *(f"k{i} long" for i in range(MOST))])
-        with ExitStack() as stack:
-            for df in self.frames if name == PERSISTED else ():
-                # For this run only: every other way would find the rows in memory, too.
-                stack.callback(persisted(df).unpersist, True)
+        # For this run only: every other way would find the rows in memory, too.
+        with in_memory(*(self.frames if name == PERSISTED else ())):
             stream = file_stream(self.context.spark, schema, files, FILES)
             query = run_stream(way(stream), warm + batches)
         done = [p.durationMs for p in query.recentProgress if p.numInputRows][warm:][:batches]
         return {name: [one[of] for one in done] for name, of in _DURATIONS.items()}
 
 
-def key_of(number: int, dependent: bool) -> str:
-    """The key of a join of a chain."""
-    return f"a{number - 1}" if dependent and number else f"k{number}"
+def keys_of(count: int, dependent: bool) -> list[str]:
+    """The keys of the joins of a chain."""
+    return [f"a{i - 1}" if dependent and i else f"k{i}" for i in range(count)]
 
 
-def joined(tables: Iterable[DataFrame], dependent: bool, stream: DataFrame) -> DataFrame:
+def joined(keys: Sequence[str], tables: Iterable[DataFrame], stream: DataFrame) -> DataFrame:
     """Spark's joins of a stream with tables, each by its key ``k``."""
-    for i, table in enumerate(tables):
+    for key, table in zip(keys, tables, strict=True):
         other = table.withColumnRenamed("k", "_k")
-        stream = stream.join(other, F.col(key_of(i, dependent)) == F.col("_k")).drop("_k")
+        stream = stream.join(other, F.col(key) == F.col("_k")).drop("_k")
     return stream
 
 
@@ -156,13 +139,7 @@ def check_answered(count: int, df: DataFrame) -> None:
 
 @dataclass(frozen=True)
 class Shape:
-    """Joins of a chain, and the ways to carry them out.
-
-    Args:
-        chain: the tables.
-        count: how many of them.
-        dependent: whether a key comes from the table before.
-    """
+    """Joins with so many tables of a chain, whose keys may come from the table before."""
 
     chain: Chain
     count: int
@@ -185,19 +162,6 @@ class Shape:
         return found
 
 
-def check(
-    context: Context, ways: Mapping[str, Join], sample: DataFrame, columns: list[str],
-    settings: Mapping[str, Mapping[str, str]],
-) -> None:  # fmt: skip
-    """See that all ways find the same rows, each with its settings of the session."""
-    answers = {}
-    for name, way in ways.items():
-        with configured(context.spark, settings.get(name, {})):
-            answers[name] = fingerprint(way(sample), columns)
-    if not check_equal(answers)[0]:
-        raise AssertionError("no way finds rows: the check would be empty")
-
-
 def measure(
     context: Context,
     shapes: Mapping[str, tuple[Shape, Mapping[str, Join]]],
@@ -218,7 +182,7 @@ def measure(
     needed, found = max(map(sum, plan)) + 4, Streams()  # some run before the query is stopped
     chains = {id(shape.chain): shape.chain for shape, _ in shapes.values()}
     files = {key: chain.files(needed) for key, chain in chains.items()}
-    for warm, batches in plan:
+    for turn, (warm, batches) in enumerate(plan):
         none = {
             key: chain.run(NO_JOIN, lambda df: df, files[key], warm, batches)
             for key, chain in chains.items()
@@ -226,10 +190,10 @@ def measure(
         for label, (shape, ways) in shapes.items():
             key = id(shape.chain)
             ran = {NO_JOIN: none[key]}
-            for name, way in ways.items():
+            for name in rotated(ways, turn):
                 short = warm if name in compiled else min(warm, 5)
                 with configured(context.spark, settings.get(name, {})):
-                    ran[name] = shape.chain.run(name, way, files[key], short, batches)
+                    ran[name] = shape.chain.run(name, ways[name], files[key], short, batches)
             for name, times in ran.items():
                 for what, ms in times.items():
                     found.setdefault(label, {}).setdefault(name, {}).setdefault(what, []).extend(ms)
@@ -238,14 +202,20 @@ def measure(
     return found
 
 
-def shown(title: str, streams: Streams, note: str) -> Table:
-    """The medians of every shape and way."""
+def shown(title: str, streams: Streams, warm: int) -> Table:
+    """The medians of every shape and way, after so many micro-batches of warm-up."""
     rows: list[dict[str, Any]] = [
         {"joins": shape, "way": name}
         | {f"{what}, ms": statistics.median(ms) for what, ms in times.items()}
         for shape, by in streams.items()
         for name, times in by.items()
     ]
+    note = (
+        f"Medians of micro-batches of {BATCH:,} rows in {FILES} Parquet files, after {warm} of "
+        "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger. "
+        "After few micro-batches the JVM has compiled little: only full sizes tell what a long "
+        "stream has."
+    )
     table = Table.of(title, rows, note)
     for what in ("addBatch, ms", "trigger, ms"):
         table = table.drawn("bars", "joins", what, by="way", title=what, yscale="log")

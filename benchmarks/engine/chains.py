@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 from benchmarks.engine.chain import (
-    BATCH,
     CHOSEN,
-    FILES,
     MERGE,
     MOST,
     PERSISTED,
     Chain,
     Shape,
     Streams,
-    check,
     columns_of,
     measure,
     shown,
 )
-from benchmarks.engine.full_cache import JVM, NO_JOIN, PYTHON
+from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome
-from benchmarks.harness.spark import with_settings
-from benchmarks.harness.timing import ratio
+from benchmarks.harness.spark import JVM, PYTHON, with_settings
+from benchmarks.harness.timing import check_joins, ratio
 
 APART = "bsjoin, Python, a stage each"  # by default joins in Python workers share one
 _PLANNED = {
@@ -43,11 +41,6 @@ _COMPARED = (
     ("addBatch", CHOSEN, PYTHON, 5.0, False),
 )
 """Of six joins: the duration, numerator, denominator, bound of full runs, whether an upper one."""
-_NOTE = (
-    f"Medians of micro-batches of {BATCH:,} rows in {FILES} Parquet files, after {{warm}} of "
-    "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger. After "
-    "few micro-batches the JVM has compiled little: only full sizes tell what a long stream has."
-)
 
 
 def chains(context: Context) -> Outcome:
@@ -65,7 +58,9 @@ def chains(context: Context) -> Outcome:
                 for name, way in shape.ways(*_WAYS).items()
             }
             if count == MOST:
-                check(context, ways, shape.sample(chain.files(1)), columns_of(MOST), {})
+                sample = shape.sample(chain.files(1))
+                answers = {name: partial(way, sample) for name, way in ways.items()}
+                check_joins(answers, columns_of(MOST))
             if context.quick and dependent:  # its answers are checked, but not timed
                 continue
             whose = "the join before" if dependent else "the stream"
@@ -73,14 +68,12 @@ def chains(context: Context) -> Outcome:
             shapes[f"{count} joins, {tables}"] = shape, ways
             found[f"{count} joins, {tables}"] = count, tables
     streams = measure(context, shapes, plan, {}, (JVM, PYTHON))
-    table = shown("Chains of joins", streams, _NOTE.format(warm=plan[0][0]))
-    return Outcome(_figures(context, streams, found), [table], measured=streams)
+    table = shown("Chains of joins", streams, plan[0][0])
+    return Outcome(_figures(streams, found), [table], measured=streams)
 
 
-def _figures(
-    context: Context, streams: Streams, shapes: dict[str, tuple[int, str]]
-) -> list[Figure]:
-    """Ratios of six joins; their bounds hold for the sizes and warm-up of full runs."""
+def _figures(streams: Streams, shapes: dict[str, tuple[int, str]]) -> list[Figure]:
+    """Ratios of six joins."""
     found = []
     for label, (count, tables) in shapes.items():
         if count != MOST:
@@ -89,9 +82,9 @@ def _figures(
         for what, above, below, bound, at_most in _COMPARED:
             name = f"{what}, {MOST} joins, {above} / {below}, {tables}"
             times = (by[way][what] for way in (above, below))
-            found.append(ratio(name, *times, context.pick(None, bound), at_most=at_most))
+            found.append(ratio(name, *times, bound, at_most=at_most))
         if one := streams.get(f"1 joins, {tables}"):
             name = f"addBatch, {MOST} joins / one, {PYTHON}, {tables}"
             times = (each[PYTHON]["addBatch"] for each in (by, one))
-            found.append(ratio(name, *times, context.pick(None, 1.6), at_most=True))
+            found.append(ratio(name, *times, 1.6, at_most=True))
     return found

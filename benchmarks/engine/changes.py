@@ -5,28 +5,29 @@ from __future__ import annotations
 import shutil
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import deltalake
 import numpy as np
-import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.data.kept import parquet
 from benchmarks.data.tables import row_of, scattered, table
 from benchmarks.engine.full_cache import COLUMNS
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, fingerprint, in_runtime, rate_stream
+from benchmarks.harness.machine import anonymous_bytes, cpu_s
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import Join, fingerprint, in_runtime, rate_stream, running
 from benchmarks.harness.timing import (
     alternate,
     check_equal,
-    cpu_s,
+    median_of,
     ratio,
     seconds_of,
     time_joins,
@@ -51,14 +52,8 @@ _NOTE = (
 def run(context: Context) -> Outcome:
     """All parts; quick: 200,000 rows, not 5 million."""
     rows = context.pick(200_000, 5_000_000)
-    found = [part(context, rows) for part in (_applied, _few, _looked_up, _opened, _lag)]
-    return Outcome(
-        [figure for one in found for figure in one.figures],
-        [shown for one in found for shown in one.tables],
-        [],
-        {name: one.measured for name, one in zip(("apply", "few", "join", "open", "lag"), found,
-                                                 strict=True)},
-    )  # fmt: skip
+    parts = {"apply": _applied, "few": _few, "join": _looked_up, "open": _opened, "lag": _lag}
+    return Outcome.of({name: part(context, rows) for name, part in parts.items()})
 
 
 def changed(spark: SparkSession, rows: int, many: int, seed: int) -> DataFrame:
@@ -78,9 +73,18 @@ def after(before: DataFrame, changes: DataFrame) -> DataFrame:
     return kept.union(changes.where("op <> 'delete'").select("k", "amount", "name"))
 
 
+@contextmanager
+def _built(context: Context, rows: int) -> Iterator[bsjoin.BatchTable]:
+    """A table, below a folder that is removed afterwards."""
+    df = table(context.spark, rows, context.data)
+    with tempfile.TemporaryDirectory() as out:
+        yield bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+
+
 def _applied(context: Context, rows: int) -> Outcome:
     """1 % of the rows, first and again, beside a build, and that beside Spark's own writing."""
     spark, rounds, many = context.spark, context.pick(1, 3), rows // 100
+    sorting = "Spark sort and Parquet"
     df = table(spark, rows, context.data)
     sets = []
     for seed in (1, 2):
@@ -100,7 +104,7 @@ def _applied(context: Context, rows: int) -> Outcome:
             times.clear()
         with tempfile.TemporaryDirectory() as out:
             sort = df.sort("k").write
-            timed("Spark sort and Parquet", partial(sort.parquet, f"{out}/sorted"))
+            timed(sorting, partial(sort.parquet, f"{out}/sorted"))
             build = partial(bsjoin.BatchTable.build, df, on="k", unique=True, path=f"{out}/table")
             timed("build", build)
             built = bsjoin.BatchTable.open(f"{out}/table")
@@ -112,27 +116,23 @@ def _applied(context: Context, rows: int) -> Outcome:
             timed("compact", built.compact)
     wall = {name: [one for one, _ in found] for name, found in times.items()}
     cpu = {name: [one for _, one in found] for name, found in times.items()}
+    # A small table's build is the start of a Spark job, and so is the least that apply costs.
     figures = [
-        ratio(f"{kind}, {name} / build, {rows:,} rows", by[name], by["build"], bound, at_most=True)
-        for name, bound in (("apply 1 %", 0.10), ("apply 1 % again", 0.10), ("compact", None))
+        ratio(f"{kind}, {shown} / {other}, {rows:,} rows", by[name], by[below], bound, at_most=True)
+        for name, shown, below, other, bound in (
+            ("apply 1 %", "apply 1 %", "build", "build", 0.10),
+            ("apply 1 % again", "apply 1 % again", "build", "build", 0.10),
+            ("compact", "compact", "build", "build", None),
+            ("build", "build of the first version", sorting, "Spark's sort and Parquet", 1.0),
+        )
         for kind, by in (("wall", wall), ("CPU", cpu))
     ]
-    # A small table's build is the start of a Spark job, and so is the least that apply costs.
-    figures = [f if context.pick(False, True) else _unbound(f) for f in figures]
-    for kind, by in (("wall", wall), ("CPU", cpu)):
-        name = f"{kind}, build of the first version / Spark's sort and Parquet, {rows:,} rows"
-        bound = context.pick(None, 1.0)
-        figures.append(ratio(name, by["build"], by["Spark sort and Parquet"], bound, at_most=True))
-    lines: list[dict[str, Cell]] = [
+    lines = [
         {"what": name, "s": statistics.median(wall[name]), "CPU s": statistics.median(cpu[name])}
         for name in times
     ]
     shown = Table.of(f"Changes of 1 % of {rows:,} rows", lines, _NOTE)
-    return Outcome(figures, [shown], [], times)
-
-
-def _unbound(figure: Figure) -> Figure:
-    return Figure(figure.name, figure.value, None, figure.at_most, figure.spread)
+    return Outcome(figures, [shown], measured=times)
 
 
 def _few(context: Context, rows: int) -> Outcome:
@@ -141,9 +141,7 @@ def _few(context: Context, rows: int) -> Outcome:
     Versions are kept as short as somebody does who applies changes all the time.
     """
     spark, times = context.spark, context.pick(5, 1_000)
-    with tempfile.TemporaryDirectory() as out:
-        df = table(spark, rows, context.data)
-        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+    with _built(context, rows) as built:
         draw = np.random.default_rng(context.seed)
         seconds, memory, files = [], [], []
         for number in range(times):
@@ -152,49 +150,42 @@ def _few(context: Context, rows: int) -> Outcome:
             changes = pa.table({"k": keys, "amount": keys + number, "name": names})
             apply = partial(built.apply, retain=_RETAIN)
             seconds.append(seconds_of(apply, spark.createDataFrame(changes)))
-            memory.append(_anonymous_bytes())
+            memory.append(anonymous_bytes())
             if number == times - 1 or number % _CALLS_UNTIL_VACUUM == _CALLS_UNTIL_VACUUM - 2:
-                data = Path(out, "table", "data")
+                data = Path(built.path, "data")
                 files.append(sum(path.is_file() for path in data.rglob("*")))
         layers = len(versions.latest(StorageLocation.of(built.path)).layers)
         last = {"k": keys.tolist(), "amount": (keys + number).tolist()}
         found = built.to_df(spark).where(F.col("k").isin(last["k"])).select("k", "amount")
         check_equal({"given": sorted(zip(*last.values(), strict=True)),
                      "found": sorted(tuple(row) for row in found.collect())})  # fmt: skip
+    middle, mean, grown = (
+        statistics.median(seconds), statistics.fmean(seconds), memory[-1] / memory[times // 10]
+    )  # fmt: skip
+    applies = f"{times:,} applies"
     figures = [
-        Figure(f"apply of {_FEW} rows, {rows:,} rows", statistics.median(seconds),
-               context.pick(None, 0.3), at_most=True, unit="s"),
-        Figure(f"mean of {times:,} applies of {_FEW} rows", statistics.fmean(seconds),
-               context.pick(None, 0.3), at_most=True, unit="s"),
-        Figure(f"data files at most, {times:,} applies", max(files),
-               context.pick(None, _MOST_FILES), at_most=True, unit="files"),
-        Figure(f"layers after {times:,} applies", layers, at_most=True, unit="layers"),
-        Figure(f"driver's memory after {times:,} applies / after {times // 10:,}",
-               memory[-1] / memory[times // 10], context.pick(None, 1.1), at_most=True),
-    ]  # fmt: skip
+        Figure(name, value, bound, at_most=True, unit=unit)
+        for name, value, bound, unit in (
+            (f"apply of {_FEW} rows, {rows:,} rows", middle, 0.3, "s"),
+            (f"mean of {applies} of {_FEW} rows", mean, 0.3, "s"),
+            (f"data files at most, {applies}", max(files), _MOST_FILES, "files"),
+            (f"layers after {applies}", layers, None, "layers"),
+            (f"driver's memory after {applies} / after {times // 10:,}", grown, 1.1, ""),
+        )
+    ]
     return Outcome(figures, measured={"s": seconds, "bytes": memory, "files": files})
-
-
-def _anonymous_bytes() -> int:
-    used = psutil.Process().memory_info()
-    return int(used.rss - used.shared)
 
 
 def _looked_up(context: Context, rows: int) -> Outcome:
     """The base alone, one layer of 1 %, and ten of 0.1 %: all rows of a stream at once."""
     spark, many, rounds = context.spark, *context.pick((500_000, 2), (20_000_000, 9))
     key = scattered(F.col("id"), rows, context.seed)
-    path = str(context.data / f"probes-{rows}-{many}")
-    if not Path(path, "_SUCCESS").exists():
-        spark.range(0, many, 1, 4).select(key.alias("k"), "id").write.mode("overwrite").parquet(
-            path
-        )
-    stream, figures, measured = spark.read.parquet(path), [], {}
+    probes = spark.range(0, many, 1, 4).select(key.alias("k"), "id")
+    stream = parquet(context.data / f"probes-{rows}-{many}", probes)
+    figures, measured = [], {}
     df = table(spark, rows, context.data)
-    with tempfile.TemporaryDirectory() as out:
-        once = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/once")
-        shutil.copytree(f"{out}/once", f"{out}/ten")
-        ten = bsjoin.BatchTable.open(f"{out}/ten")
+    with _built(context, rows) as once:
+        ten = bsjoin.BatchTable.open(shutil.copytree(once.path, Path(once.path).with_name("ten")))
         ways: dict[str, dict[str, DataFrame]] = {}
         for runtime in _BOUNDS:
             join = in_runtime(runtime, once.join)
@@ -216,16 +207,13 @@ def _looked_up(context: Context, rows: int) -> Outcome:
             measured[runtime] = seconds
             for name, bound in zip(("one layer", "ten applies"), _BOUNDS[runtime], strict=True):
                 label = f"join, {runtime}: {name} / base alone, {rows:,} rows"
-                limit = context.pick(None, bound)
-                figures.append(ratio(label, seconds[name], seconds["base"], limit, at_most=True))
+                figures.append(ratio(label, seconds[name], seconds["base"], bound, at_most=True))
     return Outcome(figures, measured=measured)
 
 
 def _opened(context: Context, rows: int) -> Outcome:
     """A process opens the next version, 1 % changed, beside the base."""
-    with tempfile.TemporaryDirectory() as out:
-        df = table(context.spark, rows, context.data)
-        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+    with _built(context, rows) as built:
         built.apply(changed(context.spark, rows, rows // 100, 1))
         location = StorageLocation.of(built.path)
         first, second = (versions.load(location, number) for number in (1, 2))
@@ -238,8 +226,7 @@ def _opened(context: Context, rows: int) -> Outcome:
             context.pick(3, 7),
         )
     name = f"opening the next version, 1 % changed / the base, {rows:,} rows"
-    bound = context.pick(None, 0.1)
-    figure = ratio(name, times["next version"], times["base"], bound, at_most=True)
+    figure = ratio(name, times["next version"], times["base"], 0.1, at_most=True)
     return Outcome([figure], measured=times)
 
 
@@ -251,18 +238,15 @@ def _lag(context: Context, rows: int) -> Outcome:
     nothing for it.
     """
     figures, measured = [], {}
-    bound = context.pick(None, 2.0)
     for what, part, commits in (
         ("a commit in Parquet", _in_parquet, context.pick(1, 60)),
         (f"a Delta commit, {rows:,} rows,", _in_delta, context.pick(2, 60)),
     ):
         lags = measured[what] = part(context, rows, commits)
-        spread = (min(lags), max(lags))
-        name = f"lag from {what} to a joined row, one a second"
-        median, late = statistics.median(lags), float(np.quantile(lags, 0.95))
+        name, late = f"lag from {what} to a joined row, one a second", np.quantile(lags, 0.95)
         figures += [
-            Figure(f"{name}, p50", median, bound, at_most=True, spread=spread, unit="s"),
-            Figure(f"{name}, p95", late, at_most=True, unit="s"),
+            median_of(f"{name}, p50", lags, 2.0, unit="s"),
+            Figure(f"{name}, p95", float(late), at_most=True, unit="s"),
         ]
     return Outcome(figures, measured=measured)
 
@@ -270,14 +254,13 @@ def _lag(context: Context, rows: int) -> Outcome:
 def _in_parquet(context: Context, rows: int, commits: int) -> list[float]:
     """The lags of commits in Parquet."""
     spark = context.spark
-    with tempfile.TemporaryDirectory() as out:
-        df = table(spark, rows, context.data)
-        built = bsjoin.BatchTable.build(df, on="k", unique=True, path=f"{out}/table")
+    with _built(context, rows) as built:
+        commits_in = Path(built.path).with_name("commits")
 
         def commit(number: int) -> None:
             change = spark.range(1).selectExpr("id AS k", f"{number}L AS amount", "'x' AS name")
-            change.write.parquet(f"{out}/commits/{number}")
-            built.apply(spark.read.parquet(f"{out}/commits/{number}"))
+            change.write.parquet(f"{commits_in}/{number}")
+            built.apply(spark.read.parquet(f"{commits_in}/{number}"))
 
         return _lags(spark, partial(built.join, select=["amount"]), commit, commits)
 
@@ -325,17 +308,13 @@ def _lags(
 
     stream = rate_stream(spark, 10, 1).select(F.lit(0).cast("long").alias("k"))
     writer = join(stream).writeStream.foreachBatch(note)
-    query = writer.trigger(processingTime="0 seconds").start()
-    stop = threading.Event()
-    try:
+    with running(writer.trigger(processingTime="0 seconds")):
         _soon(lambda: 0 in seen)
         for number in range(1, commits + 1):
             committed[number] = begun = time.perf_counter()
             commit(number)
-            stop.wait(max(0.0, begun + 1 - time.perf_counter()))
+            time.sleep(max(0.0, begun + 1 - time.perf_counter()))
         _soon(lambda: commits in seen)
-    finally:
-        query.stop()
     # One that another overtook is seen with that.
     return [
         min(at for other, at in seen.items() if other >= number) - at_commit

@@ -21,9 +21,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
 from benchmarks.data.tables import row_of
+from benchmarks.harness.machine import cpu_s
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import configured, rate_stream
-from benchmarks.harness.timing import cpu_s, ratio
+from benchmarks.harness.spark import configured, rate_stream, running
+from benchmarks.harness.timing import median_of, ratio
 from bsjoin import monitoring
 from bsjoin.monitoring.dashboard import page as text_of_page
 from bsjoin.monitoring.watching import Watched
@@ -48,11 +49,7 @@ def run(context: Context) -> Outcome:
         measured[joins] = {way: [*map(asdict, some)] for way, some in seen.items()}
         of = f"{joins} join{'s' if joins > 1 else ''}"
         shares = [one.page_s / one.seconds for one in seen["with"]]
-        spread = (min(shares), max(shares)) if len(shares) > 1 else None
-        value = statistics.median(shares)
-        figures.append(
-            Figure(f"the page's CPU, share of a core, {of}", value, _BOUND, True, spread)
-        )
+        figures.append(median_of(f"the page's CPU, share of a core, {of}", shares, _BOUND))
         cores = {way: [one.program_s / one.seconds for one in some] for way, some in seen.items()}
         name = f"CPU of the whole program, with the page / without, {of}"
         figures.append(ratio(name, cores["with"], cores["without"], at_most=True, by_round=True))
@@ -60,7 +57,7 @@ def run(context: Context) -> Outcome:
         rows.append(
             {
                 "joins": joins,
-                "page, share of a core": value,
+                "page, share of a core": statistics.median(shares),
                 "page, ms of CPU a request": statistics.median(requests),
                 "answers with news": sum(one.news for one in seen["with"]),
                 "program with the page, cores": statistics.median(cores["with"]),
@@ -72,14 +69,9 @@ def run(context: Context) -> Outcome:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What some seconds of the query have cost.
+    """What some seconds of the query have cost: CPU of the program without the browser's part.
 
-    Args:
-        seconds: how long they were.
-        program_s: CPU of this program and all that it has started, without the browser's part.
-        page_s: of it the page's threads.
-        requests: how many were answered.
-        news: how many of them had something new.
+    Of it ``page_s`` is that of the page's threads; ``news``: requests with something new.
     """
 
     seconds: float
@@ -102,13 +94,10 @@ def _running(context: Context, joins: int) -> Iterator[StreamingQuery]:
         for _ in range(joins):
             rows = table.join(rows, "k", "semi")
         writer = rows.writeStream.format("noop").trigger(processingTime="500 milliseconds")
-        with configured(spark, _AS_SPARK):  # not what other benchmarks keep
-            query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
-        try:
+        # Not as many reports as other benchmarks keep.
+        with configured(spark, _AS_SPARK), running(writer, folder) as query:
             time.sleep(context.pick(2, 20))
             yield query
-        finally:
-            query.stop()
 
 
 def _in_turns(context: Context, query: StreamingQuery) -> dict[str, list[_Seen]]:

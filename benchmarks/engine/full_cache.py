@@ -1,4 +1,4 @@
-"""The full cache: building a table, memory, many rows at once, and micro-batches by table size."""
+"""The full cache: building a table, memory, and micro-batches by table size."""
 
 from __future__ import annotations
 
@@ -18,29 +18,39 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks.data.tables import micro_batches, scattered, table
+from benchmarks.data.tables import scattered, table
+from benchmarks.harness.machine import anonymous_bytes
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     AQE,
+    JVM,
+    PYTHON,
     Join,
     configured,
     consume,
+    in_memory,
     in_runtime,
-    persisted,
+    in_runtimes,
+    rate_stream,
     spark_session,
     time_batches,
 )
-from benchmarks.harness.timing import alternate, check_joins, ratio, seconds_of
+from benchmarks.harness.timing import (
+    alternate,
+    check_joins,
+    median_of,
+    ratio,
+    rows_by_way,
+    seconds_of,
+)
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.open_table import OpenTable
 
-NO_JOIN, IDENTITY, OURS = "no join", "identity arrow_udf", "bsjoin"
-JVM, PYTHON = "bsjoin, JVM", "bsjoin, Python"
+NO_JOIN, IDENTITY = "no join", "identity arrow_udf"
 AQE_ON, AQE_OFF, BROADCAST = "Spark, AQE on", "Spark, AQE off", "Spark, persisted broadcast"
 
 BATCH = 10_000
 COLUMNS = ["k", "id", "amount", "name"]
-_PROMISED = 10_000_000  # rows; some bounds are promises about such tables
 _BROADCAST_ROWS = 2_000_000  # a larger table takes seconds and gigabytes in every micro-batch
 _FLAT = "times per 10,000 rows stay flat while the table grows, Fig. 9(b)"
 _HEAP = "-XX:+UseSerialGC -Xms1g -XX:+AlwaysPreTouch"
@@ -88,17 +98,14 @@ def building(context: Context) -> Outcome:
             return seconds_of(write, f"{out}/table")
 
     ways = {
-        OURS: lambda path: bsjoin.BatchTable.build(df, on="k", path=path),
+        "bsjoin": lambda path: bsjoin.BatchTable.build(df, on="k", path=path),
         "Spark sort and Parquet": lambda path: df.sort("k").write.parquet(path),
     }
     times = alternate({name: partial(timed, way) for name, way in ways.items()}, rounds)
     name = f"building / Spark's sort and Parquet, {rows:,} rows"
     figure = ratio(name, *times.values(), 2.0, at_most=True, by_round=True)
-    lines = [
-        {"way": way, "s": statistics.median(s), "least": min(s), "most": max(s)}
-        for way, s in times.items()
-    ]
-    return Outcome([figure], [Table.of(f"Building a table of {rows:,} rows", lines)], [], times)
+    shown = Table.of(f"Building a table of {rows:,} rows", rows_by_way(times))
+    return Outcome([figure], [shown], measured=times)
 
 
 def memory(context: Context) -> Outcome:
@@ -117,15 +124,8 @@ def memory(context: Context) -> Outcome:
                 pool.map(measure, [(indexed.path, rows, use)] * count, 1) for use in (True, False)
             )
         extras = [(one - np.median(idle)) / size for one in used]
-        figures.append(
-            Figure(
-                f"memory of one more {name} / table, {rows:,} rows",
-                float(np.median(extras)),
-                context.pick(None, 0.05),  # beside a small table a process's own memory is large
-                at_most=True,
-                spread=(min(extras), max(extras)) if count > 1 else None,
-            )
-        )
+        # Beside a small table a process's own memory is large: the bound is of full sizes.
+        figures.append(median_of(f"memory of one more {name} / table, {rows:,} rows", extras, 0.05))
         for which, found in (("every key", used), ("none", idle)):
             what = f"{name} that looked up {which}"
             shown.append({"what": what, "MB": float(np.median(found)) / 1e6})
@@ -144,7 +144,7 @@ def _bytes_of_a_worker(task: tuple[str, int, bool]) -> int:
             for start in range(0, len(hashes), BATCH):
                 found = opened.find(pa.array(hashes[start : start + BATCH]), [])
                 opened.gather(("amount", "name"), found)
-    return _anonymous_bytes(os.getpid())
+    return anonymous_bytes()
 
 
 def _bytes_of_a_jvm(task: tuple[str, int, bool]) -> int:
@@ -157,27 +157,18 @@ def _bytes_of_a_jvm(task: tuple[str, int, bool]) -> int:
     jvm: Any = spark._jvm
     key = F.col("id") if use else F.when(F.col("id") < 0, F.col("id"))
     keys = spark.range(0, rows, 1, 8).select(key.alias("k"))
-    joined = in_runtime("jvm", lambda s: bsjoin.BatchTable.open(path).join(s, "k", how="left"))(
-        keys
-    )
+    join = partial(bsjoin.BatchTable.open(path).join, on="k", how="left")
+    joined = in_runtime("jvm", join)(keys)
     for _ in range(2):
         consume(joined)
     heap = jvm.java.lang.Runtime.getRuntime()
     for _ in range(3):
         heap.gc()
     used = int(heap.totalMemory() - heap.freeMemory())
-    found = _anonymous_bytes(jvm.java.lang.ProcessHandle.current().pid()) + used
+    process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
+    found = anonymous_bytes(process) + used
     spark.stop()
     return found
-
-
-def _anonymous_bytes(process: int) -> int:
-    """A process's memory without pages of files, which are in the page cache, once per host.
-
-    (The "unique set size" counts a page of a file as private while only one process has it mapped.)
-    """
-    used = psutil.Process(process).memory_info()
-    return int(used.rss - used.shared)
 
 
 def latency(context: Context) -> Outcome:
@@ -199,48 +190,43 @@ def _measure(context: Context, sizes: list[int]) -> Times:
     """All ways in each round, for every size of the table; then Spark's broadcast alone."""
     spark, batches, warm_up = context.spark, *context.pick((8, 8), (15, 30))
     tables = {size: table(spark, size, context.data) for size in sizes}
-    indexed = {size: bsjoin.BatchTable.build(df, on="k") for size, df in tables.items()}
-    ways: dict[str, Callable[[int], Join]] = {
-        NO_JOIN: lambda _: lambda stream: stream,
-        IDENTITY: lambda _: with_identity,
-        JVM: lambda size: in_runtime("jvm", lambda stream: indexed[size].join(stream, "k")),
-        PYTHON: lambda size: in_runtime("python", lambda stream: indexed[size].join(stream, "k")),
-        AQE_ON: lambda size: lambda stream: stream.join(tables[size], "k"),
-        AQE_OFF: lambda size: lambda stream: stream.join(tables[size], "k"),
-    }
-    for size in sizes:
+    ways: dict[int, dict[str, Join]] = {}
+    for size, df in tables.items():
+        ours = in_runtimes(partial(bsjoin.BatchTable.build(df, on="k").join, on="k"))
+        theirs = partial(_by_spark, df)
         key = scattered(F.col("id"), size * 2, context.seed).alias("k")
         sample = spark.range(50_000).select(key, "id")
         check_joins(
-            {name: partial(ways[name](size), sample) for name in (JVM, PYTHON, AQE_ON)}, COLUMNS
+            {name: partial(way, sample) for name, way in (ours | {AQE_ON: theirs}).items()}, COLUMNS
         )
-    times: Times = {name: {} for name in (*ways, BROADCAST)}
+        ways[size] = ours | {AQE_ON: theirs, AQE_OFF: theirs}
+    # They never see the table.
+    ways[sizes[-1]] = {NO_JOIN: lambda df: df, IDENTITY: with_identity} | ways[sizes[-1]]
+    times: Times = {name: {} for name in (*ways[sizes[-1]], BROADCAST)}
     fewer = max(3, batches // 3)
 
     def timed(name: str, join: Join, size: int, warm: int) -> None:
-        stream = join(micro_batches(spark, BATCH, size, context.seed))
+        key = scattered(F.col("value"), size, context.seed).alias("k")
+        stream = join(rate_stream(spark, BATCH).select(key, "value", "timestamp"))
         spent = time_batches(stream, fewer if name.startswith("Spark") else batches, warm)
         times[name].setdefault(size, []).append(spent)
         context.say(f"  {size:>10,} rows  {name:<28} {statistics.median(spent):8.1f} ms")
 
     for number in range(2):
         for size in sizes:
-            for name, way in ways.items():
-                if name in (NO_JOIN, IDENTITY) and size != sizes[-1]:
-                    continue  # they never see the table
+            for name, way in list(ways[size].items())[:: -1 if number else 1]:
                 warm = min(warm_up, 8) if name.startswith("Spark") else warm_up
                 with configured(spark, {AQE: name != AQE_OFF}):
-                    timed(name, way(size), size, warm // 3 if number else warm)
+                    timed(name, way, size, warm // 3 if number else warm)
     # Alone, since it fills the memory that others need.
     for size in (one for one in sizes if one <= _BROADCAST_ROWS):
-        kept = persisted(tables[size])
-        try:
-            timed(BROADCAST, lambda s, k=kept: s.join(F.broadcast(k), "k"), size, 2)  # type: ignore[misc]
-        except RuntimeError as error:
-            context.say(f"  {size:>10,} rows  {BROADCAST}: {str(error).splitlines()[0][:60]}")
-        finally:
-            kept.unpersist(blocking=True)
+        with in_memory(tables[size]) as (kept,):
+            timed(BROADCAST, partial(_by_spark, F.broadcast(kept)), size, 2)
     return times
+
+
+def _by_spark(table: DataFrame, stream: DataFrame) -> DataFrame:
+    return stream.join(table, "k")
 
 
 def _figures(times: Times) -> list[Figure]:
@@ -253,13 +239,11 @@ def _figures(times: Times) -> list[Figure]:
     for (above, a), (below, b), what, bound, paper in (
         ((PYTHON, large), (IDENTITY, large), f"{PYTHON} / {IDENTITY}, {large:,}", 1.25, ""),
         ((JVM, large), (NO_JOIN, large), f"{JVM} / {NO_JOIN}, {large:,}", None, ""),
-        ((JVM, large), (JVM, small), f"{JVM} {large:,} / {small:,}",
-         1.1 if large >= _PROMISED else None, _FLAT),
+        ((JVM, large), (JVM, small), f"{JVM} {large:,} / {small:,}", 1.1, _FLAT),
         ((PYTHON, large), (PYTHON, small), f"{PYTHON} {large:,} / {small:,}", 1.15, ""),
-        ((AQE_ON, large), (JVM, large), f"{AQE_ON} / {JVM}, {large:,}",
-         5.0 if large >= _PROMISED else 1.0, ""),
+        ((AQE_ON, large), (JVM, large), f"{AQE_ON} / {JVM}, {large:,}", 5.0, ""),
         ((AQE_ON, small), (JVM, small), f"{AQE_ON} / {JVM}, {small:,}", 1.0, ""),
-    ):  # fmt: skip
+    ):
         pairs = zip(times[above][a], times[below][b], strict=True)
         rounds = [statistics.median(x) / statistics.median(y) for x, y in pairs]
         value = _median(times[above][a]) / _median(times[below][b])

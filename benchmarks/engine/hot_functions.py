@@ -7,8 +7,8 @@ same in the same run, after its answer was checked.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +19,8 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.timing import Times, alternate, rows_by_way, seconds_of
 from bsjoin.cache import CacheLimits, HostCache, State
 
 Ints = NDArray[np.int64]
@@ -40,19 +40,15 @@ def run(context: Context) -> Outcome:
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with TemporaryDirectory(dir=memory) as folder:
         times = _measured(Path(folder), rows, rounds)
-    shown = [
-        {"function": name, "least, ns": min(ns), "median, ns": statistics.median(ns)}
-        for name, ns in times.items()
-    ]
     note = "For one key, on one core; an LRUCache with one key at a time, in one process."
     return Outcome(
         [_figure(name, over, times) for name, over in _COMPARED],
-        [Table.of("The shared cache beside an LRUCache", shown, note)],
+        [Table.of("The shared cache beside an LRUCache", rows_by_way(times, "ns"), note)],
         measured=times,
     )
 
 
-def _measured(folder: Path, rows: int, rounds: int) -> dict[str, list[float]]:
+def _measured(folder: Path, rows: int, rounds: int) -> Times:
     """Nanoseconds for one key, round by round."""
     full, new = _cache(folder / "full"), _cache(folder / "new")
     for begin in range(0, rows, 100_000):
@@ -86,16 +82,11 @@ def _measured(folder: Path, rows: int, rounds: int) -> dict[str, list[float]]:
         "cache: found": (lambda: _find(full, asked), _PROBES),
         "lru cache hit": (lambda: [lru.get(key) for key in few], _FEW),
     }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, (way, many) in ways.items():
-            began = time.perf_counter_ns()
-            way()
-            times[name].append((time.perf_counter_ns() - began) / many)
-    return times
+    seconds = alternate({name: partial(seconds_of, way) for name, (way, _) in ways.items()}, rounds)
+    return {name: [1e9 * one / ways[name][1] for one in some] for name, some in seconds.items()}
 
 
-def _figure(name: str, over: str, times: dict[str, list[float]]) -> Figure:
+def _figure(name: str, over: str, times: Times) -> Figure:
     """The ratio of the shortest rounds: all else on a machine only makes rounds longer.
 
     Its spread: the least of one over the upper quartile of the other, to the reverse.
@@ -104,6 +95,12 @@ def _figure(name: str, over: str, times: dict[str, list[float]]) -> Figure:
     slow = [statistics.quantiles(one, n=4)[2] for one in (ours, plain)]
     spread = (min(ours) / slow[1], slow[0] / min(plain))
     return Figure(f"{name} / {over}", min(ours) / min(plain), at_most=True, spread=spread)
+
+
+def mixed(keys: Ints) -> Ints:
+    """A hash of 64 bits that no two keys share."""
+    hashes = keys * np.int64(-7046029254386353131)
+    return hashes ^ (hashes >> np.int64(29))
 
 
 def _cache(folder: Path) -> HostCache:

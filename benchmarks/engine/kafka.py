@@ -12,10 +12,10 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from operator import sub, truediv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
@@ -23,6 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 import bsjoin
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import spark_session
+from benchmarks.harness.timing import quantile, quantiles
 from examples import _kafka
 from tests import supervisor
 
@@ -61,10 +62,10 @@ def run(context: Context) -> Outcome:
                     measured = _measured(spark, address, chosen, mode, rate, *seconds)
                     found.append((f"{mode}, {rate:,} records/s", measured))
                     for way, parts in measured.items():
-                        p50, p99 = (_quantile(parts, q) for q in (0.5, 0.99))
+                        p50, p99 = (quantile(parts, q) for q in (0.5, 0.99))
                         told = f"p50 {p50:8.2f}, p99 {p99:8.2f} ms"
                         context.say(f"  {mode:<11} {rate:>6,}/s  {way:<44} {told}")
-    return Outcome(_figures(context, found), [_table(found)], [], found)
+    return Outcome(_figures(found), [_table(found)], measured=found)
 
 
 def _ways(spark: SparkSession, data: Path, sizes: tuple[int, ...]) -> dict[str, Way]:
@@ -190,39 +191,26 @@ def _latencies(address: str, way: str, topic: str, begun_us: int, step_us: int, 
     return parts
 
 
-def _figures(context: Context, found: list[tuple[str, dict[str, Parts]]]) -> list[Figure]:
+def _figures(found: list[tuple[str, dict[str, Parts]]]) -> list[Figure]:
     """Quantiles of the second way by the first: a ratio in real-time mode, else the difference."""
     figures = []
     for name, ways in found:
         (other, below), (way, parts) = ways.items()
         ratio = name.startswith(_REAL_TIME) or way == _ROUTED
         bound = 1.05 if way == _ROUTED else 1.1 if ratio else 10.0
-        promised = context.pick(None, None if way == _SPARK else bound)
-        for quantile in (0.5, 0.99):
-            value, *each = (
-                _over(a, b, quantile, ratio=ratio)
-                for a, b in [(parts, below), *zip(parts, below, strict=True)]
-            )
-            what = f"{name}: p{100 * quantile:g}, {way} {'/' if ratio else '-'} {other}"
-            unit, spread = "" if ratio else "ms", (min(each), max(each))
+        promised = None if way == _SPARK else bound
+        for share in (0.5, 0.99):
+            value, spread = quantiles(parts, below, share, truediv if ratio else sub)
+            what = f"{name}: p{100 * share:g}, {way} {'/' if ratio else '-'} {other}"
+            unit = "" if ratio else "ms"
             figures.append(Figure(what, value, promised, True, spread, unit=unit))
     return figures
-
-
-def _over(above: Any, below: Any, quantile: float, *, ratio: bool) -> float:
-    a, b = _quantile(above, quantile), _quantile(below, quantile)
-    return a / b if ratio else a - b
-
-
-def _quantile(parts: Any, quantile: float) -> float:
-    """Of the records of all parts, or of one."""
-    return float(np.quantile(np.hstack(parts), quantile))
 
 
 def _table(found: list[tuple[str, dict[str, Parts]]]) -> Table:
     rows = [
         {"mode": name, "way": way, "records": sum(map(len, parts))}
-        | {f"p{100 * q:g}, ms": _quantile(parts, q) for q in (0.5, 0.9, 0.99)}
+        | {f"p{100 * q:g}, ms": quantile(parts, q) for q in (0.5, 0.9, 0.99)}
         for name, ways in found
         for way, parts in ways.items()
     ]

@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,19 +16,16 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
-from benchmarks.data.tables import rate_stream, row_of, scattered
+from benchmarks.data.tables import row_of, scattered
+from benchmarks.harness.machine import anonymous_bytes, tree
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import (
-    add_batch_ms,
-    run_stream,
-    spark_session,
-)
-from benchmarks.harness.timing import check_joins, ratio, seconds_of
+from benchmarks.harness.spark import add_batch_ms, rate_stream, run_stream, spark_session
+from benchmarks.harness.timing import check_joins, ratio, rotated, seconds_of
 from bsjoin import BatchTable, Full, Incremental
 
 COLUMNS = ["k", "amount", "name"]
@@ -53,22 +50,14 @@ def joined(max_rows: int, stream: DataFrame) -> DataFrame:
 
 def run(context: Context) -> Outcome:
     """Measure; quick: some 10^5 keys and rows in place of 10^8."""
-    bounded, built = _bounded(context), _built(context)
-    return Outcome(
-        [*bounded.figures, *built.figures],
-        [*bounded.tables, *built.tables],
-        measured={"bounded": bounded.measured, "built": built.measured},
-    )
+    return Outcome.of({"bounded": _bounded(context), "built": _built(context)})
 
 
 @dataclass
 class Memory:
-    """The most memory of a process and of the processes below it, without pages of files.
+    """The most memory of the JVM and of the largest Python worker, without pages of files.
 
-    Args:
-        driver: that of the JVM.
-        worker: that of the largest Python worker.
-        samples: seconds since the beginning, with the bytes of all Python workers together.
+    ``samples``: seconds since the beginning, with the bytes of all Python workers together.
     """
 
     driver: int = 0
@@ -78,18 +67,14 @@ class Memory:
     def sample(self, begun: float) -> None:
         """Look at all of them once."""
         together = 0
-        for process in psutil.Process().children(recursive=True):
-            try:
-                used = process.memory_info()
-                anonymous = int(used.rss - used.shared)
-                is_jvm = process.name() == "java"
-            except psutil.Error:
-                continue  # it has ended
-            if is_jvm:
-                self.driver = max(self.driver, anonymous)
-            else:
-                self.worker = max(self.worker, anonymous)
-                together += anonymous
+        for process in tree()[1:]:
+            with suppress(psutil.Error):  # it has ended
+                used, is_jvm = anonymous_bytes(process), process.name() == "java"
+                if is_jvm:
+                    self.driver = max(self.driver, used)
+                else:
+                    self.worker = max(self.worker, used)
+                    together += used
         self.samples.append((time.monotonic() - begun, together))
 
 
@@ -111,17 +96,6 @@ def watched() -> Iterator[Memory]:
         thread.join()
 
 
-def _check(spark: SparkSession) -> None:
-    sample = spark.range(0, 20_000).select(scattered(F.col("id"), 10**7, 1).alias("k"))
-    check_joins(
-        {
-            "bsjoin": partial(joined, 5_000, sample),
-            "arithmetic": lambda: sample.select("k", *row_of(F.col("k"))),
-        },
-        COLUMNS,
-    )
-
-
 def _complete(query: StreamingQuery) -> StreamingQuery:
     """The same query, which has found a row for each of its keys."""
     for cycle in bsjoin.progress(query):
@@ -133,14 +107,16 @@ def _complete(query: StreamingQuery) -> StreamingQuery:
 def _bounded(context: Context) -> Outcome:
     """Consecutive keys: every micro-batch loads all of its keys, and evicts as many."""
     spark = context.spark
-    _check(spark)
+    sample = spark.range(0, 20_000).select(scattered(F.col("id"), 10**7, 1).alias("k"))
+    right = sample.select("k", *row_of(F.col("k")))
+    check_joins({"bsjoin": partial(joined, 5_000, sample), "arithmetic": lambda: right}, COLUMNS)
     size, batches, few = context.pick((20_000, 8, 6), (1_000_000, 100, 12))
     stream = rate_stream(spark, size).select(F.col("value").alias("k"))
     ways = {"at its bound": size, "below its bound": size * (few + 8)}
     rates: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(context.pick(1, 3)):
-        for name, max_rows in ways.items():
-            times = add_batch_ms(_complete(run_stream(joined(max_rows, stream), few)))[2:few]
+    for turn in range(context.pick(1, 3)):
+        for name in rotated(ways, turn):
+            times = add_batch_ms(_complete(run_stream(joined(ways[name], stream), few)))[2:few]
             rates[name].append(1e3 * size / statistics.median(times))
             context.say(f"  {name:<18} {rates[name][-1]:>10,.0f} rows/s")
     with watched() as memory:
@@ -169,9 +145,7 @@ def _bounded(context: Context) -> Outcome:
     title = f"Micro-batches of {size:,} new keys, a cache of as many rows"
     note = "The source is arithmetic in the worker."
     name = "rows/s, each micro-batch evicts / none does"
-    flat = Figure(
-        "memory of workers, last quarter / second", late / early, context.pick(None, 1.2), True
-    )
+    flat = Figure("memory of workers, last quarter / second", late / early, 1.2, True)
     return Outcome(
         [ratio(name, *rates.values(), by_round=True), flat],
         [Table.of(title, [row], note)],
@@ -207,14 +181,13 @@ def _built(context: Context) -> Outcome:
         "Memory without pages of files: the most that was seen, four times a second.",
     )
     figures = []
-    if not context.quick:
-        for segment, by_rows in found.items():
-            (few, small), (many, large) = by_rows.items()
-            pair = f"{many:,} rows / {few:,}, segments of {segment >> 20} MiB"
-            memory = large["worker"] / small["worker"]
-            figures.append(Figure(f"memory of the largest worker, {pair}", memory, 1.5, True))
-            slower = large["s"] / many / (small["s"] / few)
-            figures.append(Figure(f"seconds a row, {pair}", slower, at_most=True))
+    for segment, by_rows in found.items() if not context.quick else ():
+        (few, small), (many, large) = by_rows.items()
+        pair = f"{many:,} rows / {few:,}, segments of {segment >> 20} MiB"
+        memory = large["worker"] / small["worker"]
+        figures.append(Figure(f"memory of the largest worker, {pair}", memory, 1.5, True))
+        slower = large["s"] / many / (small["s"] / few)
+        figures.append(Figure(f"seconds a row, {pair}", slower, at_most=True))
     return Outcome(figures, [table], measured=found)
 
 
@@ -226,15 +199,8 @@ def _build(rows: int, folder: str, segment_bytes: int) -> dict[str, float]:
         parts = max(2, rows // 2_000_000)
         made = spark.range(0, rows, 1, parts).select(key.alias("k"), (F.col("id") * 7).alias("v"))
         with watched() as memory:
-            build = partial(
-                BatchTable.build,
-                made,
-                on="k",
-                unique=True,
-                path=path,
-                segment_bytes=segment_bytes,
-            )
-            seconds = seconds_of(build)
+            more = {"unique": True, "path": path, "segment_bytes": segment_bytes}
+            seconds = seconds_of(partial(BatchTable.build, made, on="k", **more))
         table = BatchTable.open(path)
         probes = spark.range(0, 2 * rows, max(1, rows // 100_000)).select(key.alias("k"), "id")
         right = probes.where(F.col("id") < rows).select("k", "id", (F.col("id") * 7).alias("v"))

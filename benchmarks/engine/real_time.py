@@ -20,16 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain, Shape
-from benchmarks.engine.full_cache import JVM, NO_JOIN
+from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import in_runtime
-from benchmarks.harness.timing import check_joins
+from benchmarks.harness.spark import JVM, in_runtime
+from benchmarks.harness.timing import check_joins, quantile, quantiles, rotated
 from tests.real_time_queries import Source
 
 _ROWS = 100_000
@@ -37,7 +36,6 @@ _ONE, _SIX = f"{JVM}, one join", f"{JVM}, six joins"
 _PLAIN = "plain joins, six"
 _REFRESHED = f"{_PLAIN}, a refresh"
 _PAUSES_S, _TIMEOUT_S = (0.001, 0.006), 60.0
-_QUANTILES = (0.5, 0.95, 0.99)
 
 Turns = dict[str, list[list[float]]]
 """Milliseconds of rows, by way and turn."""
@@ -75,8 +73,9 @@ def run(context: Context) -> Outcome:
     _load_sink(spark, context.data / "classes")
     joins = {NO_JOIN: 0, _ONE: 1, _SIX: MOST, _PLAIN: MOST, _REFRESHED: MOST}
     found: Turns = {name: [] for name in joins}
-    for _ in range(turns):
-        for name, count in joins.items():
+    for turn in range(turns):
+        for name in rotated(joins, turn):
+            count = joins[name]
             by = Chain.plain if name in (_PLAIN, _REFRESHED) else Chain.ours
             way = in_runtime("jvm", partial(by, chain, count, False))
             refresh = partial(chain.indexed[0].refresh, chain.frames[0])
@@ -85,9 +84,9 @@ def run(context: Context) -> Outcome:
                 _Rows(spark), lambda df, way=way: way(with_keys(df)), warm_s, counted_s, meanwhile
             )  # type: ignore[misc]
             found[name].append(ms)
-            p50, p99 = np.quantile(ms, (0.5, 0.99))
+            p50, p99 = (quantile([ms], share) for share in (0.5, 0.99))
             context.say(f"  {name:<34} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms")
-    return Outcome(_figures(context, found), [_table(found)], [], found)
+    return Outcome(_figures(found), [_table(found)], measured=found)
 
 
 def with_keys(df: DataFrame) -> DataFrame:
@@ -102,12 +101,7 @@ def _latencies(
 ) -> list[float]:  # fmt: skip
     """Milliseconds of every row that a query passed on, in one batch of real-time mode.
 
-    Args:
-        rows: its source and sink.
-        way: from its source to what it writes.
-        warm_s: seconds of warm-up.
-        counted_s: seconds afterwards.
-        meanwhile: runs beside the query, from the end of the warm-up on.
+    ``meanwhile`` runs beside the query, from the end of the warm-up on.
     """
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = way(rows.df).writeStream.outputMode("update").trigger(realTime="1 hour")
@@ -159,10 +153,10 @@ def _load_sink(spark: SparkSession, folder: Path) -> None:
     loader.addURL(jvm.java.io.File(str(folder.resolve())).toURI().toURL())
 
 
-def _figures(context: Context, found: Turns) -> list[Figure]:
+def _figures(found: Turns) -> list[Figure]:
     """Quantiles of all turns, with the spread of the turns' ratios."""
     figures = []
-    for quantile, above, below, bound in (
+    for share, above, below, bound in (
         (0.5, _SIX, NO_JOIN, 1.1),
         (0.99, _SIX, NO_JOIN, None),
         (0.5, _ONE, NO_JOIN, None),
@@ -171,23 +165,16 @@ def _figures(context: Context, found: Turns) -> list[Figure]:
         (0.5, _REFRESHED, _PLAIN, None),
         (0.99, _REFRESHED, _PLAIN, None),
     ):
-        turns = zip(found[above], found[below], strict=True)
-        ratios = [float(np.quantile(a, quantile) / np.quantile(b, quantile)) for a, b in turns]
-        value = _quantile(found[above], quantile) / _quantile(found[below], quantile)
-        spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
-        name = f"latency p{100 * quantile:g}, {above} / {below}"
-        figures.append(Figure(name, value, context.pick(None, bound), True, spread))
+        value, spread = quantiles(found[above], found[below], share)
+        name = f"latency p{100 * share:g}, {above} / {below}"
+        figures.append(Figure(name, value, bound, True, spread))
     return figures
-
-
-def _quantile(turns: list[list[float]], quantile: float) -> float:
-    return float(np.quantile(np.concatenate(turns), quantile))
 
 
 def _table(found: Turns) -> Table:
     rows = [
         {"way": name, "rows": sum(map(len, turns))}
-        | {f"p{100 * q:g}, ms": _quantile(turns, q) for q in _QUANTILES}
+        | {f"p{100 * q:g}, ms": quantile(turns, q) for q in (0.5, 0.95, 0.99)}
         for name, turns in found.items()
     ]
     note = (

@@ -1,4 +1,4 @@
-"""Where a figure was measured: the machine, the versions, the state of the code."""
+"""Where a figure was measured: the machine, versions, the state of the code; what processes use."""
 
 from __future__ import annotations
 
@@ -67,6 +67,36 @@ def commit(root: Path = ROOT) -> str | None:
     for file in (root / name for name in fresh.splitlines()):
         digest.update(str(file).encode() + (file.read_bytes() if file.is_file() else b""))
     return f"{head}+{digest.hexdigest()[:8]}"
+
+
+def tree(pid: int | None = None) -> list[psutil.Process]:
+    """A process, this one by default, and all that it has started; none if it has ended."""
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    return []
+
+
+def cpu_s(pid: int | None = None) -> float:
+    """Seconds of CPU that a process and all that it has started have used so far.
+
+    They may get less when a child that was not waited for ends.
+    """
+    total = 0.0
+    for process in tree(pid):
+        with contextlib.suppress(psutil.Error):
+            used = process.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
+
+
+def anonymous_bytes(process: psutil.Process | None = None) -> int:
+    """A process's memory without pages of files, which are in the page cache, once per host.
+
+    (The "unique set size" counts a page of a file as private while only one process has it mapped.)
+    """
+    used = (process or psutil.Process()).memory_info()
+    return int(used.rss - used.shared)
 
 
 def _output(*command: str) -> str | None:

@@ -125,6 +125,15 @@ class Outcome:
     pictures: list[Path] = field(default_factory=list)
     measured: Any = None
 
+    @staticmethod
+    def of(parts: Mapping[str, Outcome]) -> Outcome:
+        """The parts of a benchmark as one; the raw numbers are told by their names."""
+        return Outcome(
+            [figure for one in parts.values() for figure in one.figures],
+            [table for one in parts.values() for table in one.tables],
+            measured={name: one.measured for name, one in parts.items()},
+        )
+
 
 @dataclass
 class Context:
@@ -170,6 +179,7 @@ class Benchmark:
         run: module and function, ``module:function``: ``(context: Context) -> Outcome``.
         quick_s: about how many seconds ``--quick`` takes on two cores.
         about: what is compared with what, and the source of the claim.
+        bounds: "full" if they are promises about full sizes only.
     """
 
     name: str
@@ -178,3 +188,4 @@ class Benchmark:
     run: str
     quick_s: int
     about: str
+    bounds: Literal["always", "full"] = "always"

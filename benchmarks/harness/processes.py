@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -172,6 +172,8 @@ def _main(words: str) -> None:
         say = lambda line: print(line, flush=True)  # noqa: E731
         context = Context(task.quick, folder, data, task.seed, say, benchmark.name)
         outcome: Outcome = pkgutil.resolve_name(benchmark.run)(context)
+        if task.quick and benchmark.bounds == "full":
+            outcome.figures = [replace(figure, bound=None) for figure in outcome.figures]
         if any(table.charts for table in outcome.tables):
             from benchmarks import charts  # with matplotlib, which takes a second
 

@@ -6,21 +6,22 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 import bsjoin
 from benchmarks.harness.machine import ROOT
 
-JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 AQE = "spark.sql.adaptive.enabled"
 _TIMEOUT_S = 1_800.0
+
+JVM, PYTHON = "bsjoin, JVM", "bsjoin, Python"
 
 Join = Callable[[DataFrame], DataFrame]
 
@@ -47,7 +48,6 @@ def spark_session(
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", memory)
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-        .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
         .config("spark.jars", libraries)
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         # As docs/how-to/cluster.md recommends for narrow rows; Spark and all rivals gain by it.
@@ -61,6 +61,11 @@ def spark_session(
 def in_runtime(name: str, join: Join) -> Join:
     """The same joins, planned with a setting of ``spark.bsjoin.runtime``."""
     return with_settings({"runtime": name}, join)
+
+
+def in_runtimes(join: Join, jvm: str = JVM) -> dict[str, Join]:
+    """The same joins in both runtimes, by name; ``jvm``: the name of the first."""
+    return {jvm: in_runtime("jvm", join), PYTHON: in_runtime("python", join)}
 
 
 def with_settings(settings: Mapping[str, str], join: Join) -> Join:
@@ -92,7 +97,7 @@ def consume(df: DataFrame) -> None:
     df.write.format("noop").mode("overwrite").save()
 
 
-def fingerprint(df: DataFrame, columns: list[str]) -> tuple[int, int]:
+def fingerprint(df: DataFrame, columns: Sequence[str]) -> tuple[int, int]:
     """Number of rows, and the sum of the hashes of all rows: equal for equal multisets."""
     hashed = F.xxhash64(*columns).cast("decimal(38,0)")
     row = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
@@ -105,6 +110,17 @@ def persisted(df: DataFrame) -> DataFrame:
     kept = df.persist()
     kept.count()
     return kept
+
+
+@contextmanager
+def in_memory(*dfs: DataFrame) -> Iterator[list[DataFrame]]:
+    """The same rows, in Spark's memory for a while."""
+    kept = [persisted(df) for df in dfs]
+    try:
+        yield kept
+    finally:
+        for df in kept:
+            df.unpersist(blocking=True)
 
 
 def rate_stream(spark: SparkSession, rows: int, partitions: int | None = None) -> DataFrame:
@@ -137,22 +153,29 @@ def run_stream(df: DataFrame, batches: int | None = None) -> StreamingQuery:
         RuntimeError: the query ended before, or takes too long.
         StreamingQueryException: the query failed.
     """
-    with tempfile.TemporaryDirectory() as checkpoint:
-        writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
-        if batches is None:
-            query = writer.trigger(availableNow=True).start()
+    writer = df.writeStream.format("noop")
+    if batches is None:
+        with running(writer.trigger(availableNow=True)) as query:
             query.awaitTermination()
-            return query
-        begun = time.monotonic()
-        query = writer.trigger(processingTime="0 seconds").start()
+        return query
+    begun = time.monotonic()
+    with running(writer.trigger(processingTime="0 seconds")) as query:
+        while (last := query.lastProgress) is None or last.batchId < batches:
+            if not query.isActive or time.monotonic() - begun > _TIMEOUT_S:
+                raise RuntimeError(f"the query ended or takes too long: {query.exception()}")
+            time.sleep(0.05)
+    return query
+
+
+@contextmanager
+def running(writer: DataStreamWriter, folder: str | Path | None = None) -> Iterator[StreamingQuery]:
+    """A query with a checkpoint of its own, below a folder if one is given; stopped at the end."""
+    with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
+        query = writer.option("checkpointLocation", checkpoint).start()
         try:
-            while (last := query.lastProgress) is None or last.batchId < batches:
-                if not query.isActive or time.monotonic() - begun > _TIMEOUT_S:
-                    raise RuntimeError(f"the query ended or takes too long: {query.exception()}")
-                time.sleep(0.05)
+            yield query
         finally:
             query.stop()
-    return query
 
 
 def add_batch_ms(query: StreamingQuery) -> list[float]:

@@ -1,38 +1,36 @@
-"""Times alternatives alternately, and turns their times into ratios."""
+"""Times alternatives in turns, and turns their times into figures."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from operator import truediv
+from typing import Any, TypeVar
 
-import psutil
+import numpy as np
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Context, Figure
 from benchmarks.harness.spark import Join, consume, fingerprint
 
+T = TypeVar("T")
+Times = dict[str, list[float]]
+"""Seconds by way and round."""
+
+
+def timed(action: Callable[..., T], *arguments: Any) -> tuple[float, T]:
+    """Seconds that a call takes, and its result."""
+    started = time.perf_counter()
+    result = action(*arguments)
+    return time.perf_counter() - started, result
+
 
 def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
     """Seconds that a call takes."""
-    started = time.perf_counter()
-    action(*arguments)
-    return time.perf_counter() - started
-
-
-def cpu_s() -> float:
-    """Seconds of CPU that this process and all that it has started have used so far."""
-    own = psutil.Process()
-    total = 0.0
-    for process in (own, *own.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            used = process.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
-    return total
+    return timed(action, *arguments)[0]
 
 
 def alternate(
@@ -41,8 +39,10 @@ def alternate(
     warm: Iterable[str] = (),
     slow_s: float = math.inf,
     say: Callable[[str], None] = lambda _: None,
-) -> dict[str, list[float]]:
+) -> Times:
     """Run all alternatives in each round, so that a change of the machine's speed affects all.
+
+    Each round begins with another way, so that none always runs after the same one.
 
     Args:
         ways: each runs once and returns its seconds.
@@ -54,20 +54,27 @@ def alternate(
     Returns:
         The seconds of every way, by round.
     """
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for name in set(ways) - set(warm):
+    times: Times = {name: [] for name in ways}
+    for name in set(ways).difference(warm):
         ways[name]()
-    for _ in range(rounds):
-        for name, way in ways.items():
+    for turn in range(rounds):
+        for name in rotated(ways, turn):
             if len(times[name]) < 2 or max(times[name]) < slow_s:
-                times[name].append(way())
+                times[name].append(ways[name]())
     for name, seconds in times.items():
         middle, least, most = (f(seconds) * 1e3 for f in (statistics.median, min, max))
         say(f"{name:<28} {middle:9,.1f} ms  ({least:,.1f} to {most:,.1f})")
     return times
 
 
-def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: list[str]) -> int:
+def rotated(ways: Iterable[str], turn: int) -> list[str]:
+    """The ways of a turn: each turn begins with another one."""
+    names = list(ways)
+    first = turn % len(names)
+    return names[first:] + names[:first]
+
+
+def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: Sequence[str]) -> int:
     """The number of rows that all ways answer; they must be the same rows.
 
     Raises:
@@ -82,17 +89,33 @@ def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: list[st
 def time_joins(
     context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame, rounds: int,
     **more: Any,
-) -> dict[str, list[float]]:  # fmt: skip
+) -> Times:  # fmt: skip
     """Seconds in which each join of a batch DataFrame runs into a sink, by way and round.
 
     A time begins with the call that makes the joined DataFrame. The results must have been compared
     before. ``label`` is printed; ``more`` are other arguments of :func:`alternate`.
     """
-    runs = {
-        name: partial(seconds_of, lambda join=join: consume(join(stream)))  # type: ignore[misc]
-        for name, join in joins.items()
-    }
+    runs = {name: partial(seconds_of, _run, join, stream) for name, join in joins.items()}
     return alternate(runs, rounds, say=lambda line: context.say(f"  {label}  {line}"), **more)
+
+
+def compare_joins(
+    context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame,
+    columns: Sequence[str], rounds: int, warm_ups: int = 0, **more: Any,
+) -> tuple[int, Times]:  # fmt: skip
+    """Check joins of a batch DataFrame, warm them up, and time them as :func:`time_joins` does.
+
+    Returns:
+        The number of rows that all answer, and the seconds.
+    """
+    rows = check_joins({name: partial(join, stream) for name, join in joins.items()}, columns)
+    for join in list(joins.values()) * warm_ups:
+        _run(join, stream)
+    return rows, time_joins(context, label, joins, stream, rounds, **more)
+
+
+def _run(join: Join, stream: DataFrame) -> None:
+    consume(join(stream))
 
 
 def ratio(
@@ -120,8 +143,42 @@ def ratio(
     ratios = [_over(a, b) for a, b in zip(above[:count], below[:count], strict=True)]
     value = _over(statistics.median(above[:count]), statistics.median(below[:count]))
     value = statistics.median(ratios) if by_round else value
-    spread = (min(ratios), max(ratios)) if count > 1 else None
-    return Figure(name, value, bound, at_most, spread, **more)
+    return Figure(name, value, bound, at_most, spread_of(ratios), **more)
+
+
+def median_of(
+    name: str, values: Sequence[float], bound: float | None = None, **more: Any
+) -> Figure:
+    """The median of numbers of which less is better, with their spread; ``more``: other fields."""
+    return Figure(name, statistics.median(values), bound, True, spread_of(values), **more)
+
+
+def quantile(parts: Sequence[Sequence[float]], share: float) -> float:
+    """Of the numbers of all parts together."""
+    return float(np.quantile(np.hstack(parts), share))
+
+
+def quantiles(
+    above: Sequence[Sequence[float]], below: Sequence[Sequence[float]], share: float,
+    compared: Callable[[float, float], float] = truediv,
+) -> tuple[float, tuple[float, float] | None]:  # fmt: skip
+    """A quantile of some numbers over that of others, and the spread of the parts of both."""
+    pairs = [(above, below), *(([a], [b]) for a, b in zip(above, below, strict=True))]
+    value, *each = (compared(quantile(a, share), quantile(b, share)) for a, b in pairs)
+    return value, spread_of(each)
+
+
+def spread_of(values: Sequence[float]) -> tuple[float, float] | None:
+    """The least and the most of several values; None of one."""
+    return (min(values), max(values)) if len(values) > 1 else None
+
+
+def rows_by_way(times: Mapping[str, Sequence[float]], unit: str = "s") -> list[dict[str, Any]]:
+    """Rows of a table: the median of each way, the least and the most."""
+    return [
+        {"way": way, unit: statistics.median(some), "least": min(some), "most": max(some)}
+        for way, some in times.items()
+    ]
 
 
 def _over(above: float, below: float) -> float:
@@ -131,7 +188,7 @@ def _over(above: float, below: float) -> float:
     return math.copysign(math.inf, above) if above else math.nan
 
 
-def check_equal(answers: dict[str, Any]) -> Any:
+def check_equal(answers: Mapping[str, Any]) -> Any:
     """The answer that all give.
 
     Raises:

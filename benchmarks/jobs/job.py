@@ -36,13 +36,8 @@ def arrow_schema(ddl: str) -> pa.Schema:
 class Step:
     """One inner equality join of a job; both sides have the same names for the key.
 
-    Names are unquoted in queries: lower case, and no reserved words of SQL.
-
-    Args:
-        table: its name.
-        on: the key columns, separated by commas.
-        brings: the other columns, in Spark's DDL.
-        unique: whether a key occurs at most once.
+    Names are unquoted in queries: lower case, and no reserved words of SQL. ``on`` has the key
+    columns, separated by commas, ``brings`` the other columns of the table, in Spark's DDL.
     """
 
     table: str
@@ -72,7 +67,7 @@ class Job:
         make: the tables of a size; the folder has what they are made of.
         events: rows of the stream: from the size, how many, which cycle, and a seed.
         size: the meaning of "size", for print.
-        files: of each table, of about the same size, for tasks to share.
+        files: of each table, for tasks to share.
     """
 
     name: str

@@ -32,6 +32,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.data import tpch
+from benchmarks.data.zipf import Shifting
 from benchmarks.jobs.job import Job, Step
 from examples.road_data import City
 
@@ -55,13 +56,17 @@ _RECALL = {
 }
 
 
+_CUSTOMERS = 150_000  # per unit of the scale factor
+
+
 def _recall_tables(folder: Path, scale: float) -> dict[str, pa.Table]:
     database = duckdb.connect(config={"file_search_path": str(tpch.tables(folder, scale))})
     return {name: database.sql(query).to_arrow_table() for name, query in _RECALL.items()}
 
 
 def _recall_events(scale: float, rows: int, cycle: int, seed: int) -> pa.Table:
-    ids = tpch.customer_ids(tpch.customers(scale), rows, cycle, seed)
+    customers = int(_CUSTOMERS * scale)
+    ids = Shifting(customers, 1.04, rows, None, seed).cycle(cycle) + 1  # always the same are hot
     return pa.table({"customer": ids, "event": np.arange(rows) + cycle * 100_000_000})
 
 

@@ -15,17 +15,13 @@ from pyspark.sql import DataFrame
 import bsjoin
 from benchmarks.harness import spark as harness
 from benchmarks.harness.outcome import Context
-from benchmarks.harness.spark import AQE, Join, in_runtime
+from benchmarks.harness.spark import Join, in_runtime
 from benchmarks.harness.timing import seconds_of
-from benchmarks.jobs.database import loaded, per_batch, per_record
+from benchmarks.jobs.database import loaded, per_record
 from benchmarks.jobs.job import FILES, Batches, Job, Step
 
 FULL, FULL_PYTHON = "bsjoin, full, JVM", "bsjoin, full, Python"
-INCREMENTAL = "bsjoin, incremental"
-AQE_ON, AQE_OFF = "Spark, AQE on", "Spark, AQE off"
-BROADCAST, MERGE = "Spark, persisted broadcast", "Spark, sort-merge"
-RECORD, BATCH = "one query per record", "one query per micro-batch"
-OURS = (FULL, FULL_PYTHON, INCREMENTAL)
+INCREMENTAL, SPARK, RECORD = "bsjoin, incremental", "Spark, AQE on", "one query per record"
 
 RECORD_ROUNDS = 3
 """How often one query per record is timed."""
@@ -36,23 +32,11 @@ Run = dict[str, Any]
 """What :meth:`Ready.run` returns."""
 
 
-StepJoin = Callable[["Ready", DataFrame, Step], DataFrame]
-"""One join of a job: the stream with a table."""
-
-
 @dataclass(frozen=True)
 class Ready:
     """A job whose tables are in every form that a way needs.
 
-    Args:
-        context: of the benchmark.
-        job: the job.
-        size: of its tables.
-        frames: Spark's DataFrames of the files.
-        indexed: bsjoin's tables.
-        build_s: how long these took to build.
-        url: of a database that has them.
-        max_rows: room in an incremental cache.
+    ``url`` is of a database that has them, ``max_rows`` the room in an incremental cache.
     """
 
     context: Context
@@ -82,29 +66,22 @@ class Ready:
             ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second
             of the large ones, if any) with ``rates`` of each, ``runtimes`` of bsjoin's joins, and
             of an incremental cache ``hit_rate``, ``asked`` and ``lookups``; of one query per record
-            ``rate``, the median of ``rates``, and ``record_ms`` of a record and core.
+            ``rate``, the median of ``rates``.
         """
         if name == RECORD:
             found = self._records(files, records)
         else:
             found = self._stream(name, files, batches)
         if label:
-            latency = f"{latency_ms(found):8.0f} ms" if "ms" in found else 11 * " "
+            latency = f"{statistics.median(found['ms']):8.0f} ms" if "ms" in found else 11 * " "
             hits = f"   hit rate {found['hit_rate']:.1%}" if "hit_rate" in found else ""
             shown = f"  {label:<9} {name:<30} {latency} {found.get('rate', 0):>12,.0f} rows/s"
             self.context.say(shown + hits)
         return found
 
     def _stream(self, name: str, files: Path, batches: Batches) -> Run:
-        frames = self.frames.values() if name == BROADCAST else ()
-        for df in frames:  # in memory for this run only: every other way would find them there
-            harness.persisted(df)
-        try:
-            with harness.configured(self.context.spark, {AQE: name != AQE_OFF}):
-                query = harness.run_stream(self.way(name)(self._reader(files)))
-        finally:
-            for df in frames:
-                df.unpersist(blocking=True)
+        stream = harness.file_stream(self.context.spark, self.job.stream, files, FILES)
+        query = harness.run_stream(self.way(name)(stream))
         ms = harness.add_batch_ms(query)
         if len(ms) != len(batches.sizes):
             raise AssertionError(f"{len(ms)} micro-batches are reported, not {len(batches.sizes)}")
@@ -120,15 +97,10 @@ class Ready:
         spark, way = self.context.spark, self.way(RECORD)
         cores = spark.sparkContext.defaultParallelism
         part = spark.read.schema(self.job.stream).parquet(str(files / "0000-0.parquet"))
-        kept = harness.persisted(part.limit(rows).repartition(cores))
-        harness.consume(way(kept.limit(1)))  # connects
-        spent = [seconds_of(lambda: harness.consume(way(kept))) for _ in range(RECORD_ROUNDS)]
-        kept.unpersist()
-        rate, rates = rows / statistics.median(spent), [rows / one for one in spent]
-        return {"rate": rate, "rates": rates, "record_ms": cores * 1e3 / rate}
-
-    def _reader(self, files: Path) -> DataFrame:
-        return harness.file_stream(self.context.spark, self.job.stream, files, FILES)
+        with harness.in_memory(part.limit(rows).repartition(cores)) as (kept,):
+            harness.consume(way(kept.limit(1)))  # connects
+            spent = [seconds_of(lambda: harness.consume(way(kept))) for _ in range(RECORD_ROUNDS)]
+        return {"rate": rows / statistics.median(spent), "rates": [rows / one for one in spent]}
 
 
 @contextmanager
@@ -137,12 +109,7 @@ def prepared(
 ) -> Iterator[Ready]:
     """The tables of a job of a size, read, built, and loaded into a database.
 
-    Args:
-        context: of the benchmark.
-        job: the job.
-        size: of its tables.
-        max_rows: room in an incremental cache.
-        url: of a database that has them, or "" if none is needed; None: one is started.
+    ``url``: of a database that has them, or "" if none is needed; None: one is started.
     """
     folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
     frames = {
@@ -160,7 +127,7 @@ def prepared(
         yield Ready(context, job, size, frames, indexed, build_s, place, max_rows)
 
 
-def _in_sequence(join: StepJoin, ready: Ready) -> Join:
+def _in_sequence(join: Callable[[Ready, DataFrame, Step], DataFrame], ready: Ready) -> Join:
     """All joins of a job."""
 
     def way(stream: DataFrame) -> DataFrame:
@@ -182,25 +149,15 @@ def _incremental(ready: Ready, stream: DataFrame, step: Step) -> DataFrame:
     return bsjoin.join(stream, source, step.keys, cache=cache)
 
 
-def _spark(ready: Ready, stream: DataFrame, step: Step, hint: str = "") -> DataFrame:
-    table = ready.frames[step.table]
-    return stream.join(table.hint(hint) if hint else table, step.keys)
+def _spark(ready: Ready, stream: DataFrame, step: Step) -> DataFrame:
+    return stream.join(ready.frames[step.table], step.keys)
 
 
 WAYS: dict[str, Callable[[Ready], Join]] = {
     FULL: lambda ready: in_runtime("jvm", _in_sequence(_full, ready)),
     FULL_PYTHON: lambda ready: in_runtime("python", _in_sequence(_full, ready)),
     INCREMENTAL: partial(_in_sequence, _incremental),
-    AQE_ON: partial(_in_sequence, _spark),
-    AQE_OFF: partial(_in_sequence, _spark),
-    MERGE: partial(_in_sequence, partial(_spark, hint="merge")),
-    BATCH: lambda ready: per_batch(ready.job, ready.url),
+    SPARK: partial(_in_sequence, _spark),
     RECORD: lambda ready: per_record(ready.job, ready.url),
-    BROADCAST: partial(_in_sequence, partial(_spark, hint="broadcast")),
 }
 """Every alternative on Spark: from the tables to a function of the stream."""
-
-
-def latency_ms(run: Run) -> float:
-    """The median of a way's small micro-batches; or of a record."""
-    return float(statistics.median(run["ms"])) if "ms" in run else float(run["record_ms"])

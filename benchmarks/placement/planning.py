@@ -11,14 +11,12 @@ import math
 import random
 import statistics
 import time
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join
-from benchmarks.harness.timing import check_joins, ratio, seconds_of, time_joins
+from benchmarks.harness.timing import compare_joins, median_of, ratio, rows_by_way, seconds_of
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
@@ -47,19 +45,12 @@ def planning(context: Context) -> Outcome:
             context.say(f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms")
     worst = _worst_rents(context, context.pick(20, 100))
     figures = [
-        Figure(
-            f"plan for 1,000 tasks on 100 workers, {name}",
-            ms,
-            SEARCHED_MS if name == "local-search" else LIMIT_MS,
-            True,
-            unit="ms",
-        )
+        Figure(f"plan for 1,000 tasks on 100 workers, {name}", by_size["1,000 x 100"],
+               SEARCHED_MS if name == "local-search" else LIMIT_MS, True, unit="ms")
         for name, by_size in times.items()
-        if (ms := by_size.get("1,000 x 100")) is not None
-    ]
-    if "local-search" in worst:
-        above = worst["local-search"]
-        figures.append(Figure("local search above the optimum, worst case", above, 0.05, True))
+    ]  # fmt: skip
+    above = worst["local-search"]
+    figures.append(Figure("local search above the optimum, worst case", above, 0.05, True))
     plans = [{"policy": n} | {f"ms, {s}": ms for s, ms in by.items()} for n, by in times.items()]
     rents = [
         {"policy": name, "most": f"{over:.1%}" if math.isfinite(over) else "leaves tasks out"}
@@ -147,42 +138,25 @@ def pinning(context: Context) -> Outcome:
         count: [_ms_per_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
         for count in counts
     }
-    ways: dict[str, Join] = {
-        "without pins": lambda df: _rows(df, 12),
+    ways = {
         "with pins": lambda df: _pinned(_rows(df, 12)),
+        "without pins": lambda df: _rows(df, 12),
     }
     given = spark.range(0, rows, 1, 2)
-    check_joins({name: partial(way, given) for name, way in ways.items()}, ["id", "k"])
-    micro_batches = time_joins(context, "12 partitions", ways, given, rounds)
+    _, seconds = compare_joins(context, "12 partitions", ways, given, ["id", "k"], rounds)
+    # The new DataFrame of a pin is a fixed cost, which few partitions share.
     figures = [
-        ratio(
-            f"ms a partition to pin {count}",
-            times,
-            [1.0] * len(times),
-            _PIN_MS,
-            at_most=True,
-            unit="ms",
-        )
+        median_of(f"ms a partition to pin {count}", times, _PIN_MS, unit="ms")
         for count, times in driver.items()
     ]
-    # The new DataFrame of a pin is a fixed cost, which few partitions share.
-    least = {count: min(times) * count for count, times in driver.items()}
-    few, many = min(least), max(least)
-    each = (least[many] - least[few]) / (many - few)
-    name = f"ms for each partition beyond {few}"
-    figures.append(Figure(name, each, _PIN_MS, at_most=True, unit="ms"))
     name = f"{rows:,} rows in 12 partitions, pinned / not"
-    sides = (micro_batches["with pins"], micro_batches["without pins"])
-    figures.append(ratio(name, *sides, at_most=True, by_round=True))
+    figures.append(ratio(name, *seconds.values(), at_most=True, by_round=True))
     table = Table.of(
         "Milliseconds of the driver to pin a partition",
-        [
-            {"partitions": n, "median": statistics.median(t), "least": min(t), "most": max(t)}
-            for n, t in driver.items()
-        ],
+        rows_by_way({f"{count} partitions": times for count, times in driver.items()}, "ms"),
         "Without planning the query and running the shuffles below the pins.",
     )
-    return Outcome(figures, [table], [], {"driver_ms": driver, "seconds": micro_batches})
+    return Outcome(figures, [table], measured={"driver_ms": driver, "seconds": seconds})
 
 
 def _rows(ids: DataFrame, count: int) -> DataFrame:

@@ -81,15 +81,10 @@ def steps(context: Context) -> Outcome:
 def _milliseconds(cluster: Cluster, search: bool) -> tuple[float, float]:
     """The longest step, and the median of the last ones."""
     controller = Controller(
-        cluster,
-        LBACE(),
-        cluster,
-        lambda _: cluster.graph,
-        {"operator-0": len(cluster.graph.tasks)},
-        clock=lambda: cluster.now_s,
-        rebalancer=StStream(),
-        search=search,
-    )
+        cluster, LBACE(), cluster, lambda _: cluster.graph,
+        {"operator-0": len(cluster.graph.tasks)}, clock=lambda: cluster.now_s,
+        rebalancer=StStream(), search=search,
+    )  # fmt: skip
     spent = []
     gc.collect()
     gc.freeze()  # a collection of the harness's own heap is no part of a step

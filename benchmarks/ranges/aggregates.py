@@ -9,78 +9,61 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.harness.outcome import Context, Figure, Outcome
-from benchmarks.harness.spark import Join, consume, fingerprint, in_runtime, persisted
-from benchmarks.harness.timing import check_equal, ratio, time_joins
+from benchmarks.harness.spark import Join, consume, in_memory, in_runtime
+from benchmarks.harness.timing import check_joins, ratio, time_joins
 from bsjoin import Band
 
 _ROWS, _MATCHES = 2_000, 1_000
 _AGG = {"n": "count(*)", "total": "sum(v)", "least": "min(v)", "most": "max(v)"}
 _COLUMNS = ["id", "k", "p", *_AGG]
 _BOUND, _SLOW_S = 50.0, 3.0
+_LABEL = "1,000 matches a row"
 
 
 def run(context: Context) -> Outcome:
     """Each key has 2,000 rows, and each row of the stream matches half of those of its key."""
-    keys = context.pick(200, 2_000)
-    spark = context.spark
-    rows = spark.range(keys * _ROWS, numPartitions=2)
-    table = persisted(
-        rows.selectExpr(
-            f"id DIV {_ROWS} AS k", f"id % {_ROWS} AS q",
-            f"int(pmod(xxhash64(id, {context.seed}), 100000)) AS v",
-        )
+    keys, spark = context.pick(200, 2_000), context.spark
+    table = spark.range(keys * _ROWS, numPartitions=2).selectExpr(
+        f"id DIV {_ROWS} AS k", f"id % {_ROWS} AS q",
+        f"int(pmod(xxhash64(id, {context.seed}), 100000)) AS v",
     )  # fmt: skip
     points = f"{_MATCHES} + pmod(xxhash64(id, {context.seed}), {_ROWS - _MATCHES})"
     ids = spark.range(context.pick(100_000, 500_000), numPartitions=2)
-    stream = persisted(ids.selectExpr("id", f"pmod(xxhash64(id), {keys}) AS k", f"{points} AS p"))
-    try:
+    stream = ids.selectExpr("id", f"pmod(xxhash64(id), {keys}) AS k", f"{points} AS p")
+    with in_memory(table, stream):
         return Outcome(_compared(context, stream, table))
-    finally:
-        stream.unpersist(blocking=True)
-        table.unpersist(blocking=True)
 
 
 def _compared(context: Context, stream: DataFrame, table: DataFrame) -> list[Figure]:
     built = bsjoin.BatchTable.build(table, on="k", when=_band({}))
-    ways: dict[str, Join] = {}
+    ours: dict[str, Join] = {}
+    others: dict[str, Join] = {
+        "Spark's join": partial(_by_join, table),
+        "Spark's window": partial(_by_window, table),
+    }
     for runtime in ("jvm", "python"):
-        ways[f"aggregates, {runtime}"] = in_runtime(runtime, partial(_aggregates, built))
-        ways[f"rows, {runtime}"] = in_runtime(runtime, partial(_rows, built))
-    ways["Spark, join"] = partial(_by_join, table)
-    ways["Spark, window"] = partial(_by_window, table)
-    check_equal({name: fingerprint(way(stream), _COLUMNS) for name, way in ways.items()})
-    ours = [name for name in ways if name.startswith("aggregates")]
-    for name in ours:
-        for _ in range(context.pick(1, 5)):
-            consume(ways[name](stream))
-    others = [name for name in ways if name not in ours]
+        ours[runtime] = in_runtime(runtime, partial(built.join, when=_band(_AGG)))
+        others[f"making the rows, {runtime}"] = in_runtime(runtime, partial(_rows, built))
+    ways = ours | others
+    check_joins({name: partial(way, stream) for name, way in ways.items()}, _COLUMNS)
+    for way in list(ours.values()) * context.pick(1, 5):
+        consume(way(stream))
     seconds = time_joins(
-        context,
-        "1,000 matches a row",
-        ways,
-        stream,
-        context.pick(3, 7),
-        warm=others,
-        slow_s=_SLOW_S,
+        context, _LABEL, ways, stream, context.pick(3, 7), warm=others, slow_s=_SLOW_S
     )
-    figures = []
-    for name in ours:
-        runtime = name.split(", ")[1]
-        rivals = {f"rows, {runtime}": "making the rows", "Spark, join": "Spark's join",
-                  "Spark, window": "Spark's window"}  # fmt: skip
-        for rival, shown in rivals.items():
-            bound = _BOUND if rival.startswith("rows") else None
-            label = f"1,000 matches a row, {runtime}: {shown} / aggregates"
-            figures.append(ratio(label, seconds[rival], seconds[name], bound))
-    return figures
+    return [
+        ratio(f"{_LABEL}, {runtime}: {name} / aggregates", seconds[way], seconds[runtime], bound)
+        for runtime in ours
+        for name, way, bound in (
+            ("making the rows", f"making the rows, {runtime}", _BOUND),
+            ("Spark's join", "Spark's join", None),
+            ("Spark's window", "Spark's window", None),
+        )
+    ]
 
 
 def _band(agg: dict[str, str]) -> Band:
     return Band("p", "q", before=_MATCHES - 1, after=0, agg=agg)
-
-
-def _aggregates(built: bsjoin.BatchTable, stream: DataFrame) -> DataFrame:
-    return built.join(stream, when=_band(_AGG))
 
 
 def _aggregated(rows: DataFrame) -> DataFrame:
@@ -94,9 +77,7 @@ def _rows(built: bsjoin.BatchTable, stream: DataFrame) -> DataFrame:
 
 def _by_join(table: DataFrame, stream: DataFrame) -> DataFrame:
     other = table.withColumnRenamed("k", "other")
-    near = (F.col("k") == F.col("other")) & F.col("q").between(
-        F.col("p") - (_MATCHES - 1), F.col("p")
-    )
+    near = F.expr(f"k = other AND q BETWEEN p - {_MATCHES - 1} AND p")
     return _aggregated(stream.join(F.broadcast(other), near))
 
 

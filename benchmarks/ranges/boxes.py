@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import consume, in_runtime, persisted
-from benchmarks.harness.timing import check_equal, check_joins, ratio, seconds_of, time_joins
-from benchmarks.ranges.range_joins import OURS, PYTHON, timed
+from benchmarks.harness.outcome import Context, Outcome, Table
+from benchmarks.harness.spark import in_memory, in_runtimes
+from benchmarks.harness.timing import Times, check_equal, compare_joins, ratio, seconds_of, timed
+from benchmarks.ranges.range_joins import OURS
 
 _GRID, _DUCKDB = "Spark, grid", "DuckDB"
 _WHEN = [bsjoin.Within("lon", "west", "east"), bsjoin.Within("lat", "south", "north")]
@@ -23,17 +23,21 @@ _SAMPLE = 10_000  # rows of the stream for DuckDB, whose plan compares each with
 _TOWNS, _CELL = 2_000, 0.002
 _BOUND = 5.0
 _MATCHES = "west <= lon AND lon < east AND south <= lat AND lat < north"
+_NOTE = (
+    f"Rows in memory for all ways. DuckDB answers {_SAMPLE:,} rows of the stream, and its time is "
+    "extrapolated."
+)
 
 
 def run(context: Context) -> Outcome:
     """Full: 10,000,000 boxes and 1,000,000 points, evenly and in towns; quick: a twentieth."""
     less = context.pick(20, 1)
-    figures, rows, measured = list[Figure](), [], {}
+    figures, rows, measured = [], [], {}
     for kind in ("even", "towns"):
         random = np.random.default_rng(context.seed)
         boxes, points = _drawn(random, kind, 10_000_000 // less, 1_000_000 // less)
         size = f"{kind}, {len(boxes):,} x {len(points):,}"
-        seconds, pairs, build_s = _measure(context, size, boxes, points)
+        pairs, build_s, seconds = _measure(context, size, boxes, points)
         figures += [
             ratio(f"{size}: {way} / bsjoin", seconds[way], seconds[OURS], _BOUND)
             for way in (_GRID, _DUCKDB)
@@ -41,44 +45,28 @@ def run(context: Context) -> Outcome:
         ms = {f"{way}, ms": float(np.median(one)) * 1e3 for way, one in seconds.items()}
         rows.append({"case": size, "matches": pairs, "build, s": build_s} | ms)
         measured[kind] = seconds
-    note = (
-        "Rows in memory for all ways. DuckDB answers "
-        f"{_SAMPLE:,} rows of the stream, and its time is extrapolated."
-    )
-    return Outcome(figures, [Table.of("Points in boxes", rows, note)], measured=measured)
+    return Outcome(figures, [Table.of("Points in boxes", rows, _NOTE)], measured=measured)
 
 
 def _measure(
     context: Context, size: str, boxes: pa.Table, points: pa.Table
-) -> tuple[dict[str, list[float]], int, float]:
-    """The seconds of each way by round, the number of pairs, and the seconds of the build."""
-    spark = context.spark
-    table = persisted(spark.createDataFrame(boxes).repartition(4))
-    stream = persisted(spark.createDataFrame(points).repartition(2))
-    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=[], when=_WHEN))
+) -> tuple[int, float, Times]:
+    """The number of pairs, the seconds of the build, and those of each way by round."""
+    spark, some, rounds = context.spark, points.slice(0, _SAMPLE), context.pick(3, 5)
+    rows, probes = (spark.createDataFrame(one) for one in (boxes, points))
+    with in_memory(rows.repartition(4), probes.repartition(2)) as (table, stream):
+        build_s, built = timed(partial(bsjoin.BatchTable.build, table, on=[], when=_WHEN))
 
-    def ours(some: DataFrame) -> DataFrame:
-        return built.join(some, select=["v"]).select("id", "v")
+        def ours(some: DataFrame) -> DataFrame:
+            return built.join(some, select=["v"]).select("id", "v")
 
-    joins = {
-        OURS: in_runtime("jvm", ours),
-        PYTHON: in_runtime("python", ours),
-        _GRID: partial(_by_cells, table),
-    }
-    pairs = check_joins({n: partial(join, stream) for n, join in joins.items()}, ["id", "v"])
-    some = points.slice(0, _SAMPLE)
-    found = ours(spark.createDataFrame(some)).agg(F.count("v"), F.sum("id"), F.sum("v")).first()
-    duckdb_s = _in_duckdb(boxes, some)
-    check_equal({OURS: tuple(found or ()), _DUCKDB: duckdb_s()})
-    for join in joins.values():
-        consume(join(stream))
-    rounds = context.pick(3, 5)
-    seconds = time_joins(context, size, joins, stream, rounds)
-    once = [seconds_of(duckdb_s) for _ in range(rounds)]
-    seconds[_DUCKDB] = [one * len(points) / len(some) for one in once]
-    for df in (table, stream):
-        df.unpersist(blocking=True)
-    return seconds, pairs, build_s
+        joins = in_runtimes(ours, OURS) | {_GRID: partial(_by_cells, table)}
+        found = ours(spark.createDataFrame(some)).agg(F.count("v"), F.sum("id"), F.sum("v")).first()
+        in_duckdb = _in_duckdb(boxes, some)
+        check_equal({OURS: tuple(found or ()), _DUCKDB: in_duckdb()})
+        pairs, seconds = compare_joins(context, size, joins, stream, ["id", "v"], rounds, 1)
+    once = [seconds_of(in_duckdb) for _ in range(rounds)]
+    return pairs, build_s, seconds | {_DUCKDB: [one * len(points) / len(some) for one in once]}
 
 
 def _in_duckdb(boxes: pa.Table, points: pa.Table) -> Callable[[], tuple[int, ...]]:
@@ -92,17 +80,15 @@ def _in_duckdb(boxes: pa.Table, points: pa.Table) -> Callable[[], tuple[int, ...
 def _by_cells(table: DataFrame, stream: DataFrame) -> DataFrame:
     """The usual workaround: boxes in each cell that they touch, joined by equality of cells."""
 
+    def cell(end: str) -> str:
+        return f"CAST(floor({end} / {_CELL}D) AS int)"
+
     def cells(low: str, high: str) -> str:
-        first, last = (f"CAST(floor({end} / {_CELL}D) AS int)" for end in (low, high))
-        return f"explode(sequence({first}, {last}))"
+        return f"explode(sequence({cell(low)}, {cell(high)}))"
 
     there = table.selectExpr("*", f"{cells('west', 'east')} AS x")
     there = there.selectExpr("*", f"{cells('south', 'north')} AS y")
-    here = stream.selectExpr(
-        "*",
-        f"CAST(floor(lon / {_CELL}D) AS int) AS x",
-        f"CAST(floor(lat / {_CELL}D) AS int) AS y",
-    )
+    here = stream.selectExpr("*", f"{cell('lon')} AS x", f"{cell('lat')} AS y")
     return here.join(there, ["x", "y"]).where(_MATCHES).select("id", "v")
 
 

@@ -18,18 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, rows_of
 from benchmarks.harness.outcome import Context, Figure, Outcome
-from benchmarks.harness.spark import Join, in_runtime
-from benchmarks.harness.timing import alternate, check_equal, ratio
+from benchmarks.harness.spark import PYTHON, Join
+from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
 from benchmarks.ranges import spark_joins
-from benchmarks.ranges.range_joins import (
-    OURS,
-    PYTHON,
-    Found,
-    compared,
-    prepared,
-    timed,
-    warm_ups,
-)
+from benchmarks.ranges.range_joins import OURS, Found, compared, prepared, warm_ups
 
 Engine = Callable[[], tuple[int, ...]]
 """Answers the number of pairs, and the sums of their columns ``id`` and ``v``."""
@@ -110,7 +102,7 @@ def run(context: Context) -> Outcome:
     listed = cases(context.quick, context.seed)
     found: Found = {case.name: _measure(context, at, case) for at, case in enumerate(listed)}
     return compared(
-        found, _figures(found, quick=context.quick),
+        found, _figures(found),
         "bsjoin in Spark, DuckDB and Polars on the same rows, ms",
         "Range joins in Spark, DuckDB and Polars: median ms by way",
         "Sums over all pairs, all cores each. Spark's own join without a key is extrapolated from "
@@ -122,21 +114,18 @@ def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
     """Seconds of every way, alternately; all must find the same number of pairs and sums."""
     with prepared(context, case) as (build_s, ours, table, stream):
         ways: dict[str, Callable[[], tuple[int, ...]]] = {
-            OURS: partial(_sums, in_runtime("jvm", ours), stream),
-            PYTHON: partial(_sums, in_runtime("python", ours), stream),
+            **{name: partial(_sums, join, stream) for name, join in ours.items()},
             **{name: make(case, *rows_of(case)) for name, make in ENGINES.items()},
         }
         pairs = check_equal({name: way() for name, way in ways.items()})[0]
-        for _ in range(warm_ups(number, quick=context.quick)):
+        for _ in range(warm_ups(context, number)):
             ways[OURS]()
         say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
-        runs = {name: lambda way=way: timed(way)[0] for name, way in ways.items()}  # type: ignore[misc]
+        runs = {name: partial(seconds_of, way) for name, way in ways.items()}
         seconds = alternate(runs, context.pick(3, 5), warm=ways, slow_s=3.0, say=say)
         if case.kind == "band" and not case.keys:
-            few = stream.limit(_SAMPLE).persist()
-            theirs, _ = timed(partial(_sums, partial(spark_joins.spark_join, case, table), few))
-            seconds[spark_joins.JOIN] = [theirs * case.probes / _SAMPLE]
-            few.unpersist()
+            few, theirs = stream.limit(_SAMPLE), partial(spark_joins.spark_join, case, table)
+            seconds[spark_joins.JOIN] = [seconds_of(_sums, theirs, few) * case.probes / _SAMPLE]
     return {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
 
 
@@ -146,17 +135,17 @@ def _sums(join: Join, stream: DataFrame) -> tuple[int, ...]:
     return tuple(int(value) for value in row)
 
 
-def _figures(found: Found, *, quick: bool) -> list[Figure]:
-    """Engines with a bound, and the better one for as-of; quick sizes are a query's fixed cost."""
+def _figures(found: Found) -> list[Figure]:
+    """Engines with a bound, and the better one for as-of."""
     figures = []
     for name, one in found.items():
         seconds, label = one["seconds"], f"{name}, {one['size']}"
         bounds: dict[str, float | None] = {
-            way: None if quick else _BOUNDS[name, way] for way in seconds if (name, way) in _BOUNDS
+            way: _BOUNDS[name, way] for way in seconds if (name, way) in _BOUNDS
         }
         if name == "as-of":
             best = min(ENGINES, key=lambda engine: statistics.median(seconds[engine]))
-            bounds.setdefault(best, None if quick else 1.0)
+            bounds.setdefault(best, 1.0)
         figures += [
             ratio(f"{label}: {way} / bsjoin", seconds[way], seconds[OURS], bound)
             for way, bound in (bounds | {PYTHON: None}).items()

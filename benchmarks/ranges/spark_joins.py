@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.ranges import SECOND_US, Case
-from benchmarks.harness.spark import Join, configured, persisted
+from benchmarks.harness.spark import Join, configured, in_memory
 
 WRITTEN, JOIN, BINS = "Spark as written", "Spark", "Spark, bins"
 AS_OF, WINDOW = "Spark's as-of", "Spark, window"
@@ -27,8 +27,8 @@ _SPANS = {
 
 def written_join(case: Case, table: DataFrame, stream: DataFrame) -> DataFrame:
     """Spark's join with a band as one writes it: its arithmetic is evaluated for each pair."""
-    conditions = (f"a >= {case.ends['lo']}", f"a <= {case.ends['hi']}")
-    return _joined(case, table, stream, conditions)
+    ends = case.ends
+    return _joined(case, table, stream, (f"a >= {ends['lo']}", f"a <= {ends['hi']}"))
 
 
 def spark_join(case: Case, table: DataFrame, stream: DataFrame) -> DataFrame:
@@ -92,17 +92,13 @@ WAYS: dict[
 def alternatives(spark: SparkSession, case: Case, table: DataFrame) -> Iterator[dict[str, Join]]:
     """The alternatives for a case, each a function of the stream; bins are in memory."""
     # The flag is read when a query is planned, and a query is planned when it runs.
-    with configured(spark, {_AS_OF_FLAG: True}):
-        sides = {BINS: persisted(binned(case, table))} if case.bin_s else {}
-        try:
-            yield {
-                name: partial(join, case, sides.get(name, table))
-                for name, (join, suits) in WAYS.items()
-                if suits(case)
-            }
-        finally:
-            for bins in sides.values():
-                bins.unpersist(blocking=True)
+    bins = [binned(case, table)] if case.bin_s else []
+    with configured(spark, {_AS_OF_FLAG: True}), in_memory(*bins):
+        yield {
+            name: partial(join, case, bins[0] if name == BINS else table)
+            for name, (join, suits) in WAYS.items()
+            if suits(case)
+        }
 
 
 def _with_ends(case: Case, stream: DataFrame) -> DataFrame:

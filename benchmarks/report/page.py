@@ -31,7 +31,6 @@ def environment(**options: Any) -> Environment:
     )  # fmt: skip
     known = {**vars(text), **vars(records), "anchor": anchor}
     found.filters |= {name: value for name, value in known.items() if callable(value)}
-    found.tests["paper_number"] = records.paper_number
     found.globals |= known
     return found
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from benchmarks.harness.outcome import Figure, Table
+from benchmarks.harness.outcome import Figure
 from benchmarks.harness.records import Record, size_of
 
 GROUPS = {
@@ -13,7 +12,6 @@ GROUPS = {
     "paper": "The paper's experiments",
     "scheduling": "Scheduling",
 }
-_NUMBERED = re.compile(r"\b(Tables?|Figs?\.?|Figures?)\s*(\d+)", re.IGNORECASE)
 
 
 def chosen(records: Sequence[Record]) -> list[Record]:
@@ -32,14 +30,6 @@ def grouped(records: Iterable[Record]) -> list[tuple[str, list[Record]]]:
     return [(group, found) for group, found in by_group.items() if found]
 
 
-def telling(record: Record, most: int) -> list[Figure]:
-    """The figures to show if there is room for a few: all missed, then bounded, then the first."""
-    order = ("missed", "reached", "no bound")
-    by_weight = sorted(record.figures, key=lambda figure: order.index(figure.verdict))
-    kept = by_weight[: max(most, sum(not figure.reached for figure in record.figures))]
-    return [figure for figure in record.figures if figure in kept]
-
-
 def losses(records: Iterable[Record]) -> list[tuple[Record, Figure]]:
     """Every missed figure, and every ratio below 1 where more is better, with its record.
 
@@ -54,14 +44,6 @@ def losses(records: Iterable[Record]) -> list[tuple[Record, Figure]]:
     return sorted(
         found, key=lambda one: (one[1].reached, one[1].value if one[1].reached else one[1].margin)
     )
-
-
-def paper_number(table: Table) -> tuple[int, int] | None:
-    """The paper's number in a table's title, as a sort key: tables before figures."""
-    numbered = _NUMBERED.search(table.title)
-    if numbered is None:
-        return None
-    return (0 if numbered[1].lower().startswith("table") else 1), int(numbered[2])
 
 
 def sizes(records: Sequence[Record]) -> str:

@@ -66,9 +66,9 @@ def run(context):
 MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW}
 
 
-def entry(name: str, group: Any = "engine", run: str | None = None) -> Benchmark:
-    run = run or f"faked_{name.split('-')[0]}:run"
-    return Benchmark(name, group, f"The title of {name}", run, 2, "What is compared.")
+def entry(name: str, group: Any = "engine", bounds: Any = "always") -> Benchmark:
+    run = f"faked_{name.split('-')[0]}:run"
+    return Benchmark(name, group, f"The title of {name}", run, 2, "What is compared.", bounds)
 
 
 CATALOGUE = (
@@ -183,6 +183,13 @@ def test_another_size_seed_or_commit_is_another_run(
     assert not ran("--seed", "5")
     monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "another commit")
     assert ran("--seed", "5")
+
+
+def test_promises_about_full_sizes_are_no_bounds_of_quick_ones(out: Path) -> None:
+    for size, bounds in (("quick", [None] * 3), ("full", [1.0, 2.0, None])):
+        words = ["all", f"--{size}", "--out", str(out)]
+        assert main([entry("quiet", bounds="full")], words) == 0
+        assert [one["bound"] for one in record(out, "quiet", size)["figures"]] == bounds
 
 
 def begun(out: Path) -> tuple[subprocess.Popen[bytes], int]:

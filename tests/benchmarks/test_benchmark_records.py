@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -103,16 +104,21 @@ def test_ratios_are_of_medians_or_of_rounds() -> None:
     )
 
 
-def test_alternatives_run_in_each_round_slow_ones_twice() -> None:
+def test_alternatives_run_in_each_round_another_first_and_slow_ones_twice() -> None:
     calls: list[str] = []
 
     def way(name: str, seconds: float) -> Callable[[], float]:
         return lambda: calls.append(name) or seconds  # type: ignore[func-returns-value]
 
     ways = {"slow": way("slow", 9.0), "fast": way("fast", 1.0)}
-    found = alternate(ways, 3, warm=["slow"], slow_s=3.0)
-    assert found == {"slow": [9.0, 9.0], "fast": [1.0, 1.0, 1.0]}
-    assert calls == ["fast", "slow", "fast", "slow", "fast", "fast"]
+    found = alternate(ways, 4, warm=["slow"], slow_s=3.0)
+    assert found == {"slow": [9.0, 9.0], "fast": [1.0, 1.0, 1.0, 1.0]}
+    assert calls == ["fast", "slow", "fast", "fast", "slow", "fast", "fast"]
+    calls.clear()
+    found = alternate({name: way(name, at) for at, name in enumerate("abc")}, 6, warm="abc")
+    assert Counter(calls[::3]) == {"a": 2, "b": 2, "c": 2}
+    assert all({*calls[at : at + 3]} == {*"abc"} for at in range(0, 18, 3))
+    assert found == {"a": [0] * 6, "b": [1] * 6, "c": [2] * 6}
 
 
 any_float = st.floats() | st.sampled_from([1e-9, 9.96, 0.9999, 59.6, 3599.7, 1e15, -0.0])

@@ -64,10 +64,10 @@ def test_routing_loses_no_row_and_looks_up_a_key_once_by_hash(
     distinct = len(np.unique(np.concatenate([stream.cycle(index) for index in range(3)])))
     for way, one in routed[1.16].items():
         assert [sum(loads) for loads in one.loads] == [ROWS] * 3
-        assert one.remote == one.cached[-1] >= one.distinct == distinct
+        assert one.cached >= one.distinct == distinct
         assert sum(one.shares) == pytest.approx(100)
         if way == HASH:
-            assert one.cached[-1] == distinct
+            assert one.cached == distinct
 
 
 def test_figures_11_and_12_are_simulated_and_their_statements_judged(
@@ -124,6 +124,6 @@ def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
         assert kinds[SORTED]["one"] == kinds[SORTED]["all"] == 0 < kinds[RANDOM]["one"]
         assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
     assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
-    assert lists.list_tables(found)[0].rows[0][0] == "2^8"
-    shown = [*lists.list_tables(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
+    assert lists.list_table(found).rows[0][0] == "2^8"
+    shown = [lists.list_table(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
     assert drawn(shown, tmp_path)

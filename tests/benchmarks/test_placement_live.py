@@ -11,7 +11,7 @@ import pytest
 from benchmarks.papers.scheduling import placement_live_figures as figures
 from benchmarks.papers.scheduling import placement_live_runs as runs
 from benchmarks.papers.scheduling import placement_live_scaling as scaling
-from benchmarks.papers.scheduling.live_claims import CLAIMS
+from benchmarks.papers.scheduling.placement_live_figures import CLAIMS
 from benchmarks.papers.scheduling.placement_live_runs import Cycle
 from benchmarks.papers.scheduling.placement_live_source import Reader, arrivals
 from scheduling.elastic import Step
@@ -20,27 +20,26 @@ LOAD = scaling.Load(low_s=20.0, high_s=40.0)
 CURVE = arrivals(LOAD.points)
 
 
-def cycle(
-    job: str,
-    way: str,
-    turn: int,
-    number: int,
-    *,
-    rent: float = 0.01,
-    ran_s: float = 1.0,
-    use: Sequence[float] = (0.2, 0.6),
-) -> Cycle:
-    return Cycle(
-        job=job, way=way, turn=turn, number=number, ran_s=ran_s, length_s=2.0, rows=1_000,
-        rent_per_s=rent, workers=2, use={f"w{k}": one for k, one in enumerate(use)}, moves=number,
-        requested=4, landed=4, unplaced=0, reason="",
-    )  # fmt: skip
-
-
-def cycles(rents: dict[str, Sequence[float]], job: str = "Wordcount") -> list[Cycle]:
+def cycles(rents: dict[str, Sequence[float]]) -> list[Cycle]:
     """Two counted cycles a turn; the uncounted ones would be seen."""
     return [
-        cycle(job, way, turn, number, rent=rent if number >= runs.UNCOUNTED else 99.0)
+        Cycle(
+            "Wordcount",
+            way,
+            turn,
+            number,
+            ran_s=1.0,
+            length_s=2.0,
+            rows=1_000,
+            rent_per_s=rent if number >= runs.UNCOUNTED else 99.0,
+            workers=2,
+            use={"w0": 0.2, "w1": 0.6},
+            moves=number,
+            requested=4,
+            landed=4,
+            unplaced=0,
+            reason="",
+        )
         for way, by_turn in rents.items()
         for turn, rent in enumerate(by_turn)
         for number in range(runs.UNCOUNTED + 2)
@@ -48,7 +47,7 @@ def cycles(rents: dict[str, Sequence[float]], job: str = "Wordcount") -> list[Cy
 
 
 def test_a_turn_is_the_rent_of_its_counted_cycles() -> None:
-    turn = figures.turns(cycles({"CETSA": [0.01]}))["Wordcount"]["CETSA"][0]
+    turn = figures.turns(cycles({"CETSA": [0.01]})).loc["Wordcount", "CETSA", 0]
     assert turn.dollars == pytest.approx(0.01 * 2.0 / 1_000 * 1e6)
     assert turn.deviation == pytest.approx(0.2)
     assert turn.gap == pytest.approx(0.4)
@@ -58,10 +57,16 @@ def test_a_turn_is_the_rent_of_its_counted_cycles() -> None:
 
 def test_changes_are_of_the_same_turn() -> None:
     """A machine that is twice as slow in one turn changes no ratio."""
-    found = figures.turns(cycles({"Default": [0.02, 0.04], "CETSA": [0.01, 0.02]}))["Wordcount"]
-    made = figures.changes(found["CETSA"], found["Default"], figures.MEASURES["rent"])
+    found = figures.turns(cycles({"Default": [0.02, 0.04], "CETSA": [0.01, 0.02]}))
+    made = figures.changes(found, "Wordcount", "CETSA", "Default", "rent")
     assert made == pytest.approx([-0.5, -0.5])
     assert figures.percent(made) == "-50 % (-50 to -50)"
+    assert figures.changes(found, "Wordcount", "CETSA", "round robin", "rent") == []
+    shown = figures.table(found, "Wordcount", "")
+    at = shown.columns.index("against Default")
+    assert [(row[0], row[at]) for row in shown.rows] == [
+        ("Default", None), ("CETSA", "-50 % (-50 to -50)")
+    ]  # fmt: skip
 
 
 def test_a_claim_holds_by_direction_and_half_its_size() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.papers.scheduling.steering import ElasticSimulation
 from scheduling import JobGraph, Worker
+from scheduling.scalers import Load, Scaler
 from scheduling.simulate import Arrivals
 
-__all__ = ["Buffered"]
+__all__ = ["Buffered", "wanted"]
 
 
 class Buffered(ElasticSimulation):
@@ -41,3 +42,20 @@ class Buffered(ElasticSimulation):
         dropped = max(0.0, super().take() - self.buffer)
         self.lost, self.offset = self.lost + dropped, self.offset + dropped
         return 0.0 if self.now < self._still_s else min(super().take(), self.limit)
+
+    def windows(self, seconds: float, count: int, speed: float) -> Iterator[Load]:
+        """Let windows pass; what a scaler is told of each. ``speed``: rows a second of a core."""
+        worked = 0.0
+        for window in range(1, count + 1):
+            self.run(window * seconds)
+            cores, before = len(self.there()), worked
+            worked = sum(one.busy_s for one in self.executors.values())
+            busy = min(1.0, (worked - before) / cores / seconds)
+            came = self.arrived(self.now) - self.arrived(self.now - seconds)
+            waiting = min(self.buffer, max(0.0, self.arrived(self.now) - self.offset))
+            yield Load(seconds, came / seconds, speed, busy, waiting, cores)
+
+
+def wanted(scaler: Scaler, load: Load) -> int:
+    """The cores that a scaler wants: whole ones, one at least."""
+    return max(1, math.ceil(scaler.cores(load) - 1e-9))

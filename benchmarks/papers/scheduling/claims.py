@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from benchmarks.harness.outcome import Table
 
@@ -14,10 +13,8 @@ __all__ = ["TOLERANCE", "Row", "as_json", "held", "tables"]
 TOLERANCE = 0.25
 """The share of a paper's value that ours may differ by, in both directions."""
 
-How = Literal["measured", "simulated", "fitted", "computed", "not reproduced"]
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row:
     """A statement of a paper beside ours.
 
@@ -27,8 +24,7 @@ class Row:
         what: what is compared, with the unit.
         says: the paper's value; None where it gives none.
         ours: None where there is none.
-        how: ``fitted``: a constant was chosen so that this or another row comes out, which ``why``
-            then names; ``computed``: follows from plans alone.
+        how: ``simulated``; ``computed``: follows from plans alone; ``not reproduced``.
         why: why they differ, or why there is none.
     """
 
@@ -37,7 +33,7 @@ class Row:
     what: str
     says: float | None
     ours: float | None
-    how: How = "simulated"
+    how: str = "simulated"
     why: str = ""
 
     @property
@@ -46,8 +42,7 @@ class Row:
 
         Empty where one of the two is missing.
 
-        >>> one = Row(paper="X", place="Fig. 1", what="cost, %", says=-20.0, ours=-26.0)
-        >>> one.holds
+        >>> Row("X", "Fig. 1", "cost, %", says=-20.0, ours=-26.0).holds
         'direction'
         """
         if self.says is None or self.ours is None or math.isnan(self.ours):

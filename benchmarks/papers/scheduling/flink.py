@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.papers.scheduling import published
 from benchmarks.papers.scheduling.claims import Row
@@ -30,7 +31,7 @@ from scheduling import Controller, Policy, Snapshot, policy
 from scheduling.load import deviation, planned_loads
 from scheduling.simulate import Arrivals, Simulation
 
-__all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run"]
+__all__ = ["JOBS", "NOTE", "compare", "key_shares", "rows", "run"]
 
 PAPER = "CETSA, LBA-CE"
 NOTE = (
@@ -91,32 +92,9 @@ JOBS: Mapping[str, Callable[..., Job]] = {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Means of a run's cycles, and of runs.
-
-    ``rent`` is $/s of the workers in use, ``cost`` $ for a million rows, ``run_s`` the length of a
-    micro-batch, ``deviation`` S over all workers, ``cpu`` the use of the workers in use, ``late``
-    the share of rows that wait over 5 s, ``planned`` the largest share of a worker's CPU in a plan.
-    """
-
-    rent: float
-    cost: float
-    run_s: float
-    deviation: float
-    cpu: float
-    network_mb: float
-    late: float
-    throughput: float
-    workers: float
-    moves: float
-    planned: float
-    unplaced: float
-
-
 def run(
     job: Job, asked: Policy, *, cycles: int = 30, seed: int = 0, hysteresis: float = 0.0
-) -> Outcome:
+) -> pd.Series[float]:
     """Let a policy place a job: without history it is round robin (Alg. 1, line 20).
 
     Args:
@@ -126,6 +104,13 @@ def run(
         seed: of arrivals and work.
         hysteresis: 0: its answer of every cycle is pinned. Else the plan is kept until an answer
             costs so much less.
+
+    Returns:
+        Means of the cycles: ``rent`` ($/s of the workers in use), ``cost`` ($ for a million rows),
+        ``run_s`` (the length of a micro-batch), ``deviation`` (S over all workers), ``cpu`` (the
+        use of those in use), ``network_mb``, ``late`` (the share of rows that wait over 5 s),
+        ``throughput``, ``workers``, ``moves``; and ``planned``, the largest share of a worker's
+        CPU in a plan.
     """
     workers = table_4()
     graph, price = demands(job, _RATE), {one.id: one.price_per_s for one in workers}
@@ -154,31 +139,31 @@ def run(
         far = (edge for edge in graph.edges if one.at[edge.source] != one.at[edge.target])
         loads = planned_loads(query.placement, graph, Snapshot(0.0, workers), cpu_weight=1.0)
         found.append(
-            Outcome(
-                rent=rent,
-                cost=rent * max(took, TRIGGER_S) / one.rows * 1e6,
-                run_s=took,
-                deviation=deviation(one.busy.values()),
-                cpu=statistics.fmean(one.busy[name] for name in used),
-                network_mb=math.fsum(edge.bytes_per_s for edge in far) * one.rows / _RATE / 1e6,
-                late=min(1.0, max(0.0, (took + TRIGGER_S - _SLA_S) / TRIGGER_S)),
-                throughput=one.rows / took,
-                workers=len(used),
-                moves=moves,
-                planned=max(loads.values()),
-                unplaced=len(one.at) - len(query.placement),
-            )
+            {
+                "rent": rent,
+                "cost": rent * max(took, TRIGGER_S) / one.rows * 1e6,
+                "run_s": took,
+                "deviation": deviation(one.busy.values()),
+                "cpu": statistics.fmean(one.busy[name] for name in used),
+                "network_mb": math.fsum(edge.bytes_per_s for edge in far) * one.rows / _RATE / 1e6,
+                "late": min(1.0, max(0.0, (took + TRIGGER_S - _SLA_S) / TRIGGER_S)),
+                "throughput": one.rows / took,
+                "workers": len(used),
+                "moves": moves,
+                "planned": max(loads.values()),
+            }
         )
     return _mean(found)
 
 
-def _mean(outcomes: Sequence[Outcome]) -> Outcome:
-    names = [one.name for one in fields(Outcome)]
-    mean = {name: statistics.fmean(getattr(one, name) for one in outcomes) for name in names}
-    return Outcome(**mean | {"planned": max(one.planned for one in outcomes)})
+def _mean(runs: list[dict[str, float]] | list[pd.Series[float]]) -> pd.Series[float]:
+    every = pd.DataFrame(runs)
+    mean = every.mean()
+    mean["planned"] = every["planned"].max()
+    return mean
 
 
-def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, Outcome]:
+def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, pd.Series[float]]:
     """A job under each of the five ways, and with kept plans; means of so many hashes of its keys.
 
     Args:
@@ -186,7 +171,7 @@ def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, Outcome]:
         seeds: hashes, arrivals, and draws of the default (three a seed).
         load: what the work of every row is multiplied by.
     """
-    found: dict[str, list[Outcome]] = {way: [] for way in (*published.WAYS, *KEPT)}
+    found: dict[str, list[pd.Series[float]]] = {way: [] for way in (*published.WAYS, *KEPT)}
     for seed in range(seeds):
         job = JOBS[name](seed, load)
         draws = [policy("random", seed=3 * seed + k) for k in range(3)]
@@ -200,7 +185,7 @@ def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, Outcome]:
             (KEPT[1], policy("lba-ce"), _HYSTERESIS),
         ):
             found[way].append(run(job, asked, seed=seed, hysteresis=hysteresis))
-    return {way: _mean(outcomes) for way, outcomes in found.items()}
+    return {way: _mean(runs) for way, runs in found.items()}
 
 
 _FIELDS = {
@@ -240,14 +225,14 @@ _WHY: dict[tuple[str, ...], str] = {
 }
 
 
-def change(found: Mapping[str, Outcome], measure: str, way: str, than: str) -> float:
+def change(found: Mapping[str, pd.Series[float]], measure: str, way: str, than: str) -> float:
     """By how many percent a way differs from another."""
-    one, other = (getattr(found[name], _FIELDS[measure]) for name in (way, than))
+    one, other = (float(found[name][_FIELDS[measure]]) for name in (way, than))
     return 100 * (one / other - 1) if other else math.nan
 
 
 def rows(
-    found: Mapping[str, Mapping[str, Outcome]], slow: Mapping[str, Mapping[float, float]]
+    found: Mapping[str, Mapping[str, pd.Series[float]]], slow: Mapping[str, Mapping[float, float]]
 ) -> list[Row]:
     """The statements.
 
@@ -262,34 +247,29 @@ def rows(
             ours, how = change(found[one.job], one.measure, one.way, one.than), "simulated"
             why = _WHY.get((one.measure, one.way, one.than)) or _WHY.get((one.measure, one.way), "")
         what = f"{one.job}: {one.measure} of {one.way} against {one.than}, %"
-        row = Row(paper=PAPER, place=one.place, what=what, says=one.percent, ours=ours, how=how)  # type: ignore[arg-type]
+        row = Row(PAPER, one.place, what, one.percent, ours, how)
         made.append(replace(row, why="" if row.holds == "yes" else why))
     for job, values in slow.items():
         place = "Fig. 16" if job == "Wordcount" else "Fig. 23"
         told = {1 / 3: -11.8, 2 / 3: -11.8} if job == "Wordcount" else {1 / 3: -21.1, 2 / 3: -14.7}
         for share, ours in values.items():
             what = f"{job} at {share * _RATE:,.0f} records/s: cost of CETSA against GS-BFD, %"
-            why = _TIE
-            made.append(
-                Row(paper=PAPER, place=place, what=what, says=told[share], ours=ours, why=why)
-            )
+            made.append(Row(PAPER, place, what, told[share], ours, why=_TIE))
     for job, outcomes in found.items():
-        late = {way: 100 * one.late for way, one in outcomes.items()}
+        late = {way: 100 * one["late"] for way, one in outcomes.items()}
         least = min(late[way] for way in (DEFAULT, GS_BFD, CETSA))
-        made.append(
-            Row(
-                paper=PAPER, place="Fig. 15" if job == "Wordcount" else "Fig. 22",
-                what=f"{job}: least share of late rows of Default, GS-BFD, CETSA minus the largest "
-                "of RR, LBA-CE, points (the paper: above 0)",
-                says=None, ours=least - max(late[ROUND_ROBIN], late[LBA_CE]),
-                why="the paper does not say where it sets the SLA; here 5 s",
-            )
-        )  # fmt: skip
-    rent, nodes = found["Wordcount"][CETSA].rent, found["Wordcount"][CETSA].workers
-    made += [
-        Row(paper=PAPER, place="Table 3", what="workers that CETSA uses for 20 tasks", says=5.0,
-            ours=nodes),
-        Row(paper=PAPER, place="Tables 3, 4", what="rent of CETSA's workers, $/s", says=0.016973,
-            ours=rent),
-    ]  # fmt: skip
+        most = max(late[ROUND_ROBIN], late[LBA_CE])
+        place = "Fig. 15" if job == "Wordcount" else "Fig. 22"
+        what = (
+            f"{job}: least share of late rows of Default, GS-BFD, CETSA minus the largest of RR, "
+            "LBA-CE, points (the paper: above 0)"
+        )
+        why = "the paper does not say where it sets the SLA; here 5 s"
+        made.append(Row(PAPER, place, what, None, least - most, why=why))
+    cetsa = found["Wordcount"][CETSA]
+    made.append(
+        Row(PAPER, "Table 3", "workers that CETSA uses for 20 tasks", 5.0, float(cetsa["workers"]))
+    )
+    rent = float(cetsa["rent"])
+    made.append(Row(PAPER, "Tables 3, 4", "rent of CETSA's workers, $/s", 0.016973, rent))
     return made

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.harness.outcome import Table
-from benchmarks.papers.scheduling.buffered import Buffered
+from benchmarks.papers.scheduling.buffered import Buffered, wanted
 from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.operators import Operator, demands
@@ -85,26 +85,19 @@ def run(make: Callable[[], Scaler], rate: list[float]) -> Elastic:
             demands([Operator(name, threads, 1 / speed)]), workers, arrived, buffer=_BUFFER,
             limit=threads * speed * _STEP_S, trigger_s=_STEP_S, overhead_s=0.0, start_s=0.0,
         )  # fmt: skip
-        uses, counts, losses, worked = [], [], [], 0.0
-        for window in range(1, len(rate) + 1):
-            query.run(window * _WINDOW_S)
-            count = len(query.graph.tasks)
-            before, worked = worked, sum(one.busy_s for one in query.executors.values())
-            busy = min(1.0, (worked - before) / count / _WINDOW_S)
-            came = arrived(query.now) - arrived(query.now - _WINDOW_S)
-            waiting = max(0.0, arrived(query.now) - query.offset)
-            load = Load(_WINDOW_S, came / _WINDOW_S, speed, busy, min(_BUFFER, waiting), count)
-            wanted = max(1, math.ceil(scaler.cores(load) - 1e-9))
-            uses.append(busy)
-            counts.append(count)
+        loads, losses = list[Load](), list[float]()
+        for load in query.windows(_WINDOW_S, len(rate), speed):
+            loads.append(load)
             losses.append(query.lost)
-            if wanted != count:
+            if (count := wanted(scaler, load)) != load.cores:
                 found.changes += 1
-                query.graph = demands([Operator(name, wanted, 1 / speed)])
-                query.limit = wanted * speed * _STEP_S
-                query.resize(wanted)
+                query.graph = demands([Operator(name, count, 1 / speed)])
+                query.limit = count * speed * _STEP_S
+                query.resize(count)
                 query.pause(_STILL_S)
-        found.use[name], found.threads[name], found.lost[name] = uses, counts, losses
+        found.use[name] = [load.busy for load in loads]
+        found.threads[name] = [int(load.cores) for load in loads]
+        found.lost[name] = losses
         found.done[name] = sum(one.rows for one in query.batches)
     return found
 
@@ -142,7 +135,7 @@ def rows(found: Mapping[str, Elastic]) -> list[Row]:
         def add(
             place: str, what: str, says: float | None, value: float, why: str = "", name: str = name
         ) -> None:
-            made.append(Row(paper=name, place=place, what=what, says=says, ours=value, why=why))
+            made.append(Row(name, place, what, says, value, why=why))
 
         for against, other, fewer, more, higher, why in (
             ("static", static, -90.0, 4.0, 22.0, "another stream, another buffer"),

@@ -47,7 +47,7 @@ def run(context: Context) -> Outcome:
     found = figures.turns(cycles)
     note = _limits(how, context.pick(1, 3))
     tables = [
-        *(figures.table(job, ways, note) for job, ways in found.items()),
+        *(figures.table(found, job, note) for job in found.index.unique("job")),
         figures.claims(found),
         scaling.table(scaled, given, curve),
         scaling.claims(scaled, curve),

@@ -21,8 +21,8 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from benchmarks.harness.machine import ROOT
-from benchmarks.papers.scheduling.placement_live_cpu import Shares, cpu_s
+from benchmarks.harness.machine import ROOT, cpu_s
+from benchmarks.papers.scheduling.placement_live_cpu import Shares
 from scheduling import Price, Resources
 from scheduling.spark import Executor
 from scheduling.spark.internals import StatusStore

@@ -1,4 +1,4 @@
-"""CPU shares of processes on one machine: by cgroup where that can be written, and their CPU time.
+"""CPU shares of processes on one machine: by cgroup where that can be written.
 
 Both versions of cgroups are known. Without one that can be written the executors of an experiment
 differ by the number of tasks that they run at a time only; :attr:`Shares.how` says which it was.
@@ -14,7 +14,9 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Shares", "cpu_s"]
+from benchmarks.harness.machine import tree
+
+__all__ = ["Shares"]
 
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "bsjoin_live_"
@@ -71,7 +73,7 @@ class Shares:
         if name not in self._made:
             self._made[name] = self._top / f"{_PREFIX}{os.getpid()}_{name}"
             self._made[name].mkdir(exist_ok=True)
-        for one in _tree(pid):
+        for one in tree(pid):
             with contextlib.suppress(OSError):
                 (self._made[name] / "cgroup.procs").write_text(str(one.pid))
 
@@ -98,26 +100,6 @@ class Shares:
         for group in self._made.values():
             _remove(group, _PATIENCE_S)
         self._made.clear()
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, its descendants, and those of them that have ended; 0 without it.
-
-    Seconds may get less when a child that was not waited for ends.
-    """
-    found = 0.0
-    for one in _tree(pid):
-        with contextlib.suppress(psutil.Error):
-            used = one.cpu_times()
-            found += used.user + used.system + used.children_user + used.children_system
-    return found
-
-
-def _tree(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        top = psutil.Process(pid)
-        return [top, *top.children(recursive=True)]
-    return []
 
 
 def _remove(group: Path, patience_s: float = 0.0) -> None:

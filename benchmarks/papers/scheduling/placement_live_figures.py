@@ -8,93 +8,77 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
 from benchmarks.harness.outcome import Cell, Figure, Table
-from benchmarks.papers.scheduling.live_claims import CLAIMS
+from benchmarks.harness.timing import spread_of
 from benchmarks.papers.scheduling.placement_live_runs import UNCOUNTED, Cycle
 
-__all__ = ["MEASURES", "Turn", "claims", "figures", "table", "turns", "verdict"]
+__all__ = ["CLAIMS", "MEASURES", "SCALERS", "claims", "figures", "table", "turns", "verdict"]
 
 LANDING = 0.99
 _DEFAULT, _ROUND_ROBIN = "Default", "round robin"
+MEASURES = {"rent": "dollars", "time": "p50_s", "S": "deviation", "gap": "gap"}
+"""What the papers compare, and its column of :func:`turns`."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A policy's counted cycles in one turn.
+class Claim:
+    """What a paper says of a system (``way``) on a job, against another.
 
-    Args:
-        dollars: rent for a million rows, in $: of the workers that ran tasks, for whole cycles.
-        p50_s: the median time of a cycle.
-        p95_s: 95 % of the cycles took no longer.
-        deviation: the mean S of Eq. 26.
-        gap: the mean difference of the most and the least used node, as a share.
-        moves: tasks a cycle that ran elsewhere than in the cycle before.
-        workers: the mean number of workers that ran tasks.
-        requested: tasks with a requested executor.
-        landed: those that ran there.
-        unplaced: tasks without room.
+    ``measure`` is one of :data:`MEASURES`; ``change``: by how much it is less (below 0) or more, as
+    a share; ``where``: the place in the paper.
     """
 
-    dollars: float
-    p50_s: float
-    p95_s: float
-    deviation: float
-    gap: float
-    moves: float
-    workers: float
-    requested: int
-    landed: int
-    unplaced: int
+    way: str
+    job: str
+    measure: str
+    against: str
+    change: float
+    where: str
 
 
-Measure = Callable[[Turn], float]
-MEASURES: dict[str, Measure] = {
-    "rent": lambda one: one.dollars,
-    "time": lambda one: one.p50_s,
-    "S": lambda one: one.deviation,
-    "gap": lambda one: one.gap,
-}
+_READ = tomllib.loads(Path(__file__).with_name("live_claims.toml").read_text("utf-8"))
+CLAIMS = tuple(Claim(**one) for one in _READ["claims"])
+"""Of policies and of St-Stream."""
+SCALERS = _READ["scalers"]
+"""Of OERA's scaler: measure, against, change, what."""
 
 
-def turns(cycles: Iterable[Cycle]) -> dict[str, dict[str, list[Turn]]]:
-    """The turns of each job and way; their first cycles, without history, are not counted."""
-    grouped: dict[str, dict[str, dict[int, list[Cycle]]]] = {}
-    for one in cycles:
-        if one.number >= UNCOUNTED:
-            ways = grouped.setdefault(one.job, {})
-            ways.setdefault(one.way, {}).setdefault(one.turn, []).append(one)
-    return {
-        job: {way: [_turn(by_turn[k]) for k in sorted(by_turn)] for way, by_turn in ways.items()}
-        for job, ways in grouped.items()
-    }
+def turns(cycles: Iterable[Cycle]) -> pd.DataFrame:
+    """A row for each job, way and turn; its first cycles, without history, are not counted.
 
-
-def _turn(cycles: Sequence[Cycle]) -> Turn:
-    ran = [one.ran_s for one in cycles]
-    rent = math.fsum(one.rent_per_s * one.length_s for one in cycles)
-    return Turn(
-        dollars=rent / sum(one.rows for one in cycles) * 1e6,
-        p50_s=statistics.median(ran),
-        p95_s=float(np.percentile(ran, 95)),
-        deviation=statistics.fmean(one.deviation for one in cycles),
-        gap=statistics.fmean(one.gap for one in cycles),
-        moves=statistics.fmean(one.moves for one in cycles),
-        workers=statistics.fmean(one.workers for one in cycles),
-        requested=sum(one.requested for one in cycles),
-        landed=sum(one.landed for one in cycles),
-        unplaced=sum(one.unplaced for one in cycles),
+    ``dollars`` are the rent for a million rows: of the workers that ran tasks, for whole cycles.
+    Times are quantiles of the cycles', ``requested``, ``landed`` and ``unplaced`` sums over them,
+    and the others means; see :class:`~benchmarks.papers.scheduling.placement_live_runs.Cycle`.
+    """
+    every = pd.DataFrame(
+        vars(one)
+        | {"rent": one.rent_per_s * one.length_s, "deviation": one.deviation, "gap": one.gap}
+        for one in cycles
+        if one.number >= UNCOUNTED
     )
+    by = every.groupby(["job", "way", "turn"], sort=False)
+    means, sums = ["deviation", "gap", "moves", "workers"], ["requested", "landed", "unplaced"]
+    found = pd.concat([by[means].mean(), by[sums].sum()], axis=1)
+    times = {"p50_s": by["ran_s"].median(), "p95_s": by["ran_s"].quantile(0.95)}
+    return found.assign(dollars=by["rent"].sum() / by["rows"].sum() * 1e6, **times)
 
 
-def changes(ours: Sequence[Turn], others: Sequence[Turn], measure: Measure) -> list[float]:
-    """By how much ours is more than the others', as a share, turn by turn; NaN over nothing."""
-    pairs = [(measure(a), measure(b)) for a, b in zip(ours, others, strict=False)]
-    return [a / b - 1 if b else math.nan for a, b in pairs]
+def changes(found: pd.DataFrame, job: str, way: str, other: str, measure: str) -> list[float]:
+    """By how much a way has more than another, as a share, turn by turn; NaN over nothing.
+
+    None where one of both did not run.
+    """
+    if not {(job, way), (job, other)} <= {one[:2] for one in found.index}:
+        return []
+    ours, others = (found[MEASURES[measure]][job][one].sort_index() for one in (way, other))
+    return ((ours / others).where(others != 0) - 1).tolist()
 
 
 def verdict(paper: float, ours: Sequence[float]) -> str:
@@ -137,40 +121,47 @@ def percent(values: Sequence[float]) -> str | None:
     return f"{middle} ({100 * min(values):+.0f} to {100 * max(values):+.0f})"
 
 
-def table(job: str, ways: Mapping[str, Sequence[Turn]], note: str) -> Table:
+def table(found: pd.DataFrame, job: str, note: str) -> Table:
     """A job's ways: medians over the turns, and changes against Default and round robin."""
     rows: list[dict[str, Cell]] = []
-    for way, own in ways.items():
-        row: dict[str, Cell] = {"placement": way}
-        row["$ per 1 M rows"] = round(_middle(own, "dollars"), 4)
-        for other in (_DEFAULT, _ROUND_ROBIN):
-            if other in ways and way != other:
-                row[f"against {other}"] = percent(changes(own, ways[other], MEASURES["rent"]))
-        row["cycle, p50, s"] = round(_middle(own, "p50_s"), 2)
-        row["p95, s"] = round(_middle(own, "p95_s"), 2)
-        for other in (_DEFAULT, _ROUND_ROBIN):
-            if other in ways and way != other:
-                row[f"p50 against {other}"] = percent(changes(own, ways[other], MEASURES["time"]))
-        row["S"] = round(_middle(own, "deviation"), 3)
-        row["S, range"] = _range([one.deviation for one in own])
-        row["gap, points"] = round(100 * _middle(own, "gap"), 1)
-        row["workers"] = round(_middle(own, "workers"), 1)
-        row["moves a cycle"] = round(_middle(own, "moves"), 1)
-        asked = sum(one.requested for one in own)
-        row["landed"] = f"{sum(one.landed for one in own)} of {asked}" if asked else None
-        row["without room"] = sum(one.unplaced for one in own)
-        rows.append(row)
+    ways = found.loc[job].index.unique("way")
+    for way, own in found.loc[job].groupby(level="way", sort=False):
+        middle = own.median()
+
+        def against(head: str, measure: str, way: str = way) -> dict[str, Cell]:
+            return {
+                f"{head} {other}": percent(changes(found, job, way, other, measure))
+                for other in (_DEFAULT, _ROUND_ROBIN)
+                if way != other and other in ways
+            }
+
+        asked, seen = own["requested"].sum(), own["deviation"]
+        ranged = f"{seen.min():.3f} to {seen.max():.3f}" if len(own) > 1 else None
+        rows.append(
+            {"placement": way, "$ per 1 M rows": round(middle["dollars"], 4)}
+            | against("against", "rent")
+            | {"cycle, p50, s": round(middle["p50_s"], 2), "p95, s": round(middle["p95_s"], 2)}
+            | against("p50 against", "time")
+            | {
+                "S": round(middle["deviation"], 3),
+                "S, range": ranged,
+                "gap, points": round(100 * middle["gap"], 1),
+                "workers": round(middle["workers"], 1),
+                "moves a cycle": round(middle["moves"], 1),
+                "landed": f"{own['landed'].sum()} of {asked}" if asked else None,
+                "without room": int(own["unplaced"].sum()),
+            }
+        )
     made = Table.of(f"{job}, live, by placement", rows, note)
     return made.drawn(
         "bars", "placement", "$ per 1 M rows", title=f"{job}: rent", ylabel="$ per 1 M rows"
     )
 
 
-def claims(found: Mapping[str, Mapping[str, Sequence[Turn]]]) -> Table:
+def claims(found: pd.DataFrame) -> Table:
     """The papers' claims beside what is seen, with every answer pinned and with plans kept."""
     rows: list[dict[str, Cell]] = []
     for claim in CLAIMS:
-        ways = found.get(claim.job, {})
         row: dict[str, Cell] = {
             "claim": f"{claim.way}, {claim.job}: {claim.measure} against {claim.against}",
             "paper": percent([claim.change]),
@@ -178,7 +169,7 @@ def claims(found: Mapping[str, Mapping[str, Sequence[Turn]]]) -> Table:
         for head, way in (("every answer pinned", claim.way), ("plan kept", f"{claim.way} kept")):
             if "St-Stream" in claim.way:  # its moves are kept in any case
                 way = claim.way if head == "plan kept" else ""
-            ours = changes(ways.get(way, ()), ways.get(claim.against, ()), MEASURES[claim.measure])
+            ours = changes(found, claim.job, way, claim.against, claim.measure)
             row[head] = percent(ours)
             row[f"{head}: verdict"] = verdict(claim.change, ours) if ours else None
         row["where"] = claim.where
@@ -191,28 +182,18 @@ def claims(found: Mapping[str, Mapping[str, Sequence[Turn]]]) -> Table:
     return Table.of("The papers' claims, and what a live Spark shows", rows, note)
 
 
-def figures(found: Mapping[str, Mapping[str, Sequence[Turn]]]) -> Iterator[Figure]:
+def figures(found: pd.DataFrame) -> Iterator[Figure]:
     """The landing share, and the claims as ratios."""
-    every = [one for ways in found.values() for own in ways.values() for one in own]
-    asked, landed = (sum(getattr(one, name) for one in every) for name in ("requested", "landed"))
-    yield Figure("tasks that ran where they were pinned", landed / asked if asked else 1.0, LANDING)
+    asked, landed = found["requested"].sum(), found["landed"].sum()
+    share = float(landed / asked) if asked else 1.0
+    yield Figure("tasks that ran where they were pinned", share, LANDING)
     for claim in CLAIMS:
-        ways = found.get(claim.job, {})
         for way in (claim.way, f"{claim.way} kept"):
-            ours = changes(ways.get(way, ()), ways.get(claim.against, ()), MEASURES[claim.measure])
+            ours = changes(found, claim.job, way, claim.against, claim.measure)
             if not ours or any(map(math.isnan, ours)):
                 continue
-            spread = (1 + min(ours), 1 + max(ours)) if len(ours) > 1 else None
             yield Figure(
                 f"{claim.job}, {way} / {claim.against}: {claim.measure}",
-                1 + statistics.median(ours), at_most=True, spread=spread,
+                1 + statistics.median(ours), at_most=True, spread=spread_of([1 + x for x in ours]),
                 paper=f"{1 + claim.change:.3g} ({claim.where})",
             )  # fmt: skip
-
-
-def _middle(own: Sequence[Turn], name: str) -> float:
-    return float(statistics.median(getattr(one, name) for one in own))
-
-
-def _range(values: Sequence[float]) -> str | None:
-    return f"{min(values):.3f} to {max(values):.3f}" if len(values) > 1 else None

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.harness.spark import fingerprint
 from bsjoin import BatchTable
 from scheduling.spark import Loop, Placement, PlacementResult
 
@@ -112,10 +113,7 @@ SKEWED = Job("skewed", {"count": 12}, _skewed)
 
 def answer(rows: DataFrame) -> Answer:
     """How many rows, and the sum of their hashes; one action."""
-    hashed = F.xxhash64(*rows.columns).cast("decimal(38,0)")
-    row = rows.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
-    assert row is not None
-    return int(row[0]), int(row[1])
+    return fingerprint(rows, rows.columns)
 
 
 def plain(job: Job, rows: DataFrame) -> Answer:

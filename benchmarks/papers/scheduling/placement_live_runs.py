@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import statistics
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Context
+from benchmarks.harness.spark import rate_stream, running
 from benchmarks.papers.scheduling import placement_live_jobs as jobs
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster, Node
 from benchmarks.papers.scheduling.placement_live_jobs import Job
@@ -88,24 +87,12 @@ ST_STREAM_WAYS = (
 
 @dataclass(frozen=True)
 class Cycle:
-    """What was seen of a micro-batch.
+    """What was seen of a micro-batch, the ``number`` of a way's turn.
 
-    Args:
-        job: its name.
-        way: the name of the way.
-        turn: of the way, counted from 0.
-        number: of the cycle in its turn.
-        ran_s: from its beginning to the sink's end.
-        length_s: to the beginning of the next one.
-        rows: of the stream.
-        rent_per_s: the price of the workers that ran tasks, in $/s.
-        workers: how many these are.
-        use: by node, its CPU time over what it may use.
-        moves: tasks that ran elsewhere than in the cycle before.
-        requested: tasks for which an executor was requested.
-        landed: those of them that ran there.
-        unplaced: tasks for which no worker had room.
-        reason: of the last operator's decision.
+    ``ran_s`` is to the sink's end, ``length_s`` to the next one. ``rent_per_s`` and ``workers`` are
+    of those that ran tasks; ``use``: by node, its CPU time over what it may use; ``moves``: tasks
+    that ran elsewhere than in the cycle before. ``requested`` counts tasks with an executor,
+    ``landed`` those that ran there, ``unplaced`` those for which no worker had room.
     """
 
     job: str
@@ -153,11 +140,11 @@ def calibrated(
     The executors are not limited meanwhile: everything is compiled at full speed.
     """
     cluster.limit(None)
-    running = jobs.start(job, Way("warm", RoundRobin).placement(cluster, nodes, trigger_s), table)
+    warm = jobs.start(job, Way("warm", RoundRobin).placement(cluster, nodes, trigger_s), table)
     rows, spent = _BEGIN_ROWS * job.first, 0.0
     for number in range(_WARM + 3):
         before = cluster.used_s()
-        running(_static(cluster, job, rows), number)
+        warm(_static(cluster, job, rows), number)
         spent = sum(cluster.used_s().values()) - sum(before.values())
         if number < _WARM:  # mostly the compiler's
             continue
@@ -169,27 +156,13 @@ def calibrated(
 
 
 def run(
-    context: Context,
-    cluster: Cluster,
-    job: Job,
-    schedule: Sequence[tuple[Way, int, int]],
-    *,
-    rows: int,
-    trigger_s: float,
-    nodes: Sequence[Node],
-    table: Any = None,
-) -> list[Cycle]:
+    context: Context, cluster: Cluster, job: Job, schedule: Sequence[tuple[Way, int, int]], *,
+    rows: int, trigger_s: float, nodes: Sequence[Node], table: Any = None,
+) -> list[Cycle]:  # fmt: skip
     """Run a stream whose micro-batches follow a schedule; every answer is compared with Spark's.
 
-    Args:
-        context: of the benchmark.
-        cluster: the cluster.
-        job: the job.
-        schedule: of :func:`in_turns`.
-        rows: of every micro-batch: see :func:`calibrated`.
-        trigger_s: seconds between two micro-batches.
-        nodes: what the executors are for this job: their shares and prices.
-        table: of the join.
+    ``schedule`` is of :func:`in_turns`, ``rows`` of :func:`calibrated`; ``nodes``: what the
+    executors are for this job, their shares and prices; ``table``: of the join.
 
     Raises:
         AssertionError: an answer differs.
@@ -197,129 +170,91 @@ def run(
     """
     expected = jobs.plain(job, _static(cluster, job, rows))
     cluster.limit({node.name: node.share for node in nodes})
-    observer = _Observer(cluster, job, nodes, rows)
-    at, wrong, running = 0, list[str](), None
+    ran, wrong, placed = list[_Ran](), list[str](), None
 
     def cycle(df: DataFrame, _: int) -> None:
-        nonlocal at, running
-        if at >= len(schedule):
+        nonlocal placed
+        if len(ran) >= len(schedule):
             return
-        way, turn, number = schedule[at]
+        way, turn, number = schedule[len(ran)]
         if number == 0:
             placement = way.placement(cluster, nodes, trigger_s)
-            running = jobs.start(job, placement, table)
-        assert running is not None
-        began = observer.begin()
-        found, seen = running(df.withColumn("value", df["value"] % rows), number)
-        observer.end(began, way, turn, number, seen)
+            placed = jobs.start(job, placement, table)
+        assert placed is not None
+        used, began = cluster.used_s(), time.monotonic()
+        found, seen = placed(df.withColumn("value", df["value"] % rows), number)
         if found != expected:
             wrong.append(f"{job.name}, {way.name}: {found}, and Spark alone {expected}")
-        at += 1
+        ran.append(_Ran(way.name, turn, number, used, began, time.monotonic() - began, seen))
 
-    with _query(cluster, job, rows, trigger_s, cycle) as query:
+    writer = rate_stream(cluster.spark, rows, job.first).writeStream.foreachBatch(cycle)
+    writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+    with running(writer, cluster.folder) as query:
         until = time.monotonic() + 60 + 5 * trigger_s * len(schedule)
-        while at < len(schedule) and query.isActive and time.monotonic() < until and not wrong:
+        while len(ran) < len(schedule) and query.isActive and time.monotonic() < until:
+            if wrong:
+                raise AssertionError(wrong[0])
             time.sleep(0.1)
-        observer.close(trigger_s)
+        ended = _Ran("", 0, 0, cluster.used_s(), time.monotonic(), 0.0, ())
         error = query.exception()
     if wrong:
         raise AssertionError(wrong[0])
-    if at < len(schedule):
-        raise RuntimeError(f"{job.name}: {at} of {len(schedule)} micro-batches: {error}")
-    _tell(context, job, observer.cycles)
-    return observer.cycles
+    if len(ran) < len(schedule):
+        raise RuntimeError(f"{job.name}: {len(ran)} of {len(schedule)} micro-batches: {error}")
+    found = _cycles(cluster, job, nodes, rows, [*ran, ended])
+    # The last one would have ended where the next one had begun.
+    found[-1] = replace(found[-1], length_s=max(trigger_s, found[-1].ran_s))
+    _tell(context, job, found)
+    return found
 
 
-class _Observer:
-    """Makes the records of a run's cycles; a cycle ends where the next one begins."""
+@dataclass(frozen=True)
+class _Ran:
+    """A micro-batch: CPU seconds by node when it began, and seconds to its sink's end."""
 
-    def __init__(self, cluster: Cluster, job: Job, nodes: Sequence[Node], rows: int) -> None:
-        self._cluster, self._job, self._rows = cluster, job, rows
-        self._price = {node.name: node.price_per_s for node in nodes}
-        self._share = {node.name: node.share for node in nodes}
-        self._open: tuple[float, dict[str, float], Cycle] | None = None
-        self._at: dict[str, str] = {}
-        self._used: dict[str, float] = {}
-        self.cycles: list[Cycle] = []
+    way: str
+    turn: int
+    number: int
+    used: Mapping[str, float]
+    began: float
+    ran_s: float
+    seen: Sequence[PlacementResult]
 
-    def begin(self) -> float:
-        """A cycle begins: the one before it has ended."""
-        self.close()
-        self._used = self._cluster.used_s()
-        return time.monotonic()
 
-    def end(
-        self, began: float, way: Way, turn: int, number: int, seen: Sequence[PlacementResult]
-    ) -> None:
-        """Its sink has ended."""
-        ran_s = time.monotonic() - began
-        landed = {
-            task: self._cluster.node_of(worker)
-            for one in seen
-            for task, worker in one.landed.items()
-        }
-        before, self._at = ({} if number == 0 else self._at), landed
-        nodes = set(landed.values())
-        decision = seen[-1].decision if seen else None
-        self._open = (
-            began,
-            self._used,
+def _cycles(
+    cluster: Cluster, job: Job, nodes: Sequence[Node], rows: int, ran: Sequence[_Ran]
+) -> list[Cycle]:
+    """The records of micro-batches; each ends where the next one begins, the last is the end."""
+    price, share = (
+        {one.name: getattr(one, of) for one in nodes} for of in ("price_per_s", "share")
+    )
+    found, before = [], dict[str, str]()
+    for one, after in pairwise(ran):
+        seen, length_s = one.seen, after.began - one.began
+        landed = {t: cluster.node_of(w) for each in seen for t, w in each.landed.items()}
+        before, moved = landed, {} if one.number == 0 else before
+        there = set(landed.values())
+        found.append(
             Cycle(
-                self._job.name, way.name, turn, number, ran_s, math.nan, self._rows,
-                sum(self._price.get(name, 0.0) for name in nodes), len(nodes), {},
-                sum(before.get(task, name) != name for task, name in landed.items()),
-                sum(len(one.requested) for one in seen),
-                sum(one.landed.get(t) == w for one in seen for t, w in one.requested.items()),
-                sum(len(one.unplaced) for one in seen),
-                "" if decision is None else decision.reason,
-            ),
+                job.name, one.way, one.turn, one.number, one.ran_s, length_s, rows,
+                sum(price.get(name, 0.0) for name in there), len(there),
+                {
+                    name: max(0.0, used - one.used[name]) / (length_s * share[name])
+                    for name, used in after.used.items()
+                },
+                sum(moved.get(task, name) != name for task, name in landed.items()),
+                sum(len(each.requested) for each in seen),
+                sum(each.landed.get(t) == w for each in seen for t, w in each.requested.items()),
+                sum(len(each.unplaced) for each in seen),
+                seen[-1].decision.reason if seen and seen[-1].decision else "",
+            )
         )  # fmt: skip
-
-    def close(self, least_s: float | None = None) -> None:
-        """The cycle that is open has ended now; the last one when the next would have begun.
-
-        Args:
-            least_s: for the last one, the time between two micro-batches.
-        """
-        if self._open is None:
-            return
-        (began, before, cycle), self._open = self._open, None
-        length_s = time.monotonic() - began
-        use = {
-            name: max(0.0, used - before[name]) / (length_s * self._share[name])
-            for name, used in self._cluster.used_s().items()
-        }
-        if least_s is not None:
-            length_s = max(least_s, cycle.ran_s)
-        self.cycles.append(replace(cycle, length_s=length_s, use=use))
+    return found
 
 
 def _static(cluster: Cluster, job: Job, rows: int) -> DataFrame:
     """The rows of every micro-batch, as a table."""
     return cluster.spark.range(0, rows, 1, job.first).withColumnRenamed("id", "value")
-
-
-@contextlib.contextmanager
-def _query(
-    cluster: Cluster, job: Job, rows: int, trigger_s: float, cycle: Callable[[DataFrame, int], None]
-) -> Iterator[Any]:
-    stream = (
-        cluster.spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", rows)
-        .option("numPartitions", job.first)
-        .load()
-    )
-    with tempfile.TemporaryDirectory(dir=cluster.folder) as checkpoint:
-        query = (
-            stream.writeStream.foreachBatch(cycle)
-            .trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
-            .option("checkpointLocation", checkpoint)
-            .start()
-        )
-        try:
-            yield query
-        finally:
-            query.stop()
 
 
 def _tell(context: Context, job: Job, cycles: Sequence[Cycle]) -> None:

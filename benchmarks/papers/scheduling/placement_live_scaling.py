@@ -8,7 +8,6 @@ throughput. Rows are numbered, so their waits are known, and that none was lost.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,10 @@ import pyarrow as pa
 
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Table
-from benchmarks.papers.scheduling.live_claims import SCALERS as SCALER_CLAIMS
+from benchmarks.harness.spark import consume, running
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster
+from benchmarks.papers.scheduling.placement_live_figures import SCALERS as SCALER_CLAIMS
 from benchmarks.papers.scheduling.placement_live_figures import percent, verdict
 from benchmarks.papers.scheduling.placement_live_source import KEY_S, load, look_up
 from scheduling.elastic import Bounds, Step
@@ -66,11 +66,8 @@ SCALERS: Mapping[str, Callable[[], Scaler]] = {
 class Load:
     """A load that rises to four times as much, stands, and falls again.
 
-    Args:
-        low_s: how long it is low at first, and at last.
-        high_s: how long it is high.
-        low: rows a second; default 400.
-        ramp_s: how long it takes to rise, and to fall; default 5.
+    It is low for ``low_s`` at first and at last, with ``low`` rows a second, and rises and falls in
+    ``ramp_s``.
     """
 
     low_s: float
@@ -107,12 +104,8 @@ class Load:
 class Run:
     """What was seen of a scaler.
 
-    Args:
-        scaler: its name.
-        steps: second, cores that were there, new request or None, reason; of every step.
-        batches: first row, end row, second of its end; of every micro-batch.
-        rows: that were processed, by Spark's count.
-        expected: what the offsets say.
+    ``steps``: second, cores that were there, new request or None, and reason. ``batches``: first
+    row, end row, second of its end. ``rows`` are by Spark's count, ``expected`` by the offsets.
     """
 
     scaler: str
@@ -169,13 +162,9 @@ class Run:
 def recorded(
     scaler: str, steps: Sequence[Step], progress: Sequence[Mapping[str, Any]], began_s: float
 ) -> Run:
-    """The record of a run.
+    """The record of a run, from the scaling's steps and Spark's progress as dicts.
 
-    Args:
-        scaler: its name.
-        steps: of the scaling, whose seconds are those of the curve.
-        progress: Spark's, as dicts.
-        began_s: the beginning of the curve, as ``time.time()``.
+    The curve, whose seconds the steps have, began at ``began_s`` of ``time.time()``.
     """
     batches = []
     for one in progress:
@@ -208,33 +197,24 @@ def run(context: Context, cluster: Cluster, name: str, given: Load) -> Run:
     spark, most = cluster.spark, len(cluster.nodes)
     _settle(Executors(spark), _START)
     joined = bsjoin.join(spark.range(0, TASKS, 1, TASKS), _source(), "id", cache=_CACHE)
-    joined.write.format("noop").mode("overwrite").save()
+    consume(joined)
     began_s = time.time() + _READY_S
     stream = load(spark, given.points, began_s=began_s, tasks=TASKS, noise=NOISE, seed=context.seed)
     joined = bsjoin.join(stream, _source(), "id", cache=_CACHE)
     bounds = Bounds(
         confirm=2, urgent_s=2 * TRIGGER_S, shrink_after_s=0.6 * given.low_s, settle_s=2 * _EVERY_S
     )
-    with tempfile.TemporaryDirectory(dir=cluster.folder) as checkpoint:
-        query = (
-            joined.writeStream.format("noop")
-            .trigger(processingTime=f"{TRIGGER_S:g} seconds")
-            .option("checkpointLocation", checkpoint)
-            .start()
-        )
-        try:
-            scaling = Scaling(
-                query, SCALERS[name](), executors=(1, most), tasks=TASKS, bounds=bounds,
-                every_s=_EVERY_S, spark=spark,
-                clock=lambda: time.time() - began_s,
-            )  # fmt: skip
-            with scaling:
-                while query.isActive and time.time() < began_s + given.seconds:
-                    time.sleep(0.2)
-            progress = [json.loads(one.json) for one in query.recentProgress]
-            error = query.exception()
-        finally:
-            query.stop()
+    writer = joined.writeStream.format("noop").trigger(processingTime=f"{TRIGGER_S:g} seconds")
+    with running(writer, cluster.folder) as query:
+        scaling = Scaling(
+            query, SCALERS[name](), executors=(1, most), tasks=TASKS, bounds=bounds,
+            every_s=_EVERY_S, spark=spark, clock=lambda: time.time() - began_s,
+        )  # fmt: skip
+        with scaling:
+            while query.isActive and time.time() < began_s + given.seconds:
+                time.sleep(0.2)
+        progress = [json.loads(one.json) for one in query.recentProgress]
+        error = query.exception()
     if error is not None:
         raise RuntimeError(f"{name}: the query failed: {error}")
     found = recorded(name, scaling.steps, progress, began_s)

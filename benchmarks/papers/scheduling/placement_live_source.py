@@ -33,23 +33,13 @@ def arrivals(points: Sequence[tuple[float, float]], noise: float = 0.0, seed: in
 
 
 def load(
-    spark: SparkSession,
-    points: Sequence[tuple[float, float]],
-    *,
-    began_s: float,
-    tasks: int,
-    noise: float,
-    seed: int = 7,
-) -> DataFrame:
+    spark: SparkSession, points: Sequence[tuple[float, float]], *, began_s: float, tasks: int,
+    noise: float, seed: int = 7,
+) -> DataFrame:  # fmt: skip
     """The stream, with a column ``id``: the number of the row.
 
-    Args:
-        spark: the session.
-        points: of the curve, see :func:`arrivals`.
-        began_s: the beginning of the curve, as ``time.time()``.
-        tasks: the partitions of a micro-batch.
-        noise: of it, a share.
-        seed: of the noise.
+    ``points`` and ``noise`` are of the curve, which begins at ``began_s`` of ``time.time()``;
+    ``tasks``: the partitions of a micro-batch.
     """
     spark.dataSource.register(Stream)
     told = json.dumps({"points": list(points), "noise": noise, "seed": seed})

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.scheduling.buffered import Buffered
+from benchmarks.papers.scheduling.buffered import Buffered, wanted
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.steering import ElasticSimulation, scaled
 from scheduling import Resources, Worker
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter
-from scheduling.scalers import DS2, OERA, Load, Scaler, Static
+from scheduling.scalers import DS2, OERA, Scaler, Static
 from scheduling.simulate import Arrivals
 
 __all__ = ["DAY_S", "LOADS", "day", "literal_day", "measured", "run"]
@@ -94,19 +94,12 @@ def literal_day(curve: Curve, *, seconds: int, seed: int = 1) -> tuple[Buffered,
         Buffered, curve, seconds, 4, buffer=size, trigger_s=2.0, overhead_s=0.0, start_s=0.0,
         seed=seed,
     )  # fmt: skip
-    scaler, changes, worked = OERA(literal=True, buffer=size), 0, 0.0
-    for window in range(1, int(seconds / _WINDOW_S) + 1):
-        query.run(window * _WINDOW_S)
-        there, before = len(query.there()), worked
-        worked = sum(one.busy_s for one in query.executors.values())
-        busy = min(1.0, (worked - before) / _WINDOW_S / there)
-        came = query.arrived(query.now) - query.arrived(query.now - _WINDOW_S)
-        waits = min(size, query.arrived(query.now) - query.offset)
-        load = Load(_WINDOW_S, came / _WINDOW_S, SPEED, busy, waits, there)
-        wanted = min(_MOST, max(1, math.ceil(scaler.cores(load) - 1e-9)))
-        if wanted != there:
+    scaler, changes = OERA(literal=True, buffer=size), 0
+    for load in query.windows(_WINDOW_S, int(seconds / _WINDOW_S), SPEED):
+        count = min(_MOST, wanted(scaler, load))
+        if count != load.cores:
             changes += 1
-            query.resize(wanted)
+            query.resize(count)
             query.pause(_STILL_S)
     return query, changes
 

@@ -112,35 +112,36 @@ def rows(found: dict[str, Skewed]) -> list[Row]:
     storm, ours = found["Storm"], found["St-Stream"]
     before, after = storm.use[-1], ours.use[-1]
     moves = [one for clock in ours.moves for one in clock]
-    made = []
-
-    def add(place: str, what: str, says: float | None, value: float, why: str = "") -> None:
-        made.append(Row(paper=PAPER, place=place, what=what, says=says, ours=value, why=why))
-
-    add("Fig. 12", "clocks until all nodes are in [30 %, L_max]", 2.0, ours.even_after,
-        "a pair moves up to the mean, not only to the threshold")  # fmt: skip
-    add("Fig. 12b", "largest minus smallest CPU use after, points", 21.4, max(after) - min(after),
-        "a pair moves up to the mean, not only to the threshold")  # fmt: skip
-    add("Alg. 2", "least gain of a move (each one gains), share", None,
-        min((one.gain for one in moves), default=0.0))  # fmt: skip
+    pairs = "a pair moves up to the mean, not only to the threshold"
+    gain = min((one.gain for one in moves), default=0.0)
     lost = 100 * abs(ours.work_s[-1] / storm.work_s[-1] - 1)
-    add("-", "work that moves made or lost, %", 0.0, lost)
-    for name, at, says in (("S1", 0, 35.6), ("S2", 1, 40.0), ("S6", 5, 54.0), ("S7", 6, 57.0)):
-        add("Fig. 12", f"CPU use of {name} after, %", says, after[at])
     longer = 100 * (ours.run_s[-1] / storm.run_s[-1] - 1)
-    add("Fig. 14", "latency against Storm, %", -17.6, longer)
     shrunk = 100 * _skew(after) / _skew(before)
-    add("Fig. 17", "largest over mean CPU use, after / before, %", 82.86, shrunk,
-        "the paper's figure is of load with memory")  # fmt: skip
-    add("Fig. 11", "S against Storm, %", None, 100 * (deviation(after) / deviation(before) - 1))
-    for place, why in (
-        ("Fig. 13, Eq. 5", "alpha, the weight of the kinds of load: no second kind is simulated"),
-        ("Figs. 15, 16", "densities of a load that varies: the simulated one does not"),
-        ("Eq. 6", "it cannot be computed as printed; S and max / mean are shown"),
-    ):
-        made.append(Row(paper=PAPER, place=place, what="-", says=None, ours=None,
-                        how="not reproduced", why=why))  # fmt: skip
-    return made
+    more = 100 * (deviation(after) / deviation(before) - 1)
+    shown: tuple[tuple[str, str, float | None, float, str], ...] = (
+        ("Fig. 12", "clocks until all nodes are in [30 %, L_max]", 2.0, ours.even_after, pairs),
+        ("Fig. 12b", "largest minus smallest CPU use after, points", 21.4, max(after) - min(after),
+         pairs),
+        ("Alg. 2", "least gain of a move (each one gains), share", None, gain, ""),
+        ("-", "work that moves made or lost, %", 0.0, lost, ""),
+        ("Fig. 12", "CPU use of S1 after, %", 35.6, after[0], ""),
+        ("Fig. 12", "CPU use of S2 after, %", 40.0, after[1], ""),
+        ("Fig. 12", "CPU use of S6 after, %", 54.0, after[5], ""),
+        ("Fig. 12", "CPU use of S7 after, %", 57.0, after[6], ""),
+        ("Fig. 14", "latency against Storm, %", -17.6, longer, ""),
+        ("Fig. 17", "largest over mean CPU use, after / before, %", 82.86, shrunk,
+         "the paper's figure is of load with memory"),
+        ("Fig. 11", "S against Storm, %", None, more, ""),
+    )  # fmt: skip
+    missing = {
+        "Fig. 13, Eq. 5": "alpha, the weight of the kinds of load: no second kind is simulated",
+        "Figs. 15, 16": "densities of a load that varies: the simulated one does not",
+        "Eq. 6": "it cannot be computed as printed; S and max / mean are shown",
+    }
+    return [
+        *(Row(PAPER, place, what, says, value, why=why) for place, what, says, value, why in shown),
+        *(Row(PAPER, at, "-", None, None, "not reproduced", why) for at, why in missing.items()),
+    ]
 
 
 def use_table(found: dict[str, Skewed]) -> Table:

@@ -59,7 +59,7 @@ def rows() -> list[Row]:
     turns, first, _ = (len(plan.by_worker) for plan in plans)
 
     def row(place: str, what: str, says: float | None, ours: float) -> Row:
-        return Row(paper=PAPER, place=place, what=what, says=says, ours=ours, how="computed")
+        return Row(PAPER, place, what, says, ours, "computed")
 
     return [
         row("round robin", "instances of the text's example where it says, of 4", 4.0, _agree()),
