@@ -69,10 +69,6 @@ class Database(Stand):
             for statement in statements:
                 cursor.execute(statement)
 
-    def held_open(self) -> contextlib.AbstractContextManager[Any]:
-        """While this lasts nothing is written, and connections for reading are made quickly."""
-        return contextlib.nullcontext()
-
     def create(self) -> None:
         columns = ", ".join(f"{n} {t}" for n, t in zip(SCHEMA.names, self.types, strict=True))
         self.run(
@@ -139,10 +135,13 @@ class DuckDB(Database):
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
 
-    def held_open(self) -> contextlib.AbstractContextManager[Any]:
+    def source(self, **options: Any) -> Source:
         import duckdb
 
-        return duckdb.connect(str(self.path), read_only=True)
+        # Connections for reading are made quickly then.
+        with contextlib.suppress(duckdb.ConnectionException):  # this process writes it
+            self.reader = self.reader or duckdb.connect(str(self.path), read_only=True)
+        return super().source(**options)
 
     def bound(self, value: Any) -> Any:
         return str(value) if isinstance(value, Decimal) else value

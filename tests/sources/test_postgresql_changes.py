@@ -100,6 +100,26 @@ class Follower:
             assert sorted(map(repr, one.rows.values())) == right, type(one.changes._method)
 
 
+@pytest.fixture(autouse=True)
+def one_database(postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the driver reads of a server's types for each connection, it reads once for a test."""
+    from adbc_driver_manager import AdbcConnection
+    from adbc_driver_postgresql import dbapi
+
+    connect, first = dbapi.connect, {}
+
+    def connection(uri: str, **options: Any) -> Any:
+        if uri not in first:
+            first[uri] = connect(uri, **options)
+        shared = first[uri]._db
+        return dbapi.Connection(shared, AdbcConnection(shared._db), **options)
+
+    monkeypatch.setattr(dbapi, "connect", connection)
+    yield
+    for one in first.values():
+        one.close()
+
+
 @pytest.fixture
 def server(postgresql: PostgreSQL) -> Iterator[PostgreSQL]:
     run(

@@ -6,14 +6,15 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from following_samples import check_rows, figures, followed
 from pyspark.sql import SparkSession
 from servers import PostgreSQL
+from source_stands import connected
 from spark_samples import Feed, cycles, soon
 
 import bsjoin
@@ -32,9 +33,8 @@ COLUMNS = "id int PRIMARY KEY, k int8, v text, at timestamptz, local timestamp, 
 @pytest.fixture
 def run(postgresql: PostgreSQL) -> Iterator[Callable[..., None]]:
     def execute(*statements: str) -> None:
-        with psycopg.connect(postgresql.url, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+        for statement in statements:
+            connected(postgresql.url).execute(statement)
 
     execute(
         "DROP PUBLICATION IF EXISTS prices",
@@ -50,8 +50,9 @@ def run(postgresql: PostgreSQL) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks do not wait after a whole read."""
+    """Looks wait neither after a whole read nor for what one has cost."""
     monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
+    monkeypatch.setattr("bsjoin.following.looks._SHARE", 1.0)
 
 
 READ = ["k", "v", "at", "local", "n"]
@@ -62,20 +63,21 @@ def check(source: FollowedTable, table: BatchTable) -> None:
     check_rows(table, source._source, source.columns)
 
 
-@pytest.mark.parametrize("way", ["logical", "xmin"])
 def test_the_table_is_what_a_build_would_be(
     spark: SparkSession,
     postgresql: PostgreSQL,
     run: Callable[..., None],
     tmp_path: Path,
-    way: str,
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of one application, of one that crashes, and of two with the same store."""
-    prices = sql(postgresql.url, table="prices", changes=way)
+    prices = sql(postgresql.url, table="prices", changes="logical")
     source, table, looks = followed(spark, prices, tmp_path / "table", READ)
     assert source.columns == ["k", "v", "at", "local", "n", "id"]
+    seldom, by_xmin, seldom_looks = followed(
+        spark, sql(postgresql.url, table="prices", changes="xmin"), tmp_path / "xmin", READ
+    )
     for statements in (
         [
             "INSERT INTO prices (id, k) VALUES (21, NULL), (22, 1)",
@@ -93,17 +95,12 @@ def test_the_table_is_what_a_build_would_be(
         run(*statements)
         looks.look()
         check(source, table)
-    assert len(builds) == 1
-    told = figures(table)
-    assert (told.applied, told.read_whole) == (2, 0)
-    number = table.version
-    looks.look()
-    assert table.version == number
-    run("TRUNCATE prices", "INSERT INTO prices (id, k) VALUES (1, 1), (2, 1), (3, 2)")
-    looks.look()
-    check(source, table)
+    seldom_looks.look()
+    check(seldom, by_xmin)
     assert len(builds) == 2
-    # A crash before, and after, a version is published.
+    assert (figures(table).applied, figures(table).read_whole) == (2, 0)
+    assert (figures(by_xmin).applied, figures(by_xmin).read_whole) == (1, 0)
+    # A crash before a version is published: what was read is asked for again.
     publish = versions.publish
 
     class Killed(BaseException):
@@ -112,70 +109,54 @@ def test_the_table_is_what_a_build_would_be(
     def before(*_: Any, **__: Any) -> Any:
         raise Killed
 
-    def after(*args: Any, **kwargs: Any) -> Any:
-        publish(*args, **kwargs)
-        raise Killed
-
-    for number, crash in enumerate((before, after) if way == "logical" else ()):
-        run(f"INSERT INTO prices (id, k) VALUES ({30 + number}, 1)")
-        monkeypatch.setattr(applying.versions, "publish", crash)
-        with pytest.raises(Killed):
-            looks.look()
-        monkeypatch.setattr(applying.versions, "publish", publish)
+    run("INSERT INTO prices (id, k) VALUES (30, 1)")
+    monkeypatch.setattr(applying.versions, "publish", before)
+    with pytest.raises(Killed):
         looks.look()
-        check(source, table)
+    monkeypatch.setattr(applying.versions, "publish", publish)
+    looks.look()
+    check(source, table)
     assert len(builds) == 2
-    # The process itself: another one begins with the stored table.
+    # Another process begins with the stored table, and the first one goes on.
     run("INSERT INTO prices (id, k) VALUES (40, 1)")
-    prices = sql(postgresql.url, table="prices", changes=way)
-    other, table, others = followed(spark, prices, tmp_path / "table", READ)
-    check(other, table)
-    run("DELETE FROM prices WHERE id = 40")
-    others.look()
-    check(other, table)
+    prices = sql(postgresql.url, table="prices", changes="logical")
+    _, table, others = followed(spark, prices, tmp_path / "table", READ)
     assert len(builds) == 3
-    # And the first one goes on: both follow into one store.
     for number, who in enumerate((others, looks)):
         run(f"UPDATE prices SET v = 'x{number}' WHERE id = {1 + number}")
         who.look()
-        check(source, table)
-    # By comparing rows a version is not known that was there between two looks.
-    assert len(builds) == (3 if way == "logical" else 4)
+    check(source, table)
+    assert len(builds) == 3
     number = table.version
     for who in (others, looks) * 2:
         who.look()
     assert table.version == number  # nobody takes back what the other has published
 
 
-@pytest.mark.parametrize("way", ["logical", "xmin", None])
 def test_what_the_server_has_not_kept_is_a_hole(
     spark: SparkSession,
     postgresql: PostgreSQL,
     run: Callable[..., None],
     tmp_path: Path,
-    way: str | None,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A connection that was lost, or with None the publication, and with both the slot."""
+    """A connection that was lost, and with it the slot."""
 
-    def begun(name: str, **options: bool) -> tuple[Any, BatchTable, Any]:
-        prices = sql(postgresql.url, table="prices", changes=way)  # type: ignore[arg-type]
-        return followed(spark, prices, tmp_path / name, READ, **options)
+    def begun(**options: bool) -> tuple[Any, BatchTable, Any]:
+        prices = sql(postgresql.url, table="prices", changes="logical")
+        return followed(spark, prices, tmp_path / "table", READ, **options)
 
-    source, table, looks = begun("reads")
-    _, strict, others = begun("stops", fail_on_data_loss=True)
-    before = strict.version
-    lose = (
-        "DROP PUBLICATION prices"
-        if way is None
-        else "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE application_name = 'bsjoin'"
+    source, table, looks = begun()
+    strict = table._following(source, replace(table._options, fail_on_data_loss=True))
+    number = table.version
+    run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsjoin'",
+        "INSERT INTO prices (id, k) VALUES (50, 1)",
     )
-    run(lose, "INSERT INTO prices (id, k) VALUES (50, 1)")
     with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
-        others.look()
-    assert strict.version == before
-    assert "is not kept" in str(figures(strict).last_error)
+        strict.look()
+    assert table.version == number
+    assert "is not kept" in str(figures(table).last_error)
     looks.look()
     check(source, table)
     found = figures(table)
@@ -187,12 +168,10 @@ def test_what_the_server_has_not_kept_is_a_hole(
     check(source, table)
     found = figures(table)
     assert (found.read_whole, found.applied) == (1, 1)
-    if way is not None:  # the stored table of a program that starts again
-        run("INSERT INTO prices (id, k) VALUES (51, 1)")
-        with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
-            begun("reads", fail_on_data_loss=True)
-        _, table, _ = begun("reads")
-        check(source, table)
+    # The stored table of a program that starts again.
+    run("INSERT INTO prices (id, k) VALUES (51, 1)")
+    with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
+        begun(fail_on_data_loss=True)
 
 
 def test_a_stream_gets_each_commit(

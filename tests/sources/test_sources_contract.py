@@ -19,7 +19,6 @@ from source_stands import (
     SCHEMA,
     STANDS,
     Database,
-    DuckDB,
     Redis,
     Stand,
     matching,
@@ -53,8 +52,6 @@ def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if isinstance(found, Database):
         found.create()
     found.put(rows_for(found))
-    if isinstance(found, DuckDB):
-        found.reader = found.held_open()
     return found
 
 

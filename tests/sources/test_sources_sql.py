@@ -43,16 +43,15 @@ def test_names_are_only_names(database: Database) -> None:
         database.source(table=(HOSTILE[0],)),
         database.source(query=f"SELECT * FROM {quoted[0]}"),
     )
-    with database.held_open():
-        for source in sources:
-            assert source.schema.names == HOSTILE
-            for name in HOSTILE if source is sources[0] else HOSTILE[:2]:
-                found = source.lookup(by_type(source, **{name: [2, 3]}), [name])
-                assert found.select([name]).to_pylist() == [{name: 2}]
-            whole = by_type(source, **{name: [1] for name in HOSTILE})
-            assert source.lookup(whole).num_rows == 1
-            assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
-        assert all(sources[0].is_unique([name]) for name in HOSTILE)
+    for source in sources:
+        assert source.schema.names == HOSTILE
+        for name in HOSTILE if source is sources[0] else HOSTILE[:2]:
+            found = source.lookup(by_type(source, **{name: [2, 3]}), [name])
+            assert found.select([name]).to_pylist() == [{name: 2}]
+        whole = by_type(source, **{name: [1] for name in HOSTILE})
+        assert source.lookup(whole).num_rows == 1
+        assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
+    assert all(sources[0].is_unique([name]) for name in HOSTILE)
     for source in sources:
         source.close()  # or DuckDB would not let the table go
     database.run(f"DROP TABLE {quoted[0]}")
@@ -304,7 +303,7 @@ def test_a_server_that_answers_nothing_is_left_alone(
 def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Path) -> None:
     database = DuckDB(tmp_path)
     database.run("CREATE TABLE t (a INTEGER)")
-    source = database.source(table="t")
+    source = sql(database.url, table="t")
     asked = by_type(source, a=[1])
     assert source.lookup(asked).num_rows == 0
     code = (

@@ -409,24 +409,23 @@ def check_types(database: Database, cases: list[Case], *, by_query: bool = True)
     types = [(name(n), case.dtype) for n, case in enumerate(cases)]
     told = {name(n): case.dtype for n, case in enumerate(cases) if case.told}
     query = database.source(query="SELECT * FROM t -- all of it\n;", schema=told or None)
-    with database.held_open():
-        for made in (query, source) if by_query else (source,):
-            assert made.schema == pa.schema([("i", number), *types])
-            scanned = pa.Table.from_batches(made.scan(), made.schema).sort_by("i")
-            through = made.lookup(scanned.select(["i"])).sort_by("i")
-            assert made.size() in (len(scanned), None) or isinstance(database, MariaDB)
-            for column, case in enumerate(cases):
-                count = len(case.values) + 2 * len(case.written)
-                for found in (scanned[name(column)], through[name(column)]):
-                    assert len(found) - found.null_count == count, case
-                    given = numbers(pa.chunked_array([pa.array(case.values, case.dtype)]))
-                    assert repr(numbers(found)[: len(given)]) == repr(given), case
-                    if isinstance(case.written, dict):
-                        meant = numbers(found)[len(given) : count]
-                        assert meant == [*case.written.values()] * 2, case
+    for made in (query, source) if by_query else (source,):
+        assert made.schema == pa.schema([("i", number), *types])
+        scanned = pa.Table.from_batches(made.scan(), made.schema).sort_by("i")
+        through = made.lookup(scanned.select(["i"])).sort_by("i")
+        assert made.size() in (len(scanned), None) or isinstance(database, MariaDB)
         for column, case in enumerate(cases):
-            if not pa.types.is_nested(case.dtype):
-                check_own_keys(source, scanned.select(["i", name(column)]))
+            count = len(case.values) + 2 * len(case.written)
+            for found in (scanned[name(column)], through[name(column)]):
+                assert len(found) - found.null_count == count, case
+                given = numbers(pa.chunked_array([pa.array(case.values, case.dtype)]))
+                assert repr(numbers(found)[: len(given)]) == repr(given), case
+                if isinstance(case.written, dict):
+                    meant = numbers(found)[len(given) : count]
+                    assert meant == [*case.written.values()] * 2, case
+    for column, case in enumerate(cases):
+        if not pa.types.is_nested(case.dtype):
+            check_own_keys(source, scanned.select(["i", name(column)]))
 
 
 @EACH
@@ -453,15 +452,14 @@ def test_a_value_without_a_meaning_is_refused_by_name(
     wrong = [case for case in cases if case.refused]
     source = filled(database, *((case, [], case.refused) for case in wrong))
     number = source.schema.field("i").type
-    with database.held_open():
-        for column, case in enumerate(wrong):
-            says = rf"sql\((?s:.)*'{name(column)}'(?s:.)*(schema=|pyarrow)"
-            with pytest.raises(DataError, match=says) as caught:
-                list(source.scan([name(column)]))
-            assert "s3cret" not in str(caught.value)
-            for row in range(len(case.refused)):
-                with pytest.raises(DataError, match=says):
-                    source.lookup(pa.table({"i": pa.array([row], number)}), [name(column)])
+    for column, case in enumerate(wrong):
+        says = rf"sql\((?s:.)*'{name(column)}'(?s:.)*(schema=|pyarrow)"
+        with pytest.raises(DataError, match=says) as caught:
+            list(source.scan([name(column)]))
+        assert "s3cret" not in str(caught.value)
+        for row in range(len(case.refused)):
+            with pytest.raises(DataError, match=says):
+                source.lookup(pa.table({"i": pa.array([row], number)}), [name(column)])
     assert sum(map(len, source.scan(["i"]))) == 1 + max(len(case.refused) for case in wrong)
 
 
@@ -569,29 +567,3 @@ def test_arrays_keep_their_dimensions(database: Database) -> None:
     assert source.lookup(fifth).select(["one", "c"]).to_pylist() == [
         {"one": [[1, 2]], "c": "{{1,2}}"}
     ]
-
-
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-def test_types_of_the_user_may_have_any_name(database: Database) -> None:
-    database.run(
-        "DROP SCHEMA IF EXISTS others CASCADE",
-        "CREATE SCHEMA others",
-        "CREATE TYPE others._a AS (x int, y int[])",
-        "CREATE TYPE others._int4 AS (x int)",
-        "CREATE TYPE others.numeric AS ENUM ('one', 'two')",
-        "CREATE TYPE others.timestamp AS (x date)",
-        "CREATE DOMAIN others._date AS date[]",
-        "CREATE TABLE t (i int, a others._a, b others._int4, c others.numeric, d others.timestamp,"
-        " e others._date, f others._a[], g others.numeric[], h int2vector)",
-        "INSERT INTO t VALUES (1, (1, '{2,3}'), ROW(5), 'two', ROW('infinity'), '{infinity}', "
-        "ARRAY[(1, '{2}')::others._a], '{one}', '1 2')",
-    )
-    for source in (database.source(table="t"), database.source(query="SELECT * FROM t")):
-        found = pa.Table.from_batches(source.scan())
-        assert found.drop_columns(["i", "e"]).to_pylist() == [{
-            "a": '(1,"{2,3}")', "b": "(5)", "c": "two", "d": "(infinity)",
-            "f": ['(1,{2})'], "g": ["one"], "h": "1 2",
-        }]  # fmt: skip
-        assert numbers(found.column("e")) == [[LAST]]
-        keys = found.select(["c", "b"])
-        assert source.lookup(keys, ["i"]).column("i").to_pylist() == [1]
