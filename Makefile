@@ -21,7 +21,7 @@ archive: ## Archive the classes that Spark loads: the tests' JVMs start in half 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)
 
-long: ## Run the tests that take minutes: live placement and scaling, Ctrl-C, foreign Pythons, shells
+long: ## Run the tests that take minutes: live placement and scaling, kills, foreign Pythons, shells
 	$(PYTEST) -m long $(ARGS)
 
 smoke: ## Run a test of each capability that needs neither a cluster nor Kafka nor Connect
@@ -30,10 +30,10 @@ smoke: ## Run a test of each capability that needs neither a cluster nor Kafka n
 fuzz: ## Run random joins (MINUTES=10; ARGS="--seed 7" for one of them)
 	$(IN_ENV) --java python -m tests.fuzz --processes 2 --minutes $(MINUTES) $(ARGS)
 
-minimum: ## Try the oldest dependencies that are allowed, and the versions of Spark in between
-	$(IN_ENV) --java python scripts/minimum.py
+minimum: ## Try the oldest dependencies that are allowed, in an environment of their own
+	$(PYTHON) scripts/matrix.py --quick
 
-lakes: ## Run the tests with Delta and Iceberg (Maven fetches their jars)
+lakes: ## Run the tests with Delta and Iceberg; Maven fetches their jars (ARGS=--quick for a few)
 	$(IN_ENV) --java python scripts/lakes.py $(ARGS)
 
 matrix: ## Try every supported Python, Spark and Java that is here (ARGS="--list" to see them)

@@ -90,7 +90,8 @@ def install_system_package(choices: dict[str, list[str]]) -> bool:
         options = [] if manager == "brew" else ["-y"]
         if manager == "apt-get":
             prefix = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
-            options = ["-y", "--no-install-recommends"]
+            # Another bootstrap may be installing, too.
+            options = ["-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600"]
             run([*prefix, manager, "update"])
         for package in packages:
             say(f"installing {package} with {manager}")

@@ -70,21 +70,19 @@ def installed(requirements: list[str], *, apart: bool, python: str = sys.executa
 
 
 def start(
-    python: str, program: str, *path: Path, settings: dict[str, str] | None = None
+    python: str, program: str, settings: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Begin to run one of the tests' programs, with these folders in front of other packages.
+    """Begin to run one of the tests' programs.
 
     Args:
         python: the interpreter.
         program: a file in ``tests``, with its arguments behind it.
-        path: the folders.
         settings: further environment variables; none by default.
     """
-    before = os.pathsep.join(map(str, (*path, ROOT)))
     file, *arguments = program.split()
     return subprocess.Popen(
         [python, str(ROOT / "tests" / file), *arguments],
-        env={**os.environ, "PYTHONPATH": before, "PYSPARK_PYTHON": python, **(settings or {})},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, **(settings or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

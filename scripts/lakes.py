@@ -1,10 +1,10 @@
 """Run tests/lakes with the newest Spark that Delta and Iceberg each support, at the same time.
 
-    python scripts/lakes.py [PYTEST ARGUMENT ...]
+    python scripts/lakes.py [--quick] [PYTEST ARGUMENT ...]
 
 The installed Spark is too new for both. The versions that they support stand in front of the
-installed packages, as in ``scripts/minimum.py``, and Maven fetches the jars. Whatever is missing is
-an error: no test is left out.
+installed packages, and Maven fetches the jars. Whatever is missing is an error: no test is left out
+but, with --quick, those that are marked ``long``.
 """
 
 import os
@@ -44,7 +44,11 @@ def started(spark: str, arguments: list[str]) -> subprocess.Popen[str]:
 
 def main() -> int:
     """Run the tests; 1 if some failed."""
-    running = {spark: started(spark, sys.argv[1:]) for spark in LAKES}
+    given = sys.argv[1:]
+    is_quick = "--quick" in given
+    arguments = ["-m", "not long" if is_quick else "long or not long"]
+    arguments += [one for one in given if one != "--quick"]
+    running = {spark: started(spark, arguments) for spark in LAKES}
     printed: dict[str, str] = {}
 
     def wait(spark: str) -> None:

@@ -1,13 +1,15 @@
 """Try bsjoin with every Python, Spark and Java that it supports, classic and under Connect.
 
-    python scripts/matrix.py [--list] [--only TEXT]
+    python scripts/matrix.py [--list] [--only TEXT] [--quick]
 
 Each combination is a row: its packages are installed into the user's cache folder once, then
 ``tests/smoke.py`` runs every kind of join and touches every private member of Spark that bsjoin
-does. The rows are chosen so that any two values of different
+does, and where that is classic ``tests/smoke_pins.py`` pins tasks on a cluster. The rows are chosen
+so that any two values of different
 columns are together in at least one of them; all combinations would be ten times as many. A row
-whose Python or Java this machine does not have is listed as absent. The exit status is 1 if a row
-failed.
+whose Python or Java this machine does not have is listed as absent. With --quick there is one row,
+of the oldest versions that pyproject.toml admits, without the pins. The exit status is 1 if a row
+failed, or that one is absent.
 """
 
 import argparse
@@ -18,11 +20,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from bootstrap import installed_javas
+from bootstrap import ensure_java, installed_javas
 from environments import installed, oldest, required, start
 
 EXTRAS = (
@@ -73,6 +75,12 @@ def rows() -> list[Row]:
     return sorted(chosen, key=astuple)
 
 
+def oldest_of(javas: Collection[str]) -> Row:
+    """The oldest versions that pyproject.toml admits, with the oldest Java that is here."""
+    java = next(version for version in VALUES["java"] if version in javas)
+    return Row(VALUES["python"][0], VALUES["spark"][0], java, "oldest", "2", "classic")
+
+
 def pairs(row: Row) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """The pairs of a row's values, each with the name of its column."""
     named = [(field.name, getattr(row, field.name)) for field in fields(row)]
@@ -110,16 +118,20 @@ def packages(row: Row) -> list[str]:
     return [*others, f"{spark}=={row.spark}.*", f"pandas=={row.pandas}.*"]
 
 
-def tried(row: Row, python: str, java: str) -> str:
+def tried(row: Row, python: str, java: str, *, pins: bool) -> str:
     """Run a row; an empty text if it passes, otherwise the end of what it printed."""
     folder = installed(packages(row), apart=True, python=python)
     if folder is None:
         return "its packages cannot be installed together: see pip's message above"
-    program = "smoke.py connect" if row.api == "connect" else "smoke.py"
+    programs = ["smoke.py connect" if row.api == "connect" else "smoke.py"]
+    programs += ["smoke_pins.py"] if pins and row.api == "classic" else []
     settings = {"JAVA_HOME": java, "PATH": os.pathsep.join([f"{java}/bin", os.environ["PATH"]])}
-    process = start(str(folder / "bin" / "python"), program, settings=settings)
-    printed, _ = process.communicate()
-    return printed[-2_000:] if process.returncode else ""
+    for program in programs:
+        process = start(str(folder / "bin" / "python"), program, settings=settings)
+        printed, _ = process.communicate()
+        if process.returncode:
+            return printed[-2_000:]
+    return ""
 
 
 def outcome(why: str, begun: float) -> str:
@@ -132,11 +144,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="try bsjoin with all supported versions")
     parser.add_argument("--list", action="store_true", help="print the rows and do nothing")
     parser.add_argument("--only", default="", help="rows with this text, such as '3.13 4.2'")
+    parser.add_argument("--quick", action="store_true", help="one row: the oldest versions")
     given = parser.parse_args()
+    if given.quick:
+        ensure_java()
     interpreters, javas = pythons(), dict(installed_javas())
     failed = 0
     print("python spark java dependencies pandas api")
-    for row in rows():
+    for row in [oldest_of(javas)] if given.quick else rows():
         named = " ".join(astuple(row))
         if given.only not in named:
             continue
@@ -147,9 +162,11 @@ def main() -> int:
             told = f"absent: no Java {row.java} on this machine"
         elif not given.list:
             begun = time.monotonic()
-            why = tried(row, interpreters[row.python], str(Path(javas[row.java])))
+            home = str(Path(javas[row.java]))
+            why = tried(row, interpreters[row.python], home, pins=not given.quick)
             failed += bool(why)
             told = outcome(why, begun)
+        failed += given.quick and told.startswith("absent")
         print(f"{named}: {told}" if told else named, flush=True)
     return int(failed > 0)
 

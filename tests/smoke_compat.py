@@ -1,20 +1,15 @@
 """Every private member of Spark that bsjoin touches, in one version of Spark, without pytest.
 
-    python tests/smoke_compat.py [connect]
-
-``tests/smoke.py`` and ``scripts/minimum.py`` run it with other versions than the installed one.
+``tests/smoke.py`` runs it with other versions than the installed one.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import SETTINGS, session
 
 from bsjoin.runtimes.jvm.jar import compiled
 from bsjoin.spark import compat
@@ -151,18 +146,3 @@ def check(spark: SparkSession) -> None:
     assert found.keys() == entries, found.keys() ^ entries
     for name, works in found.items():
         assert works(), f"{name}: {compat.ENTRIES[name].touches}"
-
-
-def main() -> None:
-    if sys.argv[1:] == ["connect"]:
-        os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
-        spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()
-    else:
-        spark = session("local[2]")
-    check(spark)
-    print(f"smoke test: the private members of Spark {spark.version} are as they were")
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()

@@ -56,11 +56,11 @@ def main() -> None:
             joined = stored.join(keys, how="left")
             assert rows(joined) == wanted, runtime
             assert ("BsjoinLookup" in str(joined._jdf.queryExecution())) == (runtime == "jvm")  # type: ignore[operator]
-            cached = bsjoin.join(keys, source, "id", how="left", cache=Incremental(max_rows=9))
-            assert rows(cached) == wanted, runtime
-            near = bsjoin.join(keys, table.toDF("at", "name"), on=[], when=AsOf("id", "at"))
-            assert rows(near.select("id", "at")) == [(1, 1), (2, 2), (3, 2)], runtime
         spark.conf.unset("spark.bsjoin.runtime")
+        cached = bsjoin.join(keys, source, "id", how="left", cache=Incremental(max_rows=9))
+        assert rows(cached) == wanted
+        near = bsjoin.join(keys, table.toDF("at", "name"), on=[], when=AsOf("id", "at"))
+        assert rows(near.select("id", "at")) == [(1, 1), (2, 2), (3, 2)]
         keys.write.parquet(f"{folder}/stream")
         stream = spark.readStream.schema("id long").parquet(f"{folder}/stream")
         joined = bsjoin.join(stream, table, "id", partition=HotSpot(partitions=2))

@@ -1,6 +1,6 @@
 """Pins on a standalone cluster in one version of Spark, without pytest: all land, none blocks.
 
-``scripts/minimum.py`` runs it with other versions than the installed one.
+``scripts/matrix.py`` runs it with other versions than the installed one.
 """
 
 from __future__ import annotations

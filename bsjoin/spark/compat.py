@@ -9,7 +9,7 @@ never sees the error. Members of the JVM's objects that an entry returns (plans,
 by its callers, under the same guard.
 
 All members were found, and worked, with the versions in :data:`VERIFIED`: ``tests/smoke_compat.py``
-runs every entry, with each of them in ``scripts/matrix.py`` and ``scripts/minimum.py``.
+runs every entry, with each of them in ``scripts/matrix.py``.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ def jobs(spark: SparkSession) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
 
 
+@pytest.mark.long
 def test_a_table_is_read_once_for_each_version(
     lake: Lake, spark: SparkSession, tmp_path: Path, builds: list[str]
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_private_table_changes_by_the_rows_that_a_feed_tells(
     assert found.refresh.applied == (2 if lake.format == "delta" else 1)
 
 
+@pytest.mark.long
 def test_a_hole_in_the_history_is_told_or_stops(
     lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

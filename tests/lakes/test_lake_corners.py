@@ -1,7 +1,4 @@
-"""Tables of lakes after many commits; that end, have branches, are joined, lose their history.
-
-CI leaves this file out; ``make lakes`` runs it.
-"""
+"""Tables of lakes after many commits; that end, have branches, are joined, lose their history."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from bsjoin.errors import ArgumentError, SourceError, TableMismatchError
 from bsjoin.following.dataframe import followed_of
 from bsjoin.spark.fingerprint import identity
 
-pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("interpreted", "at_once")]
 
 
 # Of Iceberg only what is appended is told.

@@ -74,6 +74,7 @@ def source_of(lake: Lake) -> Source:
     return iceberg(f"{warehouse}/{'/'.join(lake.name.split('.')[1:])}")
 
 
+@pytest.mark.long
 def test_joins_by_keys_of_every_type(changed: tuple[Lake, str], spark: SparkSession) -> None:
     lake, first = changed
     rows = spark.sql(ROWS).drop("nested", "pairs", "old", "gone", "i").where("id < 60")
@@ -133,6 +134,7 @@ def test_sources_read_and_find_what_spark_reads(
     assert_same_rows(found["found"], found["wanted"], lake.format)
 
 
+@pytest.mark.long
 def test_a_stream_is_warned_of_a_table_that_spark_would_follow(
     changed: tuple[Lake, str], spark: SparkSession
 ) -> None:

@@ -31,6 +31,7 @@ PAGE = ROOT / "docs" / "how-to" / "whole-job.md"
 _LIMIT_S = 240.0  # of each wait, on a busy machine
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_orders_find_their_customers_and_the_figures_are_there(
     spark: SparkSession, kafka: Kafka, kafka_connector: Path, tmp_path: Path
