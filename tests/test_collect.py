@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from cache_samples import Model
 from oracle import rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, cycles, rows
+from spark_samples import Feed, cycles, rows_of_each
 from test_asof_ties import CACHED
 
 import bsjoin
@@ -114,45 +115,55 @@ def told(results: Mapping[str, DataFrame]) -> dict[str, list[str]]:
     return {name: sorted(map(repr, rows.to_pylist())) for name, rows in found.items()}
 
 
-def test_arrays_have_the_rows_that_spark_collects(
-    spark: SparkSession, runtime: str, tmp_path: Path
-) -> None:
+def test_arrays_have_the_rows_that_spark_collects(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a stored table in both runtimes, and in turn of a cache; by two orders; without keys."""
     table, stream = table_of(spark).localCheckpoint(), stream_of(spark).localCheckpoint()
-    model = Model(tmp_path / "model", table.toArrow())
-    built = BatchTable.build(table, on="k", when=Band("p", "q", 1, 1))
-    alone = BatchTable.build(table, on=[], when=WAYS[0])
+    with sessions.configured(spark, sessions.CODE["python"]):
+        model = Model(tmp_path / "model", table.toArrow())
+        built = BatchTable.build(table, on="k", when=Band("p", "q", 1, 1))
+        alone = BatchTable.build(table, on=[], when=WAYS[0])
     names = [name for name in COLUMNS if name != "k"]
     picked = [name for name in COLUMNS if name in [one.lower() for one in PICKED]]
-    stored, cached, own = {}, {}, {}
-    for number, when in enumerate(WAYS):
-        way, how = str(when), ("left", "inner")[number % 2]
-        own[way] = by_spark(stream, table, when, how, names, on=True)
-        stored[way] = built.join(stream, how=how, when=when)  # type: ignore[arg-type]
-        cached[way] = bsjoin.join(stream, model, "k", how, when=when, cache=CACHED)  # type: ignore[arg-type]
-    ordered = by_spark(stream, table, ORDERED, "left", picked, on=True)
-    few = bsjoin.join(stream, table, "k", "left", when=ORDERED, select=picked)
+    hows = {str(when): ("left", "inner")[number % 2] for number, when in enumerate(WAYS)}
     inside = ", ".join(f"'{name.lower()}', x.`{name.lower()}`" for name in PICKED)
     array = f"transform(near, x -> named_struct({inside})) AS near"
     unkeyed = by_spark(stream, table, WAYS[1], "inner", picked, on=False)
-    turned = unkeyed.selectExpr("s", "k", "p", array)
-    without_keys = alone.join(stream, when=WAYS[1], select=PICKED)
-    wanted = told(own)
-    for ours, right, expected in (
-        (stored, own, wanted),
-        (cached, own, wanted),
-        ({"": few}, {"": ordered}, told({"": ordered})),
-        ({"": without_keys}, {"": turned}, told({"": turned})),
+    wanted = {
+        "all": {
+            str(when): by_spark(stream, table, when, hows[str(when)], names, on=True)
+            for when in WAYS
+        },
+        "ordered": {"": by_spark(stream, table, ORDERED, "left", picked, on=True)},
+        "alone": {"": unkeyed.selectExpr("s", "k", "p", array)},
+    }
+    right = {label: told(own) for label, own in wanted.items()}
+    assert all(any("[{" in row for row in rows) for own in right.values() for rows in own.values())
+    of_model: Any = partial(bsjoin.join, stream, model, "k", cache=CACHED)
+    of_table: Any = partial(bsjoin.join, stream, table, "k")
+    of_built: Any = partial(built.join, stream)
+    for runtime, few, by_turns in (
+        ("jvm", of_table, (of_built, of_built)),
+        ("python", of_model, (of_model, of_built)),
     ):
-        for name, result in ours.items():
-            assert [(f.name, f.dataType.simpleString()) for f in result.schema] == [
-                (f.name, f.dataType.simpleString()) for f in right[name].schema
-            ], name
-        assert all(any("[{" in row for row in rows_) for rows_ in expected.values())
-        assert told(ours) == expected
-    if runtime == "jvm":
-        with sessions.configured(spark, sessions.CODE["python"]):  # without generated code
-            some = {name: result.where("s >= 0") for name, result in stored.items()}
-            assert told(some) == wanted
+        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
+            every = {
+                str(when): by_turns[number % 2](how=hows[str(when)], when=when)
+                for number, when in enumerate(WAYS)
+            }
+            ours: dict[str, dict[str, DataFrame]] = {
+                "all": every,
+                "ordered": {"": few(how="left", when=ORDERED, select=picked)},
+                "alone": {"": alone.join(stream, when=WAYS[1], select=PICKED)},
+            }
+        for label, results in ours.items():
+            for name, result in results.items():
+                assert [(f.name, f.dataType.simpleString()) for f in result.schema] == [
+                    (f.name, f.dataType.simpleString()) for f in wanted[label][name].schema
+                ], name
+            codes = ("jvm", "python") if (runtime, label) == ("jvm", "all") else (runtime,)
+            for code in codes:  # the JVM also without generated code
+                with sessions.configured(spark, sessions.CODE[code]):
+                    assert told(results) == right[label], (runtime, code)
 
 
 @pytest.mark.usefixtures("runtime")
@@ -163,33 +174,37 @@ def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
     built = BatchTable.build(table.drop("a"), on="k", when=when)
     joined = built.join(stream, how="left", indicator="found")
     assert joined.columns == ["s", "k", "p", "near", "found"]
-    taken = joined.selectExpr("s", "near.q AS q", "get(near, 0).t AS t", "found").orderBy("s")
+    assert joined.count() == 8
+    assert built.join(stream).select("k").count() == 6
+    # A later join has a column of it as its key; arrays in arrays are for Python workers.
+    names = BatchTable.build(table.selectExpr("q AS first", "t AS name", "a"), on="first")
+    first = built.join(stream, partition=Hash(2)).selectExpr("s", "get(near, 0).q AS first")
+    nested = bsjoin.join(stream, table, "k", when=when, select=["a"])
     right = [
         (0, [0], "0", True), (1, [1], "1", True), (2, [5, 2], "5", True), (3, [], None, False),
         (4, [12, 9], "12", True), (5, [13, 10], "13", True), (6, [17, 14], "17", True),
         (7, [], None, False),
     ]  # fmt: skip
-    assert rows(taken) == right
-    assert joined.count() == 8
-    assert built.join(stream).select("k").count() == 6
-    exploded = (
-        built.join(stream).selectExpr("s", "inline(near)").where("t <> '5'").orderBy("s", "q")
-    )
-    assert rows(exploded.selectExpr("s", "q")) == [
-        (s, q) for s, found, _, _ in right for q in sorted(found) if q != 5
-    ]
-    assert rows(built.join(stream, how="semi")) == rows(stream.where("k <> 3"))
-    assert rows(built.join(stream, how="anti", when=when)) == rows(stream.where("k = 3"))
-    # A later join has a column of it as its key; arrays in arrays are for Python workers.
-    names = BatchTable.build(table.selectExpr("q AS first", "t AS name", "a"), on="first")
-    later = names.join(
-        built.join(stream, partition=Hash(2)).selectExpr("s", "get(near, 0).q AS first"), "first"
-    )
-    assert rows(later.select("s", "name")) == [(s, t) for s, _, t, found in right if found]
-    nested = bsjoin.join(stream, table, "k", when=when, select=["a"])
-    assert rows(nested.where("s = 2").select("near.a")) == [([[5], [2]],)]
+    exploded = built.join(stream).selectExpr("s", "inline(near)").where("t <> '5'")
+    results = {
+        "taken": joined.selectExpr("s", "near.q AS q", "get(near, 0).t AS t", "found"),
+        "exploded": exploded.select("s", "q"),
+        "semi": built.join(stream, how="semi"),
+        "anti": built.join(stream, how="anti", when=when),
+        "later": names.join(first, "first").select("s", "name"),
+        "nested": nested.where("s = 2").select("near.a"),
+    }
+    assert rows_of_each(results) == {
+        "taken": right,
+        "exploded": [(s, q) for s, found, _, _ in right for q in sorted(found) if q != 5],
+        "semi": [(s, s % 4, 3 * s) for s in range(8) if s % 4 < 3],
+        "anti": [(3, 3, 9), (7, 3, 21)],
+        "later": [(s, t) for s, _, t, found in right if found],
+        "nested": [([[5], [2]],)],
+    }
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_a_stream_and_cycles_have_arrays(spark: SparkSession, tmp_path: Path) -> None:
     source = spark.sql("SELECT id AS q, id * 2 AS v FROM range(20)")
@@ -227,32 +242,6 @@ def test_a_stream_and_cycles_have_arrays(spark: SparkSession, tmp_path: Path) ->
     store = Full(store=tmp_path / "store")
     assert bsjoin.join(given, source, [], when=when, cache=store).count() == 1
     assert BatchTable.open(tmp_path / "store").join(given).count() == 3
-
-
-def test_a_stream_with_an_incremental_cache_has_arrays(feed: Feed, tmp_path: Path) -> None:
-    points = [(key, q) for key in (1, 2) for q in (3, 8, 8, 11, 40)]
-    table = pa.table({"k": [k for k, _ in points], "q": [q for _, q in points]})
-    table = table.append_column("v", pa.array(range(len(points)), pa.int64()))
-    model = Model(tmp_path / "model", table)
-    stream = feed.stream.selectExpr("k AS s", "k DIV 100 AS k", "k % 100 AS p")
-    when = AsOf("p", "q", "nearest", tolerance=6, n=3, order_by="v DESC", collect="near")
-    joined = bsjoin.join(stream, model, "k", "left", when=when, cache=CACHED)
-    query = feed.start(joined.selectExpr("s", "near.v AS v"))
-    batches: list[tuple[int | None, ...]] = [(109, 205, 309, None), (141, 120, 109)]
-    for keys in batches:
-        feed.add(*keys)
-        query.processAllAvailable()
-    query.stop()
-    for number, keys in enumerate(batches):
-        wanted = {}
-        for s in keys:
-            near = [
-                (abs((s or 0) % 100 - q), q, -v)
-                for v, (key, q) in enumerate(points)
-                if s is not None and key == s // 100 and abs(s % 100 - q) <= 6
-            ]
-            wanted[s] = [-v for _, _, v in sorted(near)[:3]]
-        assert dict(feed.results[number]) == wanted
 
 
 def test_what_cannot_be_an_array_is_refused_at_the_call(spark: SparkSession) -> None:
