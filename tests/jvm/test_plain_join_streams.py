@@ -35,7 +35,8 @@ def test_a_refresh_reaches_the_next_micro_batch(
         joins = [stream.join(source, "k", how) for how in (*KINDS, "left")]
         return together(dict(enumerate([*joins[:4], joins[4] if by_sql is None else by_sql])))
 
-    running = feed.start(query(events, plain(spark, table.path), spark.sql(sql)))
+    with configured(spark, CODE["interpreted"]):
+        running = feed.start(query(events, plain(spark, table.path), spark.sql(sql)))
     keys: list[int | None] = [0, 1, 1, 77, 1_000_003, None]
     # Keys that are close together are found by their place; one that is far makes them be hashed.
     far = spark.sql("SELECT 1000003L, 2")
