@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from oracle import one_part
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
@@ -54,11 +56,10 @@ def rows(spark: SparkSession) -> DataFrame:
     near = {code for rule in RULES for code in (*rule.boundaries, *Router(rule).lasts.tolist())}
     near |= {key.code for rule in RULES for key in rule.hot}
     codes = [c + d for c in sorted(near) for d in (-1, 0, 1) if LEAST <= c + d <= GREATEST]
-    codes += random.integers(LEAST, GREATEST, 2_000, endpoint=True).tolist()
-    contents = random.integers(LEAST, GREATEST, len(codes), endpoint=True).tolist()
+    codes += random.integers(LEAST, GREATEST, 500, endpoint=True).tolist()
+    contents = random.integers(LEAST, GREATEST, len(codes), endpoint=True)
     contents[:2] = [LEAST, GREATEST]
-    pairs = list(zip(codes, contents, strict=True))
-    return spark.createDataFrame(pairs, "code long, content long").coalesce(1).localCheckpoint()
+    return one_part(spark, pa.table({"code": pa.array(codes, pa.int64()), "content": contents}))
 
 
 def test_a_row_has_the_place_that_the_router_gives_it(rows: DataFrame) -> None:

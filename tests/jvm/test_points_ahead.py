@@ -78,18 +78,15 @@ def banded(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
 def test_bands(spark: SparkSession, stored: Path) -> None:
     ours, right = [], []
     for number, (kind, (_, width)) in enumerate(WIDTHS.items()):
-        for how in (KINDS[number], KINDS[(number + 1) % 4]):
-            ours.append(partial(banded, spark, stored, kind, how))
-            within = f"t.t BETWEEN s.p - {width} AND s.p + {width}"
-            sql = {"inner": "INNER", "left": "LEFT", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}[how]
-            right.append(partial(joined, spark, stored, kind, sql, within))
+        how, sql = KINDS[number], ("INNER", "LEFT", "LEFT SEMI", "LEFT ANTI")[number]
+        ours.append(partial(banded, spark, stored, kind, how))
+        within = f"t.t BETWEEN s.p - {width} AND s.p + {width}"
+        right.append(partial(joined, spark, stored, kind, sql, within))
     check_same(spark, *ours, right=right)
-    assert [ahead(spark, query) for query in ours[::2]] == [1] * 4
+    assert [ahead(spark, query) for query in ours] == [1] * 4
 
 
 RUNS: dict[str, tuple[Any, str]] = {
-    "int": (100, "100"),
-    "date": ("9 days", "INTERVAL '9' DAY"),
     "timestamp": ("40 minutes", "INTERVAL '40' MINUTE"),
     "double": (12.5, "12.5D"),
 }
@@ -125,11 +122,11 @@ def of_pairs(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFram
 
 def test_aggregates(spark: SparkSession, stored: Path) -> None:
     """Both ends of a run are found ahead of its rows."""
-    asked = list(zip(RUNS, ("inner", "left", "left", "inner"), strict=True))
+    asked = list(zip(RUNS, ("inner", "left"), strict=True))
     ours = [partial(aggregated, spark, stored, *one) for one in asked]
     right = [partial(of_pairs, spark, stored, *one) for one in asked]
-    check_same(spark, *ours, right=right, codes=["stage", "interpreted"])
-    assert [ahead(spark, query) for query in ours] == [1] * 4
+    check_same(spark, *ours, right=right)
+    assert [ahead(spark, query) for query in ours] == [1] * 2
 
 
 def test_as_of(spark: SparkSession, stored: Path) -> None:
@@ -138,6 +135,7 @@ def test_as_of(spark: SparkSession, stored: Path) -> None:
         partial(joined, spark, stored, kind, "LEFT", f"bsjoin.as_of(s.p, t.t, '{way}'{more})")
         for i, kind in enumerate(TABLES)
         for j, way in enumerate(DIRECTIONS)
+        if i in (0, 2 + j)
         for more in [("", ", NULL, false", ", NULL, true, 3")[(i + j) % 3]]
     ]
     found = []
@@ -152,7 +150,7 @@ def test_as_of(spark: SparkSession, stored: Path) -> None:
             assert lookups(all_rows) == len(queries)
             found.append(sorted(map(tuple, all_rows.collect())))
     assert found[0] == found[1]
-    assert [ahead(spark, query) for query in queries[::4]] == [1] * len(queries[::4])
+    assert [ahead(spark, query) for query in queries[2:]] == [1] * 4
 
 
 def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
@@ -170,7 +168,7 @@ def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
                 df = table.join(stream.where(which), "k", when=Band("p", "t", 1, 4), how="left")
             return df.select("id", "p", "v", "t")
 
-        wheres = ("id % 5 < 3", "id % 97 = 3", "id < 300 OR id > 1400")
+        wheres = ("id % 5 < 3", "id % 97 = 3")
         right = """
         SELECT s.id, s.p, t.v, t.t FROM (SELECT * FROM s_cached WHERE {}) s
         LEFT JOIN t_large t ON s.k = t.k AND t.t BETWEEN s.p - 1 AND s.p + 4
@@ -194,10 +192,9 @@ def test_keys_that_have_changed(spark: SparkSession, stored: Path) -> None:
         "id AS v", "k", "s", "p + INTERVAL '1' DAY AS t", "IF(s = 's8', 'delete', 'update') AS op"
     )
     assert table.apply(changes, key="v") == 2
-    for how in ("inner", "left"):
-        within = "t.t BETWEEN s.p - INTERVAL '2' DAY AND s.p + INTERVAL '2' DAY"
-        right = partial(joined, spark, stored, "date", how.upper(), within)
-        check_same(spark, partial(banded, spark, stored, "date", how), right=[right])
+    within = "t.t BETWEEN s.p - INTERVAL '2' DAY AND s.p + INTERVAL '2' DAY"
+    right = partial(joined, spark, stored, "date", "LEFT", within)
+    check_same(spark, partial(banded, spark, stored, "date", "left"), right=[right])
     found = banded(spark, stored, "date", "inner").where("v % 100 IN (8, 57)")
     assert {row.v % 100 for row in found.collect()} == {57}
 
@@ -209,7 +206,7 @@ WIDE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
         f"{how}, {condition}": lambda s, t, how=how, condition=condition: s.join(
             t, F.expr(condition), how
         )
-        for how, condition in zip(KINDS, CONDITIONS * 2, strict=True)
+        for how, condition in zip(("inner", "left"), CONDITIONS, strict=True)
     },
     "all rows match": lambda s, t: s.where("id < 3").join(t, F.expr("a >= p - 9999")),
     "sums": lambda s, t: s.join(t, F.expr(CONDITIONS[0]), "left").selectExpr(
