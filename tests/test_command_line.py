@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from stored_tables import store
+from test_secrets_of_stores import QUERY, nowhere
 
 from bsjoin.commands import doctor, main
 from bsjoin.storage import StorageLocation, versions
@@ -21,12 +23,16 @@ from bsjoin.storage import StorageLocation, versions
 ROWS = pa.table({"name": ["a", "b", None, "d", "e"], "x": [1, 2, 3, 4, 5]})
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A table of two versions; the second has two segments."""
-    location = StorageLocation.of(tmp_path / "table")
+def publish(location: StorageLocation) -> None:
+    """Two versions; the second has two segments."""
     versions.publish(location, store(location, [1, 2, 3], ROWS.slice(0, 3)))
     versions.publish(location, store(location, [1, 2, 3, 4, 5], ROWS, cuts=[2]))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table of two versions."""
+    publish(StorageLocation.of(tmp_path / "table"))
     return tmp_path / "table"
 
 
@@ -100,6 +106,62 @@ def test_errors(run: Any, path: Path) -> None:
     assert (status, said in data["message"]) == (1, True)
 
 
+@pytest.mark.usefixtures("soon_active")
+def test_a_table_behind_a_url_whose_secret_is_never_shown(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``local://`` is remote for bsjoin, as an object store is, and other processes see it, too."""
+    (tmp_path / "copies").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "copies"))
+    folder = tmp_path / f"table{QUERY}"
+    url = f"local://{folder}"
+    publish(StorageLocation.of(url))
+    for words in (
+        ["versions"], ["stats"], ["stats", "--version", 1], ["sample", "--rows", 3], ["verify"],
+        ["vacuum"],
+    ):  # fmt: skip
+        for form in ([], ["--json"]):
+            told = run(words[0], url, *words[1:], *form)
+            nowhere(told)
+            assert told == run(words[0], folder, *words[1:], *form)
+            assert told[0] == 0
+    command = [sys.executable, "-m", "bsjoin", "sample", url, "--columns", "x", "--json"]
+    temporary = {"TMPDIR": str(tmp_path / "copies")}
+    done = subprocess.run(command, env=os.environ | temporary, capture_output=True, check=True)
+    assert [one["x"] for one in json.loads(done.stdout)] == [1, 2, 3, 4, 5]
+    nowhere(done.stdout, done.stderr)
+    assert run("vacuum", url, "--older-than", "0 s") == (0, "removed: 1; left: 2\n")
+
+    file = folder / versions.latest(StorageLocation.of(url)).files[-1][0]
+    file.write_bytes(file.read_bytes()[:-8] + b"damaged!")
+    named = "?version=7&sas=***"
+    for words, said in (
+        (["verify", url], "is damaged"),
+        (["sample", url, "--version", 1], "version 1"),
+        (["sample", url, "--columns", "nome"], named),
+        *(([name, f"local://{tmp_path}/none{QUERY}"], named) for name in ("stats", "vacuum")),
+        (["stats", f"memory://bucket{QUERY}"], "process"),
+        (["stats", f"nosuchscheme://bucket{QUERY}"], named),
+        (["stats", "s3://me:s3cr3t@bucket/table"], "must not carry credentials"),
+    ):
+        for form in ([], ["--json"]):
+            status, told = run(*words, *form)
+            nowhere(told)
+            assert (status, said in str(told)) == (1, True), told
+
+
+def test_words_that_are_not_understood_show_no_secret(
+    run: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["stats", "a", f"s3://b{QUERY}"], [f"s3://me:s3cr3t@b{QUERY}"]):
+        with pytest.raises(SystemExit) as ended:
+            run(*words)
+        assert ended.value.code == 2
+        told = capsys.readouterr().err
+        nowhere(told)
+        assert "***" in told
+
+
 def test_tables_are_read_without_spark(path: Path) -> None:
     code = (
         "import atexit, os, runpy, sys; "
@@ -125,9 +187,14 @@ def test_build_and_estimate(run: Any, spark: SparkSession, tmp_path: Path) -> No
     nulls = run("build", source, tmp_path / "nulls", "--on", "k,at", "--nulls-equal", "at")
     assert nulls[0] == 0
     assert "k long, at long, null-safe" in run("stats", tmp_path / "nulls")[1]
-    status, text = run("build", tmp_path / "nothing", target, "--on", "k")
-    assert status == 1
-    assert "Spark cannot read" in text
+    url = f"local://{tmp_path}/remote{QUERY}"
+    status, text = run("build", source, url, "--on", "k")
+    nowhere(text)
+    assert (status, "sas=***: 3 rows" in text) == (0, True)
+    for nothing in (tmp_path / "nothing", url):
+        status, text = run("build", nothing, target, "--on", "k")
+        nowhere(text)
+        assert (status, "Spark cannot read" in text) == (1, True)
 
 
 def test_doctor(

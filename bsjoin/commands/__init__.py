@@ -13,7 +13,9 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NoReturn
 
+from bsjoin._secrets import scrubbed
 from bsjoin.commands import doctor, tables
 from bsjoin.commands.answer import Answer
 from bsjoin.errors import BSJoinError
@@ -41,8 +43,15 @@ def main(args: Sequence[str] | None = None) -> int:
     return 0 if answer.sound else 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its errors repeat words, which may be URLs with secrets."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(scrubbed(message, ()))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m bsjoin", description="Stored tables of bsjoin: look, check, clean, build."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

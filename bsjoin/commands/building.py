@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin._show import in_bytes
 from bsjoin.commands.answer import Answer
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
@@ -102,9 +103,8 @@ def _read(options: argparse.Namespace) -> DataFrame:
         return reader.format(options.format).load(options.source)
     except compat.failures() as error:
         first = str(error).strip().splitlines()[0]
-        raise ArgumentError(
-            f"Spark cannot read {options.source!r} as {options.format}: {first}"
-        ) from None
+        told = f"Spark cannot read {options.source!r} as {options.format}: {first}"
+        raise ArgumentError(scrubbed(told, secrets_of(options.source))) from None
 
 
 def _names(text: str) -> list[str]:
@@ -152,8 +152,8 @@ def _build(options: argparse.Namespace) -> Answer:
     )
     took_s = time.perf_counter() - began
     text = (
-        f"version {stats.version} of {options.table}: {stats.rows:,} rows, {stats.keys:,} keys, "
-        f"{in_bytes(stats.bytes)}, in {took_s:.1f} s"
+        f"version {stats.version} of {hidden(options.table)}: {stats.rows:,} rows, "
+        f"{stats.keys:,} keys, {in_bytes(stats.bytes)}, in {took_s:.1f} s"
     )
     return Answer(text, stats)
 
