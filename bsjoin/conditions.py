@@ -210,8 +210,7 @@ class Within:
         take: "all" (default): all intervals; "latest_start": the one that starts last;
             "earliest_end": the one that ends first, and a null end is the last; "shortest": the one
             with the least ``end - start``, and one with a null end is longer than all others
-            (binary ends are subtracted as numbers of 16 bytes, shorter ones filled up with zeros;
-            a longer one is a DataError);
+            (binary ends are subtracted as numbers, shorter ones filled up with zeros);
             "first": the first in ``order_by``. A :class:`bsjoin.BatchTable` that is built for
             "earliest_end", "shortest" or "first" serves every ``take``; any other one with
             intervals serves "all" and "latest_start". An end of 9223372036854775807 that belongs to

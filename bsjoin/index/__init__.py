@@ -22,7 +22,6 @@ from bsjoin.index.sorted_rows import SortedRows
 from bsjoin.index.wide import (
     add_wide,
     clamped,
-    difference_wide,
     divide_wide,
     later_wide,
     multiply_wide,
@@ -54,7 +53,6 @@ __all__ = [
     "clamped",
     "codes",
     "dense_order",
-    "difference_wide",
     "divide_wide",
     "each_in_order",
     "expand",

@@ -19,7 +19,6 @@ from bsjoin.index.ordered_dictionary import ByteStrings
 __all__ = [
     "add_wide",
     "clamped",
-    "difference_wide",
     "divide_wide",
     "later_wide",
     "multiply_wide",
@@ -198,15 +197,15 @@ def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
 
     def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
         point = probes.take(positions, axis=0)
-        back_low, back_high = difference_wide(point, values(before))
-        ahead_low, ahead_high = difference_wide(values(behind), point)
+        back_low, back_high = _difference(point, values(before))
+        ahead_low, ahead_high = _difference(values(behind), point)
         less = (ahead_high == back_high) & (ahead_low < back_low)
         return np.asarray((ahead_high < back_high) | less)
 
     return later
 
 
-def difference_wide(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
+def _difference(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
     """The difference of two numbers as an unsigned 128-bit integer.
 
     Args:

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.errors import DataError
-from bsjoin.index import (
-    GREATEST,
-    ByteStrings,
-    IntervalIndex,
-    codes,
-    difference_wide,
-    floats,
-)
+from bsjoin.index import GREATEST, ByteStrings, IntervalIndex, codes, floats
 from bsjoin.index.encoding import SIGN
 from bsjoin.plan import Predicate
 from bsjoin.storage.range_index import RangeIndex
@@ -63,11 +55,9 @@ def _lengths(
     starts, lasts = intervals.starts.values.take(rows), intervals.tree.take(rows)
     endless = lasts == GREATEST
     if index.ranks is not None:
-        texts = index.ranks.texts
-        ends = _words(texts, np.where(endless, starts, lasts) >> 1)
-        low, high = difference_wide(ends, _words(texts, starts >> 1))
-        parts = [np.where(endless, GREATEST, _signed(part)) for part in (high, low)]
-        return [endless.astype(np.int64), *parts]  # all addresses have the greatest length, too
+        ends = np.where(endless, starts, lasts)
+        between = _between(index.ranks.texts, starts >> 1, ends >> 1)
+        return [endless.astype(np.int64), *between]  # any length may have an end
     if not floating:
         length = _signed(lasts.view(np.uint64) - starts.view(np.uint64))
         return [np.where(endless, GREATEST, length)]
@@ -78,21 +68,30 @@ def _lengths(
     return [np.where(endless, GREATEST, codes(lengths))]
 
 
-def _words(texts: ByteStrings, rows: Int64s) -> Int64s:
-    """The numbers that decimals, or binary values filled up with zeros, are: int64[m, 2].
+def _between(texts: ByteStrings, starts: Int64s, ends: Int64s) -> Sequence[Int64s]:
+    """Numbers in the order of what is between decimals, or between binary values.
 
-    Raises:
-        DataError: a binary value has more than 16 bytes.
+    A binary value is a fraction, its first byte the first one behind the point: filled up with
+    zeros, values of any size are numbers of as many bytes.
     """
-    (high, _), (low, counts) = (texts.piece(rows, number) for number in (0, 1))
-    if (counts > _PIECE).any():
-        at = int(rows[np.argmax(counts > _PIECE)])
-        raise DataError(
-            f"an interval has an end of {len(texts.bytes(at))} bytes, and "
-            'take="shortest" subtracts binary ends of up to 16 bytes, such as addresses. Shorten '
-            'them, or take "latest_start", of nested intervals with order_by="end NULLS LAST"'
-        )
-    return np.stack([_signed(low.view(np.uint64)), high], axis=1)
+    pieces = [[texts.piece(rows, number) for number in (0, 1)] for rows in (starts, ends)]
+    if any((counts > _PIECE).any() for _, (_, counts) in pieces):
+        return [_long_between(texts, starts, ends)]
+    (first, other), (first_end, other_end) = ([words for words, _ in some] for some in pieces)
+    rest = other_end.view(np.uint64) - other.view(np.uint64)
+    borrow = (other_end < other).view(np.uint8)
+    return [_signed(first_end.view(np.uint64) - first.view(np.uint64) - borrow), _signed(rest)]
+
+
+def _long_between(texts: ByteStrings, starts: Int64s, ends: Int64s) -> Int64s:
+    """The same of values of more than 16 bytes, one by one."""
+    found = np.empty(len(starts), object)
+    for place, rows in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        start, end = (texts.bytes(row).tobytes() for row in rows)
+        size = max(len(start), len(end))
+        below, above = (int.from_bytes(value.ljust(size, b"\0")) for value in (start, end))
+        found[place] = max(0, above - below).to_bytes(size).rstrip(b"\0")
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
 def _signed(numbers: NDArray[np.uint64]) -> Int64s:

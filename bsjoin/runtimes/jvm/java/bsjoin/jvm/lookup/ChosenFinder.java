@@ -6,7 +6,6 @@ import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
 import bsjoin.jvm.storage.Version;
-import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.PriorityQueue;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -161,18 +160,14 @@ public final class ChosenFinder extends Finder {
     if (isEndless) { // longer than all others
       return Boolean.compare(last == Long.MAX_VALUE, others == Long.MAX_VALUE);
     }
-    if (ranks != null) {
-      return wideLength(row, last).compareTo(wideLength(other, others));
-    }
     long start = points.value(row);
     long otherStart = points.value(other);
+    if (ranks != null) {
+      return ranks.compareBetween(start, last, otherStart, others);
+    }
     return floating
         ? Long.compare(length(start, last), length(otherStart, others))
         : Long.compareUnsigned(last - start, others - otherStart);
-  }
-
-  private BigInteger wideLength(int row, long last) {
-    return ranks.filled(last).subtract(ranks.filled(points.value(row)));
   }
 
   /** The code of a length, which is computed in double. */

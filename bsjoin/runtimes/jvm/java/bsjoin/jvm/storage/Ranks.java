@@ -151,20 +151,23 @@ public final class Ranks {
   }
 
   /**
-   * The same of a binary value, too: the number that it begins, filled up with zeros to 16 bytes.
-   *
-   * @throws IllegalStateException it is longer
+   * Negative if between two values there is less than between two others, 0 if there is as much. A
+   * binary value is a fraction, its first byte the first one behind the point: filled up with zeros,
+   * values of any size are numbers of as many bytes.
    */
-  public BigInteger filled(long code) {
-    byte[] bytes = value(code >> 1).getBytes();
-    if (bytes.length > WIDE) {
-      throw TableError.of(
-          "DataError",
-          "an interval has an end of " + bytes.length + " bytes, and take=\"shortest\" subtracts "
-              + "binary ends of up to " + WIDE + " bytes, such as addresses. Shorten them, or take "
-              + "\"latest_start\", of nested intervals with order_by=\"end NULLS LAST\"");
-    }
-    return number(bytes);
+  public int compareBetween(long start, long end, long otherStart, long otherEnd) {
+    UTF8String from = value(start >> 1);
+    UTF8String to = value(end >> 1);
+    UTF8String otherFrom = value(otherStart >> 1);
+    UTF8String otherTo = value(otherEnd >> 1);
+    int size = Math.max(from.numBytes(), to.numBytes());
+    size = Math.max(size, Math.max(otherFrom.numBytes(), otherTo.numBytes()));
+    BigInteger between = filled(to, size).subtract(filled(from, size));
+    return between.compareTo(filled(otherTo, size).subtract(filled(otherFrom, size)));
+  }
+
+  private static BigInteger filled(UTF8String value, int size) {
+    return new BigInteger(1, Arrays.copyOf(value.getBytes(), size));
   }
 
   /** The number that begins some bytes as {@link #text}. */
