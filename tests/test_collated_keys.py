@@ -19,7 +19,8 @@ from oracle import (
     rows_of_all,
 )
 from plain_joins import lookups, plain, plan_of
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed
@@ -32,6 +33,7 @@ from bsjoin.errors import (
     TableMismatchError,
     TableNotFoundError,
     WorkerEnvironmentError,
+    cause_of,
 )
 from bsjoin.planner.chain import step_of
 from bsjoin.storage import Manifest, versions
@@ -242,6 +244,29 @@ def test_manifests_are_checked(tables: dict[str, BatchTable]) -> None:
     written["keys"] = [["v", given[1]]]
     with pytest.raises(TableNotFoundError, match="'v' has another type"):
         Manifest.from_bytes(json.dumps(written).encode(), "it")
+
+
+@pytest.mark.usefixtures("without_code")
+def test_a_collation_that_this_spark_does_not_have(spark: SparkSession, tmp_path: Path) -> None:
+    stream = texts(spark, "UNICODE_CI")
+    for place in ("keys", "spark_schema"):
+        path = tmp_path / place
+        BatchTable.build(stream.selectExpr("name AS label", "v AS n"), on="label", path=path)
+        joined = stream.join(plain(spark, path), F.expr("name = label"))
+        file = path / "versions" / "00000001.json"
+        written = json.loads(file.read_text())
+        written[place] = json.loads(json.dumps(written[place]).replace("UNICODE_CI", "xx_CI"))
+        file.write_text(json.dumps(written))
+        for read in (lambda path=path: plain(spark, path).count(), joined.count):
+            with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+                read()
+            cause = cause_of(raised.value)
+            assert isinstance(cause, TableMismatchError), cause
+            assert "xx_CI" in str(cause)
+            assert "a later one" in str(cause)
+        if place == "keys":
+            with pytest.raises(KeyTypeError, match=r"their collations differ.*xx_CI"):
+                BatchTable.open(path).join(stream, {"name": "label"})
 
 
 @pytest.mark.usefixtures("without_code")

@@ -2,6 +2,7 @@ package bsjoin.jvm.storage;
 
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.expressions.CollationKey;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.util.CollationFactory;
@@ -34,6 +35,12 @@ public final class Collations {
     String own = CollationFactory.fetchCollation(type.collationId()).version;
     // The letters of UTF8_LCASE are those of ICU, whose version this is.
     return own + "/" + CollationFactory.fetchCollation(CollationFactory.UNICODE_COLLATION_ID).version;
+  }
+
+  /** Whether an error of Spark says that it does not have a collation; its message names that. */
+  static boolean isUnknown(Exception error) {
+    return error instanceof SparkThrowable one
+        && String.valueOf(one.getCondition()).startsWith("COLLATION_INVALID_");
   }
 
   /** The type of a key by its name in a manifest; void, which equals no key, for other rules. */

@@ -373,6 +373,13 @@ public final class Manifest {
       if (TableError.is(e)) {
         throw (RuntimeException) e;
       }
+      if (Collations.isUnknown(e)) {
+        throw TableError.of(
+            "TableMismatchError",
+            where + " is of a table with texts of a collation that this version of Spark does not "
+                + "have. Read it with the version that built it, or a later one. Spark says: "
+                + e.getMessage());
+      }
       throw TableError.damaged(where, "it is not valid: " + e.getMessage());
     } catch (StackOverflowError e) {
       throw TableError.damaged(where, "it is nested too deep");
