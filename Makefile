@@ -21,7 +21,7 @@ archive: ## Archive the classes that Spark loads: the tests' JVMs start in half 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)
 
-long: ## Run the tests that take minutes: live placement and scaling, kills, foreign Pythons, shells
+long: ## Run the tests that take minutes: live placement and scaling, kills, foreign Pythons, shells, examples
 	$(PYTEST) -m long $(ARGS)
 
 smoke: ## Run a test of each capability that needs neither a cluster nor Kafka nor Connect

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import kafka_checks
+import kafka_cluster_checks
 import kafka_fault_checks
 import kafka_kills
 import pytest
@@ -39,6 +40,12 @@ def test_with_faults_of_a_broker(check: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("_broker")
+@each(kafka_cluster_checks.CHECKS)
+def test_with_an_executor_of_its_own(check: str) -> None:
+    passes("kafka_cluster_checks.py", check)
+
+
 @pytest.mark.timeout(_LIMIT_S)
 def test_what_a_killed_job_sends_twice_is_equal(
     kafka: Kafka, kafka_connector: Path, tmp_path: Path
@@ -72,15 +79,19 @@ def example(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.long
 @pytest.mark.timeout(_LIMIT_S + 60)
-def test_the_example_ends_with_right_answers(kafka_connector: Path, tmp_path: Path) -> None:
-    program = example("--out", str(tmp_path / "out"), "--seconds", "1", "--rate", "100")
+@pytest.mark.parametrize("mode", ["micro-batches", "real-time mode"])
+def test_the_example_ends_with_right_answers(
+    kafka_connector: Path, tmp_path: Path, mode: str
+) -> None:
+    more = ["--real-time"] * (mode == "real-time mode")
+    program = example("--out", str(tmp_path / "out"), "--seconds", "1", "--rate", "100", *more)
     try:
         printed = program.communicate(timeout=_LIMIT_S)[0]
     finally:
         program.terminate()
         program.wait(_ENDS_S)
     assert program.returncode == 0, printed
-    assert "100 orders, 100 a second, in micro-batches" in printed
+    assert f"100 orders, 100 a second, in {mode}" in printed
     assert printed.count("  right") == 7, printed
     assert "WRONG" not in printed, printed
 
