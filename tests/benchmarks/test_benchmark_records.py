@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.harness import timing
 from benchmarks.harness.outcome import Benchmark, Figure, Outcome, Table
 from benchmarks.harness.records import (
     Record,
@@ -104,7 +105,9 @@ def test_ratios_are_of_medians_or_of_rounds() -> None:
     )
 
 
-def test_alternatives_run_in_each_round_another_first_and_slow_ones_twice() -> None:
+def test_alternatives_run_in_each_round_another_first_and_slow_ones_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls: list[str] = []
 
     def way(name: str, seconds: float) -> Callable[[], float]:
@@ -119,6 +122,11 @@ def test_alternatives_run_in_each_round_another_first_and_slow_ones_twice() -> N
     assert Counter(calls[::3]) == {"a": 2, "b": 2, "c": 2}
     assert all({*calls[at : at + 3]} == {*"abc"} for at in range(0, 18, 3))
     assert found == {"a": [0] * 6, "b": [1] * 6, "c": [2] * 6}
+    # What is quick runs once more where it waited for long.
+    monkeypatch.setattr(timing, "_IDLE_S", -1.0)
+    calls.clear()
+    assert alternate(ways, 3, warm=["slow"], slow_s=3.0)["fast"] == [1.0, 1.0, 1.0]
+    assert " ".join(calls) == "fast slow fast fast fast slow fast fast"
 
 
 any_float = st.floats() | st.sampled_from([1e-9, 9.96, 0.9999, 59.6, 3599.7, 1e15, -0.0])
