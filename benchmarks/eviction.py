@@ -87,8 +87,8 @@ def measured(keys: int, uses: int, batch: int, seed: int) -> Iterator[dict[str, 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    for name, given in {"keys": 20_000, "uses": 200_000, "batch": 500, "seed": 1}.items():
-        parser.add_argument(f"--{name}", type=int, default=given, help=f"default {given}")
+    for name, given in {"--keys": 20_000, "--uses": 200_000, "--batch": 500, "--seed": 1}.items():
+        parser.add_argument(name, type=int, default=given, help=f"default {given}")
     arguments = parser.parse_args()
     for number, row in enumerate(measured(**vars(arguments))):
         if not number:
