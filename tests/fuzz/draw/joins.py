@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from bsjoin.conditions import Band, chooses
+from bsjoin.conditions import Band
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
 from tests.fuzz.draw.boxes import also
 from tests.fuzz.draw.conditions import condition, served
@@ -99,13 +99,13 @@ def _aggregated(join: Join, table: Table, columns: Columns) -> Join:
 
 
 def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:
-    """The rest of the condition, for every fourth join, unless it takes some of the rows only.
+    """The rest of the condition, for every fourth join.
 
     It is drawn by itself: the rest of a case is the same with and without it.
     """
     draw = random.Random(repr((join, columns)))
     theirs = [column for column in table.columns if column[0] not in table.keys]
-    if chooses(join.when) or not theirs or draw.random() < 0.75:
+    if not theirs or draw.random() < 0.75:
         return None
     name, kind = draw.choice(theirs)
     suit = [one for one, other in columns if other == kind and KINDS[kind].family != "carried"]
