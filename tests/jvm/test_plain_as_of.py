@@ -26,23 +26,13 @@ TOLERANCES: dict[str, list[tuple[str, Any]]] = {
     "long": [("2", 2), ("2.5BD", 2.5)],
     "date": [("INTERVAL '2' DAY", "2 days")],
     "timestamp": [("INTERVAL '90' MINUTE", "90 minutes"), ("5400", 5400), ("0.5BD", 0.5)],
-    "timestamp_ntz": [("INTERVAL '2' DAY", "2 days")],
     "decimal": [("0.25BD", 0.25), ("0.125", 0.125)],
     "double": [("1.5D", 1.5)],
-    "float": [("1", 1)],
     "wide": [("0.25BD", 0.25), ("0.00125BD", 0.00125)],
     "string": [],
-    "binary": [],
 }
-ALIKE = {kind: [0] for kind in TOLERANCES} | {
-    "int": [0, 1, 2],
-    "decimal": [0, 1, 2, 4],
-    "long": [0, 1, 2, 3],
-    "wide": [0, 1, 2],
-    "string": [0, 1],
-    "binary": [0, 1],
-}
-"""The stream's types that can be compared with the table's, by their numbers."""
+ALIKE = {"int": "012", "decimal": "0124", "long": "0123", "wide": "012", "string": "01"}
+"""The stream's types that can be compared with the table's, by their numbers; otherwise one."""
 
 
 @pytest.fixture(autouse=True)
@@ -76,14 +66,15 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
     )
     parts, wanted = [], []
     directions = DIRECTIONS if TOLERANCES[kind] else DIRECTIONS[:2]  # texts have no distances
+    dtypes = [*map(int, ALIKE.get(kind, "0"))]
     cases = [
         (dtype, *written, exact)
-        for dtype in ALIKE[kind]
+        for dtype in dtypes
         for written in [("NULL", None), *TOLERANCES[kind]]
         for exact in (True, False)
     ]
     cases = cases[:: 5 if len(cases) > 8 else 1]  # each of all three
-    streams = {dtype: ranges.stream(spark, dtype) for dtype in ALIKE[kind]}
+    streams = {dtype: ranges.stream(spark, dtype) for dtype in dtypes}
     for dtype, stream in streams.items():
         stream.createOrReplaceTempView(f"s{dtype}")
     for number, (dtype, text, tolerance, exact) in enumerate(cases):
@@ -99,11 +90,12 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
             f"SELECT {number}, s.id, t.id FROM s{dtype} s "
             f"LEFT JOIN bsjoin.`{table.path}` t ON s.k = t.k AND {call}"
         )
-    result = spark.sql("\nUNION ALL\n".join(parts))
-    assert lookups(result) == len(parts)
+    with configured(spark, CODE["stage" if kind == "timestamp" else "interpreted"]):
+        result = spark.sql("\nUNION ALL\n".join(parts))
+        assert lookups(result) == len(parts)
+        found = rows_of(result)
     with configured(spark, CODE["interpreted"]):
-        own = rows_of(united(wanted))
-    assert rows_of(result) == own
+        assert found == rows_of(united(wanted))
 
 
 def test_other_conditions_are_of_the_row_that_is_found(spark: SparkSession, tmp_path: Path) -> None:
@@ -152,10 +144,7 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
         with pytest.raises(PySparkException, match=f"(?i){said}"):
             spark.sql(f"{query}({call})").collect()
     for kind, calls in {
-        "string": {
-            "s.a, t.p, 'nearest'": "which has an order but no distances. Give 'backward'",
-            "s.a, t.p, 'forward', 1": "string, which has an order but no distances",
-        },
+        "string": {"s.a, t.p, 'nearest'": "which has an order but no distances. Give 'backward'"},
         "wide": {"CAST(s.id AS DECIMAL(38,0)), t.p": "needs more than 38 digits. Cast the former"},
     }.items():
         given = Ranges(kind, 1)
@@ -168,7 +157,6 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
     # Without the index there is no answer.
     rows = ranges.table(spark)
     intervals = BatchTable.build(rows, on="k", when=Within("a", "p", "q"), path=tmp_path / "q")
-    plain = BatchTable.build(rows, on="k", path=tmp_path / "k")
     said = "bsjoin.as_of\\(...\\) is answered by the index of a stored table only"
     query += "(s.a, t.p)"
     with settings(spark, spark__bsjoin__planner="off"), pytest.raises(RAISED, match=said):
@@ -177,15 +165,14 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
         spark.sql(query.replace("s.k = t.k AND", "")).collect()
     with pytest.raises(RAISED, match=said):
         spark.sql("SELECT bsjoin.as_of(id, id) FROM range(1)").collect()
-    for other in (intervals, plain):
-        with pytest.raises(PySparkException, match="it is not sorted by one column"):
-            spark.sql(query.replace(table.path, other.path)).collect()
+    with pytest.raises(PySparkException, match="it is not sorted by one column"):
+        spark.sql(query.replace(table.path, intervals.path)).collect()
 
 
 @pytest.mark.skipif(
     tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3), reason="Spark has no ASOF JOIN"
 )
-@pytest.mark.parametrize(("kind", "answered"), [("timestamp", 8), ("long", 4), ("double", 0)])
+@pytest.mark.parametrize(("kind", "answered"), [("timestamp", 4), ("double", 0)])
 def test_the_asof_join_of_spark(
     spark: SparkSession, tmp_path: Path, kind: str, answered: int
 ) -> None:
@@ -194,10 +181,7 @@ def test_the_asof_join_of_spark(
     rows = ranges.table(spark).dropDuplicates(["k", "p"]).localCheckpoint()
     table = BatchTable.build(rows, on="k", when=AsOf("a", "p"), path=tmp_path / "t")
     ranges.stream(spark).createOrReplaceTempView("s")
-    signs = (">=", ">", "<=", "<")
-    joins = [(sign, how, "") for sign in signs for how in ("LEFT", "")]
-    if kind == "long":  # each sign with one of both
-        joins = [joins[place] for place in (0, 3, 4, 7)]
+    joins = [(">=", "LEFT", ""), (">", "", ""), ("<=", "LEFT", ""), ("<", "", "")]
     query = "\nUNION ALL\n".join(
         f"SELECT {number}, s.id, t.id FROM s {how} ASOF JOIN "
         f"(SELECT * FROM bsjoin.`{table.path}` {filtered}) t "
