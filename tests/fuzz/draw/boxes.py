@@ -11,7 +11,7 @@ from typing import Any
 
 from bsjoin import Overlaps
 from bsjoin.conditions import chooses
-from bsjoin.planner.contradictions import exclude_each_other
+from bsjoin.planner.contradictions import excluding
 from tests.fuzz.case import Columns, Condition, Join, Row, Table
 from tests.fuzz.draw.conditions import CLOSED, band, of_intervals, related
 from tests.fuzz.draw.matching import searches
@@ -87,12 +87,12 @@ def also(join: Join, table: Table, columns: Columns) -> tuple[Condition, ...]:
 
 
 def _is_excluded(one: Any, others: Sequence[Any], kinds: Mapping[str, str]) -> bool:
-    """Whether a condition cannot hold together with one of others: such lists are refused."""
+    """Whether a condition cannot hold together with others: such lists are refused."""
 
     def typed(when: Any) -> tuple[Condition, bool]:
         return when, KINDS[kinds[when.table_columns[0]]].family == "floating"
 
-    return any(exclude_each_other(typed(one), typed(other)) for other in others)
+    return bool(excluding([*map(typed, others), typed(one)]))
 
 
 def _points(draw: random.Random, columns: Columns, used: Sequence[str]) -> Columns:
