@@ -48,14 +48,13 @@ def test_rows_are_those_of_sparks_own_join(spark: SparkSession, tmp_path: Path) 
     by_name = BatchTable.build(table, on="name")
     ours, own = {}, {}
     how: Any
-    for how in ("inner", "left", "anti"):
+    for how in ("inner", "anti"):
         ours[f"text {how}"] = by_name.join(stream, [(lower, "name")], how)
         own[f"text {how}"] = by_spark(stream, table, F.lower(stream["name"]) == table["name"], how)
-        # A name beside an expression, and the keys in another order than the table's.
-        on = [("name", "shown"), (whole, "n")]
-        ours[f"two {how}"] = built.join(stream, on, how)
-        equal = (stream["name"] == numbers["shown"]) & (F.ceil(stream["x"] / 2) == numbers["n"])
-        own[f"two {how}"] = by_spark(stream, numbers, equal, how)
+    # A name beside an expression, and the keys in another order than the table's.
+    ours["two"] = built.join(stream, [("name", "shown"), (whole, "n")], "left")
+    equal = (stream["name"] == numbers["shown"]) & (F.ceil(stream["x"] / 2) == numbers["n"])
+    own["two"] = by_spark(stream, numbers, equal, "left")
     hot = by_name.join(stream, [(lower, "name")], partition=HotSpot(partitions=2, sample=100))
     ours["routed"], own["routed"] = hot, own["text inner"]
     for name, df in ours.items():
@@ -97,6 +96,7 @@ def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.in_turns("runtime")
 def test_streams_and_cycles(spark: SparkSession, feed: Feed) -> None:
     table = spark.range(4).selectExpr("id AS k", "id * 10 AS v")
     half, kept = [(F.expr("k DIV 2"), "k")], []
@@ -109,21 +109,6 @@ def test_streams_and_cycles(spark: SparkSession, feed: Feed) -> None:
     steered = bsjoin.cycles(table, half, sink=lambda rows_, _: kept.append(rows(rows_)))
     steered(spark.createDataFrame([(5,), (7,)], "k long"), 0)
     assert kept == [[(5, 20), (7, 30)]]
-
-
-def test_a_stream_with_an_incremental_cache(feed: Feed, tmp_path: Path) -> None:
-    source = Model(tmp_path / "model", pa.table({"k": [0, 1, 2, 2], "v": [0, 10, 20, 21]}))
-    half = [(F.expr("nullif(k, 7) DIV 2"), "k")]
-    joined = bsjoin.join(feed.stream, source, half, "left", cache=Incremental(max_rows=10))
-    query = feed.start(joined)
-    for keys in ((0, 3, 99, None), (5, 7, 0)):
-        feed.add(*keys)
-        query.processAllAvailable()
-    query.stop()
-    assert feed.results == {
-        0: [(None, None), (0, 0), (3, 10), (99, None)],
-        1: [(0, 0), (5, 20), (5, 21), (7, None)],
-    }
 
 
 def test_what_is_no_key_is_refused_at_the_call(spark: SparkSession) -> None:
