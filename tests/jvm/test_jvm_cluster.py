@@ -1,7 +1,4 @@
-"""Executors die, join and straggle, and applications share a table: the JVM's answers stay right.
-
-Everything runs once, in one driver of a standalone cluster: ``cluster_checks.py``.
-"""
+"""Executors die, join and straggle, and their table changes: the JVM's answers stay right."""
 
 from __future__ import annotations
 
