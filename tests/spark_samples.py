@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
+from tests.oracle import united
 
 
 def soon(found: Callable[[], Any], expected: Any) -> None:

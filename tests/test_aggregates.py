@@ -60,14 +60,14 @@ AGG = {
 }
 """Every function over every type, in several spellings; of ``w`` a sum has no room."""
 FEW = ("n", "sum_b", "sum_d", "avg_e", "min_f", "max_ts", "count_t", "avg_i")
-MANY = 6_000
+MANY = 3_000
 
 
 def table_of(spark: SparkSession) -> DataFrame:
     """A key with most of the rows, some with few, one with nulls alone; duplicate points."""
     u = "pmod(xxhash64(id, {}), {})".format
     columns = {
-        "k": f"CASE WHEN id < 4500 THEN 1 WHEN id < 5900 THEN {u(0, 9)} WHEN id < 5995 THEN 77 END",
+        "k": f"CASE WHEN id < 2300 THEN 1 WHEN id < 2900 THEN {u(0, 9)} WHEN id < 2995 THEN 77 END",
         "q": f"IF({u(1, 50)} = 0, NULL, {u(2, 3000)})",
         "b": u(3, 256) + " - 128",
         "h": u(4, 65536) + " - 32768",
@@ -161,55 +161,54 @@ def columns(stream: DataFrame, joined: DataFrame) -> DataFrame:
     return joined.drop("k", "p")
 
 
-@pytest.mark.usefixtures("runtime")
 def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of one segment and of several, of a table without keys, and of a cache."""
     table, stream = table_of(spark).localCheckpoint(), stream_of(spark).localCheckpoint()
-    several = BatchTable.build(
-        table, on="k", when=Band("p", "q", 3, 1, agg=AGG), segment_bytes=1 << 20
-    )
-    assert several.stats().segments > 1
-    alone = BatchTable.build(table, on=[], when=AsOf("p", "q"))
-    model = Model(tmp_path / "model", table.toArrow())
-    every = partial(Band, "p", "q", agg=AGG)
+    every = Band("p", "q", 700, 60, agg=AGG)
     some = partial(Band, "p", "q", agg={name: AGG[name] for name in FEW})
-    near, keyed = every(700, 60), partial(bsjoin.join, stream, on="k")
-    right = {"0": expected(stream, table, "s.k = t.k AND q BETWEEN p - 700 AND p + 60", AGG)}
-    ours = {
-        "0 left built": several.join(stream, how="left", when=near),
-        "0 left source": keyed(model, how="left", when=near, cache=CACHED),
-    }
-    one = columns(stream, ours["0 left built"])
-    assert [(f.name, f.dataType) for f in one.schema] == [
-        (f.name, f.dataType) for f in right["0"].schema
-    ]
-    compare(stream, right, ours)
+    keyed = partial(bsjoin.join, stream, on="k")
     ways = [
-        ("s.k = t.k AND q > p - 2 AND q < p + 90", some(2, 90, "neither")),
+        ("s.k = t.k AND q > p - 2 AND q < p + 150", some(2, 150, "neither")),
         ("s.k = t.k AND q <= p + 5", some(math.inf, 5)),
-        ("q >= p - 40 AND q < p - 3", some(40, -3, "left")),
+        ("q >= p - 90 AND q < p - 3", some(90, -3, "left")),
     ]
     right = {
         f"{number}": expected(stream, table, holds, dict(when.agg))
         for number, (holds, when) in enumerate(ways)
     }
-    ours = {
-        "0 inner of a DataFrame": keyed(table, when=ways[0][1]),
-        "0 left source": keyed(model, how="left", when=ways[0][1], cache=CACHED),
-        "1 inner built": several.join(stream, when=ways[1][1]),
-        "2 left alone": alone.join(stream, how="left", when=ways[2][1]),
-    }
-    compare(stream, right, ours)
-
-
-def compare(stream: DataFrame, right: dict[str, DataFrame], ours: dict[str, DataFrame]) -> None:
-    """Each of ours has what Spark has of the way that its name begins with."""
-    wanted = rows_of(right)
+    of_every = expected(stream, table, "s.k = t.k AND q BETWEEN p - 700 AND p + 60", AGG)
+    wanted = {**rows_of(right), **rows_of({"every": of_every})}
     assert all(any(row["n"] > 64 for row in rows.values()) for rows in wanted.values())
-    for name, found in rows_of({key: columns(stream, one) for key, one in ours.items()}).items():
-        number, how, _ = name.split(maxsplit=2)
-        check(found, wanted[number], how)
+    with sessions.configured(spark, sessions.CODE["python"]):
+        monkeypatch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
+        several = BatchTable.build(table, on="k", when=every, segment_bytes=1 << 18)
+        assert several.stats().segments > 1
+        alone = BatchTable.build(table, on=[], when=AsOf("p", "q"))
+        model = Model(tmp_path / "model", table.toArrow())
+    for runtime in ("jvm", "python"):
+        own = {"spark.bsjoin.runtime": runtime, **sessions.CODE[runtime]}
+        with sessions.configured(spark, own):
+            whole = {"every left built": several.join(stream, how="left")}
+            ours = {
+                "1 inner built": several.join(stream, when=ways[1][1]),
+                "2 left alone": alone.join(stream, how="left", when=ways[2][1]),
+            }
+            if runtime == "jvm":
+                ours["0 inner of a DataFrame"] = keyed(table, when=ways[0][1])
+            else:
+                whole["every left source"] = keyed(model, how="left", when=every, cache=CACHED)
+                ours["0 left source"] = keyed(model, how="left", when=ways[0][1], cache=CACHED)
+            one = columns(stream, whole["every left built"])
+            assert [(f.name, f.dataType) for f in one.schema] == [
+                (f.name, f.dataType) for f in of_every.schema
+            ]
+            for results in (whole, ours):
+                found = rows_of({name: columns(stream, df) for name, df in results.items()})
+                for name, rows in found.items():
+                    number, how, _ = name.split(maxsplit=2)
+                    check(rows, wanted[number], how)
 
 
 @pytest.mark.in_turns("runtime")

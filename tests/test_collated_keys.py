@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import CODE, configured
 from spark_samples import Feed
 
 import bsjoin
@@ -63,92 +65,76 @@ def joined_by(df: DataFrame) -> str:
     return str(step.planned.plan.runtime)
 
 
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, BatchTable]:
-    """A table of each collation."""
-    folder = tmp_path_factory.mktemp("collated")
-    return {
-        collation: BatchTable.build(
-            texts(spark, collation, "label").where("v % 3 > 0 OR v < 8"),
-            on="label",
-            path=folder / collation,
-        )
-        for collation in COLLATIONS
-    }
-
-
-@pytest.fixture(scope="module")
-def pairs(spark: SparkSession) -> dict[str, set[tuple[int, int]]]:
-    """The numbers of the texts that Spark's own join takes for equal, by collation."""
+def test_rows_are_those_of_sparks_own_join(spark: SparkSession) -> None:
+    """Of each collation a left join with one runtime, and another join type with the other."""
+    ours: dict[str, dict[tuple[str, str], DataFrame]] = {"jvm": {}, "python": {}}
     own = {}
-    for collation in COLLATIONS:
+    for place, collation in enumerate(COLLATIONS):
         stream = texts(spark, collation).selectExpr("name", "v AS id")
-        table = texts(spark, collation, "label").where("v % 3 > 0 OR v < 8")
-        own[collation] = expected(stream, table, {"name": "label"}).drop("name")
-    return {name: set(counted(found)) for name, found in right_rows(own).items()}
-
-
-def test_rows_are_those_of_sparks_own_join(
-    spark: SparkSession,
-    runtime: str,
-    tables: dict[str, BatchTable],
-    pairs: dict[str, set[tuple[int, int]]],
-) -> None:
-    ours: dict[tuple[str, str], DataFrame] = {}
-    for collation, table in tables.items():
-        stream = texts(spark, collation).selectExpr("name", "v AS id")
-        for how in HOWS:
-            joined = table.join(stream, {"name": "label"}, how)  # type: ignore[arg-type]
+        batch = texts(spark, collation, "label").where("v % 3 > 0 OR v < 8")
+        own[collation] = expected(stream, batch, {"name": "label"}).drop("name")
+        with configured(spark, CODE["python"]):
+            table = BatchTable.build(batch, on="label")
+        for turn, runtime in enumerate(ours):
+            how: Any = ("inner", "semi", "anti")[place // 2 % 3] if (place + turn) % 2 else "left"
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
+                joined = table.join(stream, {"name": "label"}, how)
             assert joined_by(joined) == runtime
             assert joined.schema["name"].dataType == stream.schema["name"].dataType
-            ours[collation, how] = joined.drop("name")
-    for (collation, how), told in rows_of_all(ours).items():
-        found = {id_ for id_, _ in pairs[collation]}
-        lacking = {*range(len(TEXTS))} - found
-        wanted: dict[str, set[tuple[Any, ...]]] = {
-            "inner": {*pairs[collation]},
-            "left": {*pairs[collation], *((id_, None) for id_ in lacking)},
-            "semi": {(id_,) for id_ in found},
-            "anti": {(id_,) for id_ in lacking},
-        }
-        assert counted(told) == Counter(wanted[how]), (collation, how)
+            ours[runtime][collation, how] = joined.drop("name")
+    pairs = {name: set(counted(found)) for name, found in right_rows(own).items()}
+    for runtime, results in ours.items():
+        with configured(spark, CODE[runtime]):
+            answers = rows_of_all(results)
+        for (collation, how), told in answers.items():
+            found = {id_ for id_, _ in pairs[collation]}
+            lacking = {*range(len(TEXTS))} - found
+            wanted: dict[str, set[tuple[Any, ...]]] = {
+                "inner": {*pairs[collation]},
+                "left": {*pairs[collation], *((id_, None) for id_ in lacking)},
+                "semi": {(id_,) for id_ in found},
+                "anti": {(id_,) for id_ in lacking},
+            }
+            assert counted(told) == Counter(wanted[how]), (runtime, collation, how)
     # Each of them takes other texts for equal.
     assert len({frozenset(some) for some in pairs.values()}) == len(COLLATIONS)
 
 
-def test_keys_beside_others_ranges_and_partitions(
-    spark: SparkSession, runtime: str, tmp_path: Path
-) -> None:
+def test_keys_beside_others_ranges_and_partitions(spark: SparkSession) -> None:
     two = [texts(spark, "UNICODE_CI_AI").withColumn("w", F.col("v") + n) for n in (0, 1)]
     table = two[0].unionAll(two[1]).selectExpr("w", "v % 4 AS k", "name", "v")
     stream = texts(spark, "UNICODE_CI_AI").selectExpr("v AS id", "v % 4 AS k", "name")
-    built = BatchTable.build(table, on=["k", "name"], path=tmp_path / "two")
-    safe = BatchTable.build(table, on=["name"], nulls_equal=["name"])
-    band = BatchTable.build(table, on="name", when=Band("id", "w", 3, 1))
-    own = {how: expected(stream, table, ["k", "name"], how) for how in HOWS}
-    ours: dict[str, Any] = {how: built.join(stream, how=how) for how in HOWS}
-    ours["sent"] = built.join(stream, partition=HotSpot(partitions=2, sample=100))
-    own["sent"] = own["inner"]
-    # The table's own texts are stored beside their keys.
-    ours["brought"] = built.join(stream, select=["name", "v"])
-    own["brought"] = expected(stream, table, ["k", "name"], select=["name", "v"])
-    for name, df in ours.items():
-        assert_same_schema(df, own[name], name)
+    with configured(spark, CODE["python"]):
+        built = BatchTable.build(table, on=["k", "name"])
+        safe = BatchTable.build(table, on=["name"], nulls_equal=["name"])
+        band = BatchTable.build(table, on="name", when=Band("id", "w", 3, 1))
     left, right = stream.alias("l"), table.alias("r")
-    pairs = left.join(right, F.expr("l.name <=> r.name")).select("l.*", "w", "r.k", "v")
-    ours["null"] = safe.join(stream, nulls_equal=True)
-    own["null"] = pairs
     near = F.expr("l.name = r.name AND w BETWEEN id - 3 AND id + 1")
-    ours["band"] = band.join(stream)
-    own["band"] = left.join(right, near).select("l.*", "w", "r.k", "v")
     lower = [("k", "k"), (F.expr("collate(lower(name), 'UNICODE_CI_AI')"), "name")]
-    ours["expression"], own["expression"] = built.join(stream, lower), own["inner"]
-    for some in (ours.keys() - {"brought"}, {"brought"}):
-        wanted = right_rows({name: own[name].drop("name") for name in some})
-        found = rows_of_all({name: ours[name].drop("name") for name in some})
-        for name in some:
-            assert_same_rows(found[name], wanted[name], name)
-    assert joined_by(ours["null"]) == joined_by(ours["band"]) == runtime
+    own = {how: expected(stream, table, ["k", "name"], how) for how in HOWS}
+    own["sent"] = own["expression"] = own["inner"]
+    # The table's own texts are stored beside their keys.
+    own["brought"] = expected(stream, table, ["k", "name"], select=["name", "v"])
+    own["null"] = left.join(right, F.expr("l.name <=> r.name")).select("l.*", "w", "r.k", "v")
+    own["band"] = left.join(right, near).select("l.*", "w", "r.k", "v")
+    brought = right_rows({"brought": own["brought"].drop("name")})
+    wanted = brought | right_rows({n: df.drop("name") for n, df in own.items() if n != "brought"})
+    for turn, runtime in enumerate(("jvm", "python")):
+        with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
+            hows: Any = HOWS[turn::2]
+            ours: dict[str, Any] = {how: built.join(stream, how=how) for how in hows}
+            ours["sent"] = built.join(stream, partition=HotSpot(partitions=2, sample=100))
+            ours["expression"] = built.join(stream, lower)
+            assert_same_schema(ours["sent"], own["sent"])
+            both = {"brought": built.join(stream, select=["name", "v"])}
+            assert_same_schema(both["brought"], own["brought"])
+            ours["null"] = safe.join(stream, nulls_equal=True)
+            ours["band"] = band.join(stream)
+            assert joined_by(ours["null"]) == joined_by(ours["band"]) == runtime
+            for some in (ours, both):
+                found = rows_of_all({name: df.drop("name") for name, df in some.items()})
+                for name, rows in found.items():
+                    assert_same_rows(rows, wanted[name], f"{runtime}, {name}")
 
 
 @pytest.mark.usefixtures("without_code")
@@ -164,6 +150,7 @@ def test_tables_keep_one_row_of_texts_that_are_equal(spark: SparkSession) -> Non
     check(table.select("name"), wanted, "name", table=latest)
 
 
+@pytest.mark.in_turns("runtime")
 def test_streams_and_joins_of_joins(spark: SparkSession, runtime: str, feed: Feed) -> None:
     words = F.array(*[F.lit(text) for text in ("a", "A ", "B", "c")])
     named = feed.stream.withColumn(
@@ -198,21 +185,21 @@ def test_stored_tables_sql_and_other_rules(
     assert key.type.startswith("string collate UNICODE_CI ")
     own = table.selectExpr("name", "v AS n")
 
-    def check_plain(found: int) -> None:
+    def check_plain(found: int, hows: Sequence[str] = ("left",)) -> None:
         there = plain(spark, path)
         ours, right = {}, {}
-        for how in ("inner", "left", "semi", "anti"):
+        for how in hows:
             ours[how] = stream.join(there, "name", how).drop("name")
             right[how] = stream.join(own, "name", how).drop("name")
             assert lookups(ours[how]) == found, plan_of(ours[how])
         filters = ("name = 'A'", "name IN ('\u00c4', 'ss')", "name <=> NULL", "name > 'a'")
-        for text in filters:
+        for text in filters[: len(hows)]:
             ours[text], right[text] = there.where(text).select("n"), own.where(text).select("n")
         wanted = right_rows(right)
         for name, told in rows_of_all(ours).items():
             assert_same_rows(told, wanted[name], name)
 
-    check_plain(1)
+    check_plain(1, HOWS)
     assert opened.refresh(own.where("n < 30")) == 2
     own = own.where("n < 30")
     check_plain(1)
@@ -233,8 +220,10 @@ def test_stored_tables_sql_and_other_rules(
     check_plain(1)
 
 
-def test_manifests_are_checked(tables: dict[str, BatchTable]) -> None:
-    written = json.loads(versions.latest(tables["UTF8_LCASE"]._location).to_bytes())
+@pytest.mark.usefixtures("without_code")
+def test_manifests_are_checked(spark: SparkSession) -> None:
+    table = BatchTable.build(texts(spark, "UTF8_LCASE", "label"), on="label")
+    written = json.loads(versions.latest(table._location).to_bytes())
     (given,) = written["keys"]
     rules = given[1].removeprefix("string collate UTF8_LCASE ")
     for kind in ("", "UTF8_LCASE", f"UTF8_LCASE {rules} 2", f"'x' {rules}", "UTF8_LCASE ../;"):
