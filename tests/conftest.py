@@ -6,9 +6,11 @@ import gc
 import os
 import random
 import sys
+import time
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import hypothesis
@@ -162,9 +164,17 @@ def model(tmp_path: Path) -> Model:
 
 @pytest.fixture
 def soon_active(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions of tables behind URLs are active as soon as those in folders, not after 2 s."""
+    """Versions are active as soon as they are there, not after 0.1 s, or behind URLs 2 s.
+
+    Whoever publishes one is told a time of a moment ago, and so has as long to write it as ever.
+    """
     activation = replace(versions._ACTIVATION, remote_us=versions._ACTIVATION.local_us)
     monkeypatch.setattr(versions, "_ACTIVATION", activation)
+    ago_us = activation.local_us - 5_000
+    clock, *others = versions.publish.__defaults__ or ()
+    monkeypatch.setattr(versions.publish, "__defaults__", (lambda: clock() - ago_us, *others))
+    waits = SimpleNamespace(sleep=lambda s: time.sleep(max(0.0, s - ago_us / 1e6)))
+    monkeypatch.setattr(versions, "time", waits)
 
 
 @pytest.fixture

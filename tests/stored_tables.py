@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +17,12 @@ from bsjoin.storage import (
     Manifest,
     SegmentForm,
     StorageLocation,
+    versions,
     write_segment,
     write_unindexed,
 )
 from bsjoin.storage.manifest import compared_fields
+from bsjoin.storage.open_table import OpenTable
 
 
 def store(
@@ -88,3 +92,16 @@ def put(location: StorageLocation, draft: Manifest, version: int, activates_at_u
     manifest = draft.published_as(version, activates_at_us, activates_at_us)
     assert location.create(f"versions/{version:08d}.json", manifest.to_bytes())
     return manifest
+
+
+def found_rows(path: Path | str, *names: str) -> list[tuple[Any, ...]]:
+    """Columns of the rows that a look-up can find in the newest version; without Spark."""
+    location = StorageLocation.of(path)
+    manifest = versions.latest(location)
+    table, found = OpenTable(location, manifest), list[tuple[Any, ...]]()
+    for number, segment in enumerate(table.segments):
+        shown = np.flatnonzero(table.visible(number))
+        places = [manifest.compared + manifest.columns.index(name) for name in names]
+        columns = [segment.take(place, shown).to_pylist() for place in places]
+        found += zip(*columns, strict=True)
+    return found

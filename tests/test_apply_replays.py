@@ -11,7 +11,7 @@ from spark_samples import Feed, cycles, table_of
 
 from bsjoin import BatchTable
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime", "soon_active"), pytest.mark.in_turns("runtime")]
 
 
 def changes(spark: SparkSession, *rows: tuple[int, int | None, str]) -> DataFrame:
@@ -59,7 +59,6 @@ def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
         assert first < second
 
 
-@pytest.mark.in_turns("runtime")
 def test_a_stream_of_changes_that_runs_again_is_applied_once(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

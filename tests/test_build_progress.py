@@ -70,6 +70,7 @@ def test_rows_are_counted_and_then_segments(tmp_path: Path) -> None:
     build.abandon()
 
 
+@pytest.mark.long
 def test_a_build_shows_how_far_it_is_where_spark_does(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,8 @@ from bsjoin import BatchTable, Incremental, errors
 from bsjoin.errors import BSJoinError, cause_of
 from bsjoin.runtimes.python.worker.loading import CircuitOpenError
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 CLASSES = [getattr(errors, name) for name in errors.__all__ if name != "cause_of"]
 MESSAGE = "the table 'a: b' is gone: at last\nin two lines, bsjoin says"
 # How Spark, Python and Java write down that an error was raised from another one.

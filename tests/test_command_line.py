@@ -20,6 +20,8 @@ from test_secrets_of_stores import QUERY, nowhere
 from bsjoin.commands import doctor, main
 from bsjoin.storage import StorageLocation, versions
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 ROWS = pa.table({"name": ["a", "b", None, "d", "e"], "x": [1, 2, 3, 4, 5]})
 
 

@@ -19,6 +19,8 @@ import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental, Overlaps, Within
 from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, TableMismatchError
 
+pytestmark = pytest.mark.usefixtures("without_code")
+
 Frames = Callable[..., DataFrame]
 
 

@@ -64,6 +64,7 @@ def joined(spark: SparkSession, kind: str, batch: Any, **options: Any) -> tuple[
     return found, expected(left, right, "k", "left")
 
 
+@pytest.mark.long
 def test_hot_keys_are_named(spark: SparkSession, tmp_path: Path) -> None:
     kind, feed = "timestamp", Feed(spark, tmp_path)
     rows = tables(kind)[1].select(["k", "v"])

@@ -25,7 +25,7 @@ from bsjoin.plan import StoredTable
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.storage import StorageLocation
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 UDT = {
     "type": "udt",
@@ -131,7 +131,6 @@ def doors(table: BatchTable, rows: DataFrame, when: AsOf | None) -> list[Callabl
     ]
 
 
-@pytest.mark.in_turns("runtime")
 def test_no_type_in_a_manifest_runs_code(
     spark: SparkSession, rows: DataFrame, tables: Path, tmp_path: Path, marker: Path
 ) -> None:
@@ -161,7 +160,6 @@ def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame) -> No
         joined.collect()
 
 
-@pytest.mark.in_turns("runtime")
 def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +208,6 @@ def test_a_link_out_of_the_folder_is_not_followed(
     assert files(outside) == sorted([outside / "mine" / "diary", outside / victim.name])
 
 
-@pytest.mark.in_turns("runtime")
 def test_the_whole_folder_may_be_a_link(plain: Path, rows: DataFrame, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     link = plain / "data" / "link"

@@ -115,19 +115,3 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         held = inspect.getclosurevars(function).nonlocals.values()
         modules = {type(value).__module__.split(".")[0] for value in held}
         assert modules <= {"builtins", "bsjoin", "pyarrow"}
-
-
-@pytest.mark.usefixtures("soon_active")
-def test_a_table_lives_behind_a_url_too(
-    spark: SparkSession, stream: DataFrame, tmp_path: Path
-) -> None:
-    # local:// takes the way of a remote file system, and the workers see the same files.
-    path = f"local://{tmp_path}/t"
-    assert BatchTable.build(table_of(spark, 1), on="k", path=path).path == path
-    table = BatchTable.open(path)
-    for version in (1, 2):
-        assert rows(table.join(stream)) == [(3, version), (4, version)]
-        table.refresh(table_of(spark, 2))
-    assert table.vacuum(older_than=0) == [1]
-    table.verify()
-    assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1

@@ -13,7 +13,7 @@ from spark_samples import Feed, cycles, table_of
 from bsjoin import BatchTable
 from bsjoin.storage.copies import HostCopies
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = pytest.mark.usefixtures("runtime", "soon_active")
 
 
 def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
@@ -97,7 +97,7 @@ def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     assert vacuumed == []
 
 
-@pytest.mark.usefixtures("soon_active")
+@pytest.mark.long
 def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(
     spark: SparkSession, tmp_path: Path, runtime: str
 ) -> None:
@@ -117,7 +117,7 @@ def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(
             assert table.refresh(rows.selectExpr("k", f"{version}L AS v")) == version + 1
             rows.write.mode("append").parquet(str(probes))
     query.stop()
-    if runtime == "jvm":
+    if runtime == "jvm":  # the copies are those of a process of its own
         return
     owners = [owner.name for owner in (HostCopies(url).folder / "owners").iterdir()]
     parents = {name.split("-")[1].split(".")[0] for name in owners if name.startswith("parent-")}
