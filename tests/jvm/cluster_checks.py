@@ -1,4 +1,4 @@
-"""What :mod:`test_jvm_cluster` runs: streams on a cluster whose executors come and go."""
+"""What :mod:`test_jvm_cluster` runs: joins on a cluster whose executors come and go."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import os
 import random
 import signal
+import socketserver
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from checks_apart import TESTS, named, run
@@ -141,6 +142,35 @@ def executors(spark: SparkSession) -> int:
     return int(context.getExecutorMemoryStatus().size()) - 1
 
 
+class Graphite(socketserver.StreamRequestHandler):
+    """A server to which the executors' sink writes; the last value of each name."""
+
+    found: ClassVar[dict[str, float]] = {}
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            name, value, _ = line.decode().split(" ")
+            self.found[name] = float(value)
+
+
+def an_executor_writes_its_figures_to_its_sink(spark: SparkSession, folder: Path) -> None:
+    """The first and only one: it has looked nothing up before."""
+    table = BatchTable.build(rows_of(spark, 1), on="k", path=folder / "table")
+    keys = spark.range(TABLE * 5 // 4).withColumnRenamed("id", "k")
+    rows = len(table.join(keys, how="left").collect())
+    wanted = {"input_rows.count": TABLE * 5 // 4, "hit_rows.count": TABLE, "open_tables": 1}
+    wanted["output_rows.count"] = rows
+
+    def told() -> dict[str, float]:
+        begin = f"{spark.sparkContext.applicationId}.0.bsjoin_lookups."
+        names = [name for name in [*Graphite.found] if name.startswith(begin)]
+        return {name.removeprefix(begin): Graphite.found[name] for name in names}
+
+    wait_for(lambda: wanted.items() <= told().items(), f"{wanted} in the sink")
+    assert told()["mapped_bytes"] > 0
+    assert told()["open_nanoseconds.count"] > 0
+
+
 def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
     """In the end the table is refreshed meanwhile; all executors follow."""
     stream = Stream(spark, folder)
@@ -187,12 +217,22 @@ def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
     assert (versions[number], versions[-1]) == (1, 3)
 
 
-CHECKS = named(executors_join_straggle_and_die)
+CHECKS = named(an_executor_writes_its_figures_to_its_sink, executors_join_straggle_and_die)
 
 
 def main() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    options = on_this_machine(OPTIONS, "driver", "executor")
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Graphite)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sink = {
+        "class": "org.apache.spark.metrics.sink.GraphiteSink",
+        "host": "127.0.0.1",
+        "port": str(server.server_address[1]),
+        "period": "1",
+    }
+    sinks = {f"spark.metrics.conf.executor.sink.graphite.{name}": v for name, v in sink.items()}
+    options = on_this_machine(OPTIONS | sinks, "driver", "executor")
     SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
     master = start(SparkContext._gateway, Path.cwd(), (1,), ("",))
     spark = session(master, options)
