@@ -53,13 +53,16 @@ def own(stream: DataFrame, table: DataFrame, how: str) -> DataFrame:
     return joined if how in ("semi", "anti") else joined.select("k", "n", "m")
 
 
-def test_all_pairs_of_types(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+def test_pairs_of_types(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     built = {
         dtype: BatchTable.build(table.withColumnRenamed("n", "m"), on="k")
         for dtype, table in tables.items()
     }
     ours, wanted = {}, {}
-    for left, right in itertools.product(TYPES, TYPES):
+    pairs = [*itertools.product(TYPES[:3], TYPES[:3])]
+    pairs += [(TYPES[i % 3], dtype) for i, dtype in enumerate(TYPES[3:])]
+    pairs += [(dtype, TYPES[1 + i]) for i, dtype in enumerate(TYPES[3:])]
+    for left, right in pairs:
         how = HOWS[(TYPES.index(left) + TYPES.index(right)) % 4]
         # A copy, or Spark takes both sides for the same column.
         stream = tables[left].select("k", "n") if left != right else tables[left].where("n < 9")
@@ -85,8 +88,9 @@ def test_a_key_of_several_columns_and_a_chain(
     condition = (F.col("number") == F.col("n")) & (F.col("short") == F.col("long"))
     wanted = stream.join(table, condition).join(last, F.col("long") == F.col("shortest"), "left")
     wanted = wanted.select("number", "short", "long", "last")
-    assert second.count() == 7
-    same_rows(*rows_of_all({"ours": second, "own": wanted}).values())
+    found, right = rows_of_all({"ours": second, "own": wanted}).values()
+    assert found.num_rows == 7
+    same_rows(found, right)
     if joins_of(second)[-1].stage is not None:
         assert "CHAR(n)" in joins_of(second)[-1].apart
 
@@ -96,13 +100,17 @@ def test_one_column_is_compared_with_columns_of_several_lengths(
 ) -> None:
     """The joins of a chain do not take each other's values."""
     stream = tables["char(5)"].select("k", "n")
-    for types in (("char(8)", "char(5)"), ("string", "char(8)")):
+    results: dict[str, DataFrame] = {}
+    for number, types in enumerate((("char(8)", "char(5)"), ("string", "char(8)"))):
         ours = wanted = stream
         for place, dtype in enumerate(types):
             table = tables[dtype].withColumnRenamed("n", f"m{place}").alias(f"t{place}")
             ours = bsjoin.join(ours, table, "k", how="left")
             wanted = wanted.join(table, "k", "left")
-        same_rows(*rows_of_all({"ours": ours, "own": wanted}).values(), str(types))
+        results |= {f"ours {number}": ours, f"own {number}": wanted}
+    rows = rows_of_all(results)
+    for number in range(2):
+        same_rows(rows[f"ours {number}"], rows[f"own {number}"], str(number))
 
 
 def test_a_stored_table_keeps_the_type(
@@ -113,7 +121,7 @@ def test_a_stored_table_keeps_the_type(
     for _ in range(2):
         joined = bsjoin.join(stream, table, "k", cache=Full(store=tmp_path / "table"))
         assert joined.count() == 6
-        assert BatchTable.open(tmp_path / "table").join(stream).count() == 6
+    assert BatchTable.open(tmp_path / "table").join(stream).count() == 6
     # What is computed of it is a string, and so compared as it is.
     plain = stream.withColumn("k", F.col("k").cast("string"))
     assert bsjoin.join(plain, table, "k").count() == 0
@@ -134,14 +142,14 @@ def test_what_cannot_be_compared_as_spark_does_is_refused_by_name(
     spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:
     stream = tables["char(5)"]
-    for table in (tables["char(8)"], tables["char(5)"].where("n < 9")):
-        renamed = table.withColumnRenamed("k", "c")
-        with settings(spark, **{PADDED: "false"}):
+    with settings(spark, **{PADDED: "false"}):
+        for table in (tables["char(8)"], tables["char(5)"].where("n < 9")):
+            renamed = table.withColumnRenamed("k", "c")
             with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' .*readSideChar"):
                 bsjoin.join(stream, renamed, {"k": "c"})
-            # Any other string is compared as it is read.
-            semi = bsjoin.join(stream, tables["string"], "k", how="semi")
-            assert semi.count() == stream.join(tables["string"], "k", "semi").count()
+        # Any other string is compared as it is read.
+        semi = bsjoin.join(stream, tables["string"], "k", how="semi")
+        assert semi.count() == stream.join(tables["string"], "k", "semi").count()
     longer = tables["char(8)"].withColumnRenamed("k", "c")
     with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' \(char\(8\)\) by their or"):
         bsjoin.join(stream, longer, [], when=AsOf("k", "c"))

@@ -87,6 +87,7 @@ def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame)
             assert cycle.partition.kind == "none"
 
 
+@pytest.mark.usefixtures("without_code")
 def test_a_chain_a_path_a_version_and_keys(
     spark: SparkSession, feed: Feed, table: BatchTable, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_chain_a_path_a_version_and_keys(
     assert [cycle.on for cycle in found[:3]] == [("k",), ("abs((k - 1))",), ("k",)]
 
 
+@pytest.mark.usefixtures("without_code")
 def test_sql_inside_a_function(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
     """One action for each plan counts; what is only explained, or read from a cache, does not."""
 
@@ -176,20 +178,6 @@ def test_adaptive_plans_count_a_join_once(spark: SparkSession, feed: Feed, many:
     ]  # fmt: skip
 
 
-def test_joins_before_the_function_and_in_it(
-    spark: SparkSession, feed: Feed, many: DataFrame
-) -> None:
-    feed.add(1, 2, 99)
-
-    def inside(batch: DataFrame, number: int) -> None:
-        batch.select("k").join(many, "k", "left").collect()
-
-    query = feed.stream.join(many, "k", "left").writeStream.foreachBatch(inside).start()
-    query.processAllAvailable()
-    query.stop()
-    assert [(c.rows_in, c.rows_out) for c in bsjoin.progress(query)] == [(3, 5), (5, 11)]
-
-
 def test_cycles_have_those_of_their_sinks(
     spark: SparkSession, table: BatchTable, many: DataFrame
 ) -> None:
@@ -207,6 +195,7 @@ def test_cycles_have_those_of_their_sinks(
     assert found[0].join == found[1].join
 
 
+@pytest.mark.usefixtures("without_code")
 def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
     """A batch that runs again is another one's; two queries, and after they have ended."""
 
@@ -234,6 +223,7 @@ def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataF
     assert [(c.rows_in, c.hits) for c in cycles(other)] == [(2, 2), (1, 0), (1, 1)]
 
 
+@pytest.mark.usefixtures("without_code")
 def test_as_many_micro_batches_are_kept_as_spark_keeps(
     spark: SparkSession, feed: Feed, many: DataFrame
 ) -> None:
