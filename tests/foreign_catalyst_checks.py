@@ -1,6 +1,6 @@
 """Joins in a Spark whose planner lacks a class of those that bsjoin supports; run by itself.
 
-Arguments: the path of a table with the columns ``k`` and ``v``.
+Arguments: files of Parquet with the columns ``k`` and ``v``, and the table of a part of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ if __name__ == "__main__":
     spark = session("local[1]", {**INTERPRETED, "spark.log.level": "WARN"})
     reason = attached(spark)
     assert reason is None, reason
-    table = spark.read.format("bsjoin").load(sys.argv[1])
+    source, path = sys.argv[1:]
+    df = spark.read.schema("k long, v long").parquet(source).where("k < 2")
+    print("version", bsjoin.BatchTable.build(df, on="k", path=path).version)
+    table = spark.read.format("bsjoin").load(path)
     stream = spark.range(3).selectExpr("id AS k")
     for _ in range(2):
         joined = stream.join(table, "k", "left")
         assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
         print("rows", sorted(tuple(row) for row in joined.collect()))
-    joined = bsjoin.BatchTable.open(sys.argv[1]).join(stream, "k", how="left")
+    joined = bsjoin.BatchTable.open(path).join(stream, "k", how="left")
     assert "MapInArrow" in joined._jdf.queryExecution().executedPlan().toString()
     print("rows", sorted(tuple(row) for row in joined.collect()))
     spark.stop()

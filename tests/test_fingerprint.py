@@ -6,8 +6,6 @@ Equal fingerprints mean equal rows: of files as they are, and of what is done wi
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +22,6 @@ from bsjoin.spark.fingerprint import identity, selection_of
 from tests.sessions import configured
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -295,27 +291,3 @@ def test_a_refresh_reads_what_has_changed_and_nothing_else(
     table.refresh(files.where("k < 4"))
     assert len(builds) == 4
     assert table.join(spark.range(1, 9).toDF("k")).count() == 3
-
-
-RESTARTED = """
-import sys
-import bsjoin
-from tests import sessions
-source, store = sys.argv[1:]
-spark = sessions.session("local[1]", sessions.INTERPRETED)
-df = spark.read.schema("k long, tag string").parquet(source).where("tag <> 'a'")
-table = bsjoin.BatchTable.build(df, on="k", path=store)
-print("version", table.version)
-"""
-
-
-def test_a_restarted_application_finds_its_table(
-    spark: SparkSession, source: Path, store: Path
-) -> None:
-    BatchTable.build(read(spark, source).where("tag <> 'a'"), on="k", path=store)
-    before = state(store)
-    code = [sys.executable, "-c", RESTARTED, str(source), str(store)]
-    done = subprocess.run(code, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    assert "version 1" in done.stdout
-    # Nothing was built to find that out either: not even a folder was changed.
-    assert state(store) == before

@@ -1,4 +1,4 @@
-"""A Spark that lacks what the planner needs: one warning, Spark's own plan, the right rows."""
+"""A restart with a Spark that lacks what the planner needs: the table is found, rows are right."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from spark_samples import write_parquet
 
 from bsjoin import BatchTable
 from bsjoin.runtimes.jvm.jar import compiled
@@ -43,12 +44,18 @@ def spark_home(tmp_path: Path) -> Path:
     return home
 
 
-def test_another_catalyst(spark: SparkSession, tmp_path: Path, spark_home: Path) -> None:
+def test_a_restarted_application_finds_its_table_in_another_spark(
+    spark: SparkSession, tmp_path: Path, spark_home: Path
+) -> None:
     compiled()  # with the whole Spark
-    path = tmp_path / "table"
-    BatchTable.build(spark.range(2).selectExpr("id AS k", "id + 5 AS v"), on="k", path=path)
+    path, source = tmp_path / "table", tmp_path / "source"
+    write_parquet(source / "0.parquet", k=[0, 1, 2], v=[5, 6, 7])
+    df = spark.read.schema("k long, v long").parquet(str(source)).where("k < 2")
+    BatchTable.build(df, on="k", path=path)
+    before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+    checks = str(ROOT / "tests/foreign_catalyst_checks.py")
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests/foreign_catalyst_checks.py"), str(path)],
+        [sys.executable, checks, str(source), str(path)],
         env={
             **os.environ,
             "SPARK_HOME": str(spark_home),
@@ -60,7 +67,9 @@ def test_another_catalyst(spark: SparkSession, tmp_path: Path, spark_home: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == ["rows [(0, 5), (1, 6), (2, None)]"] * 3
+    assert done.stdout.splitlines() == ["version 1", *["rows [(0, 5), (1, 6), (2, None)]"] * 3]
+    # Nothing was built to find it: not even a folder was changed.
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
     warnings = [line for line in done.stderr.splitlines() if "another planner" in line]
     assert len(warnings) == 2, done.stderr[-3000:]  # of plain joins, and of bsjoin.join
     for warning, said in zip(warnings, ("by a scan and", "in Python workers"), strict=True):
