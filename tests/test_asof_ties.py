@@ -23,7 +23,7 @@ import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, TableMismatchError
 
-pytestmark = pytest.mark.in_turns("runtime")
+pytestmark = [pytest.mark.in_turns("runtime"), pytest.mark.usefixtures("without_code")]
 
 CACHED = Incremental(max_rows=9999)
 MAP = pa.map_(pa.string(), pa.int64())

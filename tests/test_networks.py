@@ -5,11 +5,9 @@ from __future__ import annotations
 import ipaddress
 import random
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cache_samples import Model
 from oracle import settings
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -18,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed
 
 import bsjoin
-from bsjoin import Full, Incremental, Within
+from bsjoin import Within
 from bsjoin.errors import ArgumentError, DataError, cause_of
 from bsjoin.functions import network_end, network_start
 from bsjoin.values.networks import ends_of
@@ -108,6 +106,7 @@ def test_columns_have_the_ends_of_networks(spark: SparkSession) -> None:
         assert got == wanted, text
 
 
+@pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 def test_a_text_that_is_no_network_fails_the_query_by_its_value(spark: SparkSession) -> None:
     rows = spark.createDataFrame([("10.0.0.0/8",), ("10.0.0.256",)], "t string")
@@ -190,51 +189,6 @@ def test_addresses_are_joined_with_the_networks_that_contain_them(spark: SparkSe
         if point and end and end[0] <= point[0] <= end[1]
     ]
     assert len(found) > 300
-
-
-@pytest.mark.usefixtures("runtime")
-def test_a_stream_finds_the_most_specific_network(
-    spark: SparkSession, feed: Feed, tmp_path: Path
-) -> None:
-    """Of a full and of an incremental cache, by the number of addresses: the most is 2**128."""
-    networks = ["::/0", "0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.7",
-                "2001:db8::/32", "2001:db8:1::/48", "fe80::/10", "255.255.255.255/32"]  # fmt: skip
-    addresses = ["10.1.2.7", "10.1.2.8", "10.9.9.9", "2001:db8:1::5", "2001:db8:2::5", "fe80::1",
-                 "255.255.255.255", "ffff::", "9.9.9.9", "nowhere"]  # fmt: skip
-    table = _numbered(spark, networks, "network string").withColumns(
-        {"t": F.lit(1), "first": network_start("network"), "last": network_end("network")}
-    )
-    # Without an end: longer than all that have one.
-    table = table.unionAll(table.where("id = 0").selectExpr("-1", "network", "t", "first", "NULL"))
-    texts = F.array(*map(F.lit, addresses))
-    stream = feed.stream.withColumns(
-        {"t": F.lit(1), "ip": network_start(F.get(texts, F.col("k").cast("int")), on_error="null")}
-    )
-    within = Within("ip", "first", "last", closed="both", take="shortest")
-    source = Model(tmp_path / "model", table.toArrow())
-    whole: Any = {"cache": Full(fingerprint="1")}
-    full = bsjoin.join(stream, table, "t", "left", when=within, select=["id"], **whole)
-    joined = bsjoin.join(
-        full, source, "t", "left", when=within, select=["id"], cache=Incremental(max_rows=1_000)
-    )
-    query = feed.start(joined.select("k", "id", "id_batch"))
-    for keys in (range(6), range(4, 11)):
-        feed.add(*keys, None)
-        query.processAllAvailable()
-    query.stop()
-    ends = [reference(text) for text in networks]
-    for number, keys in enumerate((range(6), range(4, 11))):
-        wanted: list[tuple[Any, ...]] = [(None, None, None)]
-        for k in keys:
-            point = reference(addresses[k]) if k < len(addresses) else None
-            lengths = [
-                (int.from_bytes(end[1], "big") - int.from_bytes(end[0], "big"), n)
-                for n, end in enumerate(ends)
-                if end and point and end[0] <= point[0] <= end[1]
-            ]
-            found = min(lengths)[1] if lengths else None
-            wanted.append((k, found, found))
-        assert feed.results[number] == wanted
 
 
 def _numbered(spark: SparkSession, texts: list[Any], schema: str) -> DataFrame:
