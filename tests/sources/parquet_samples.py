@@ -15,7 +15,16 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["ARROW", "FOLDERS", "TYPES", "by_duckdb", "by_polars", "imported_polars", "written"]
+__all__ = [
+    "ARROW",
+    "FOLDERS",
+    "NOT_READ",
+    "TYPES",
+    "by_duckdb",
+    "by_polars",
+    "imported_polars",
+    "written",
+]
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 DAYS = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(1969, 12, 31), dt.date(9999, 12, 31), None]
@@ -225,6 +234,12 @@ FOLDERS: dict[str, dict[str, dict[str, Any] | bytes | None]] = {
     "a number against a struct": {
         "a.parquet": {"v": [2]}, "b.parquet": {"v": pa.array([{"x": 1}])},
     },
+}  # fmt: skip
+
+# What Spark fails to read when it runs, not when the folder is named.
+NOT_READ = {
+    "other files", "names of a later file that differ in case", "a struct against a number",
+    "a number against a struct",
 }  # fmt: skip
 
 TYPES: dict[str, pa.DataType] = {
