@@ -115,8 +115,8 @@ def test_a_partition_that_costs_too_much_is_spread(
     # By their rows alone the partitions are even enough.
     partition = HotSpot(partitions=PARTS, threshold=1.0)
     ran = Ran(built, monkeypatch, partition=partition)
-    results = ran.run(spark, 10)
-    assert ran.rows == [right()] * 10
+    results = ran.run(spark, 6)
+    assert ran.rows == [right()] * 6
     assert len(ran.hot[0]) == 1
     assert len(ran.hot[-1]) >= 2
     assert max(ran.hot[-1].values()) < 0.8 * ROWS / 10
@@ -138,6 +138,7 @@ def test_a_partition_that_costs_too_much_is_spread(
     assert max(loads.values()) < 1.25 * sum(loads.values()) / 2
 
 
+@pytest.mark.long
 def test_without_a_rule_that_splits_keys_the_log_says_once_what_to_do(
     spark: SparkSession,
     built: BatchTable,
