@@ -37,7 +37,7 @@ _ABOVE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 
 
 def test_what_is_moved_to_a_table_stays_above(spark: SparkSession, tmp_path: Path) -> None:
-    """Two by two of what is above, kinds of joins, and keys that are columns or constants."""
+    """Each with a kind of join; keys are columns or constants."""
     few = spark.range(3, 9).selectExpr("id AS w")
     few.createOrReplaceTempView("few")
     table = spark.range(12).selectExpr("id % 6 AS k", "id AS v")
@@ -45,16 +45,15 @@ def test_what_is_moved_to_a_table_stays_above(spark: SparkSession, tmp_path: Pat
     found: list[Query] = []
     right: list[Query] = []
     for number, above in enumerate(_ABOVE.values()):
-        for place in range(2):
-            how = KINDS[(2 * place + number) % 4]
-            key = ("id % 7 AS k", "2L AS k")[(number // 4 + place) % 2]
-            stream = spark.range(0, 20, 1, 1).selectExpr(key, "id % 5 AS s")
-            if how in ("semi", "anti"):  # what is above uses a column of the stream
-                stream = stream.withColumn("v", F.col("s"))
-            with settings(spark, spark__bsjoin__runtime="jvm"):
-                joined = stored.join(stream, "k", how=how)  # type: ignore[arg-type]
-            found.append(partial(above, joined, few))
-            right.append(partial(above, stream.join(table, "k", how), few))
+        how = KINDS[number * 3 % 4]
+        key = ("id % 7 AS k", "2L AS k")[(number // 4 + number) % 2]
+        stream = spark.range(0, 20, 1, 1).selectExpr(key, "id % 5 AS s")
+        if how in ("semi", "anti"):  # what is above uses a column of the stream
+            stream = stream.withColumn("v", F.col("s"))
+        with settings(spark, spark__bsjoin__runtime="jvm"):
+            joined = stored.join(stream, "k", how=how)  # type: ignore[arg-type]
+        found.append(partial(above, joined, few))
+        right.append(partial(above, stream.join(table, "k", how), few))
     check_same(spark, *found, right=right, codes=["interpreted"])
 
 
@@ -144,16 +143,3 @@ def test_a_longer_chain_takes_no_more_rounds_of_the_optimizer(
 def test_a_long_chain_with_many_matches_is_planned(spark: SparkSession, table: BatchTable) -> None:
     """Asked anew of each join, how many rows a stage makes would be asked 2 to the 30th times."""
     assert plan_of(chain(spark, table, joins=30)).count(LOOKUP) == 30
-
-
-def test_columns_that_nobody_uses_are_not_read(spark: SparkSession, table: BatchTable) -> None:
-    """A key of the table, which is the stream's, costs a read from memory for each row."""
-    joined = spark.range(10).join(table.to_df(spark), F.col("id") == F.col("k"))
-    for above in (["id", "v"], ["id + v AS sum"], ["count(v)"]):
-        plan: Any = joined.where("v >= 0").selectExpr(*above)._jdf.queryExecution().executedPlan()
-        if plan.nodeName() == "AdaptiveSparkPlan":
-            plan = plan.executedPlan()
-        while plan.nodeName() != LOOKUP:
-            plan = plan.children().apply(0)
-        brought = [column.split("#")[0] for column in str(plan.output().mkString(" ")).split()]
-        assert brought == ["id", "v"]
