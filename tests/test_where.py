@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from oracle import (
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import CODE, configured
-from spark_samples import Feed, cycles, rows
+from spark_samples import Feed, cycles, rows, rows_of_each, values_of
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
@@ -142,22 +143,25 @@ def _by_spark(stream: DataFrame, batch: DataFrame, kind: str, where: str) -> Dat
 def test_every_kind_of_join_answers_as_spark_does(
     spark: SparkSession, stream: DataFrame, batch: DataFrame
 ) -> None:
+    """Each condition meets a left join with one runtime, and another join type with the other."""
     answers = right_rows({pair: _by_spark(stream, batch, *pair) for pair in PAIRS})
     right = {pair: by_join_type(table, len(STREAM)) for pair, table in answers.items()}
     assert all(table.num_rows for table in right["equality", WHERES[0]].values())
-    tables = {
-        kind: BatchTable.build(batch, on=on, when=when) for kind, (on, when, _) in WHENS.items()
-    }
+    with configured(spark, CODE["python"]):
+        tables = {
+            kind: BatchTable.build(batch, on=on, when=when) for kind, (on, when, _) in WHENS.items()
+        }
     for shift, runtime in enumerate(("jvm", "python")):
+        results = {}
         with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
-            results = {
-                (kind, where, how): tables[kind].join(
-                    stream, WHENS[kind][0], how, when=WHENS[kind][1], where=where,  # type: ignore[arg-type]
-                    select=[n for n in batch.columns if n != "k"] if how in HOWS[:2] else None,
+            for number, (kind, where) in enumerate(PAIRS):
+                other = ("inner", "semi", "anti")[number // 2 % 3]
+                how: Any = other if (number + shift) % 2 else "left"
+                on, when, _ = WHENS[kind]
+                brought = [n for n in batch.columns if n != "k"] if how in HOWS[:2] else None
+                results[kind, where, how] = tables[kind].join(
+                    stream, on, how, when=when, where=where, select=brought
                 )
-                for number, (kind, where) in enumerate(PAIRS)
-                for how in ("left", ("inner", "semi", "anti")[(number + shift) % 3])
-            }  # fmt: skip
             found = rows_of_all(results)
         for (kind, where, how), rows_ in found.items():
             assert_same_rows(rows_, right[kind, where][how], f"{runtime}, {kind}, {how}, {where}")
@@ -190,33 +194,8 @@ def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed
     ]  # fmt: skip
 
 
-def test_a_stream_with_an_incremental_cache(
-    spark: SparkSession, tmp_path: Path, feed: Feed
-) -> None:
-    there = pa.table({"k": pa.array([0, 0, 0, 1, 2], pa.int64()), "v": [1, 5, 6, 1, None]})
-    joined = bsjoin.join(
-        feed.stream, Model(tmp_path / "model", there), "k", "left",
-        where="v > 1 AND k >= 0", indicator="found", cache=ROOMY,
-    )  # fmt: skip
-    feed.add(0, 1, None, 7)
-    feed.add(2, 0)
-    query = feed.start(joined)
-    try:
-        query.processAllAvailable()
-        first, second = cycles(query)
-    finally:
-        query.stop()
-    assert feed.results[0] == [
-        (None, None, False), (0, 5, True), (0, 6, True), (1, None, False), (7, None, False)
-    ]  # fmt: skip
-    assert feed.results[1] == [(0, 5, True), (0, 6, True), (2, None, False)]
-    assert first.hits == 2  # workers know the candidates alone
-    assert (first.rows_in, second.rows_in) == (4, 2)
-
-
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
 def test_between_and_below_what_spark_does(
-    spark: SparkSession, stream: DataFrame, batch: DataFrame, runtime: str
+    spark: SparkSession, stream: DataFrame, batch: DataFrame
 ) -> None:
     """Chains, counts, views, what is cached, and a shuffle that adaptive execution plans again."""
     table = BatchTable.build(batch, on="k")
@@ -226,38 +205,41 @@ def test_between_and_below_what_spark_does(
         found = rows.join(other, (F.col("k") == F.col("key")) & F.expr(where), how)
         return found.drop("key")
 
-    checked = {**CODE[runtime], "spark.sql.planChangeValidation": "true"}
-    with configured(spark, {"spark.bsjoin.runtime": runtime, **checked}):
-        left = table.join(stream, how="left", where="amount < limit", select=["limit", "name"])
-        semi = table.join(left, how="semi", where="n > 3 AND name_batch >= tag")
-        right_left = by_spark(stream, "amount < limit", "left").select(*left.columns)
-        renamed = own.withColumnsRenamed({"limit": "limit_batch", "name": "name_batch"})
-        right_semi = by_spark(
-            right_left, "n > 3 AND name_batch >= tag", "left_semi", renamed
-        ).select(*left.columns)
-        assert semi.count() == right_semi.count() > 0
-        left.createOrReplaceTempView("joined")
-        try:
-            of_view = spark.sql("SELECT k, count(*) AS n FROM joined WHERE p > 1 GROUP BY k")
-            same = right_left.where("p > 1").groupBy("k").agg(F.count("*").alias("n"))
-            assert Counter(of_view.collect()) == Counter(same.collect())
-        finally:
-            spark.catalog.dropTempView("joined")
-        kept = left.cache()
-        try:
-            again = kept.repartition(2, "name").select("k", "name").union(kept.select("k", "name"))
-            assert Counter(map(repr, again.collect())) == Counter(
-                map(repr, right_left.select("k", "name").collect() * 2)
-            )
-        finally:
-            kept.unpersist()
-        anti = table.join(stream.repartition(2), how="anti", where="amount_batch > amount")
-        right_anti = by_spark(stream, "amount_batch > amount", "left_anti")
-        assert anti.agg(F.sum("p"), F.count("*")).collect() == (
-            right_anti.agg(F.sum("p"), F.count("*")).collect()
-        )
+    columns = [*stream.columns, "limit", "name"]
+    right_left = by_spark(stream, "amount < limit", "left").select(*columns)
+    renamed = own.withColumnsRenamed({"limit": "limit_batch", "name": "name_batch"})
+    right_semi = by_spark(right_left, "n > 3 AND name_batch >= tag", "left_semi", renamed)
+    right_anti = by_spark(stream, "amount_batch > amount", "left_anti")
+    with configured(spark, CODE["python"]):
+        of_semi = right_semi.count()
+        of_left = right_left.where("p > 1").groupBy("k").agg(F.count("*").alias("n")).collect()
+        twice = [row for row in right_left.select("k", "name").collect() for _ in range(2)]
+        of_anti = right_anti.agg(F.sum("p"), F.count("*")).collect()
+    for runtime in ("jvm", "python"):
+        checked = {**CODE[runtime], "spark.sql.planChangeValidation": "true"}
+        with configured(spark, {"spark.bsjoin.runtime": runtime, **checked}):
+            left = table.join(stream, how="left", where="amount < limit", select=["limit", "name"])
+            assert left.columns == columns
+            semi = table.join(left, how="semi", where="n > 3 AND name_batch >= tag")
+            assert semi.count() == of_semi > 0
+            left.createOrReplaceTempView("joined")
+            try:
+                of_view = spark.sql("SELECT k, count(*) AS n FROM joined WHERE p > 1 GROUP BY k")
+                assert Counter(of_view.collect()) == Counter(of_left)
+            finally:
+                spark.catalog.dropTempView("joined")
+            kept = left.cache()
+            try:
+                again = kept.repartition(2, "name").select("k", "name")
+                both = again.union(kept.select("k", "name")).collect()
+                assert Counter(map(repr, both)) == Counter(map(repr, twice))
+            finally:
+                kept.unpersist()
+            anti = table.join(stream.repartition(2), how="anti", where="amount_batch > amount")
+            assert anti.agg(F.sum("p"), F.count("*")).collect() == of_anti
 
 
+@pytest.mark.usefixtures("without_code")
 def test_references_hold_in_the_condition_and_in_the_result(spark: SparkSession) -> None:
     orders = spark.sql("SELECT * FROM VALUES (1, 5, 'x'), (2, 50, 'y') AS t(k, amount, name)")
     customers = spark.sql(
@@ -272,89 +254,102 @@ def test_references_hold_in_the_condition_and_in_the_result(spark: SparkSession)
     assert rows(semi.select("o.k")) == [(1,), (2,)]
 
 
+@pytest.mark.usefixtures("without_code")
 def test_a_python_function_in_the_condition(
     spark: SparkSession, stream: DataFrame, batch: DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     is_small = F.udf(lambda value: value is not None and value < 2, "boolean")
     table = BatchTable.build(batch, on="k")
     with settings(spark, spark__bsjoin__runtime="auto"):  # whatever the module's tests have
+        results = {}
         for how in HOWS:
-            ours = table.join(stream, "k", how, where=is_small("limit"))  # type: ignore[arg-type]
-            same = table.join(stream, "k", how, where="limit < 2")  # type: ignore[arg-type]
-            assert ours.count() == same.count() > 0
-            plan = joins_of(ours)[-1].planned.plan
+            join = partial(table.join, stream, "k", how)  # type: ignore[arg-type]
+            results[how, "ours"] = join(where=is_small("limit"))
+            plan = joins_of(results[how, "ours"])[-1].planned.plan
             assert plan.runtime == ("jvm" if how == "inner" else "python")
-        bsjoin.explain(ours)
+            results[how, "same"] = join(where="limit < 2")
+        bsjoin.explain(results["anti", "ours"])
+    found = values_of(results)
+    assert all(found[how, "ours"] == found[how, "same"] != [] for how in HOWS)
     printed = capsys.readouterr().out
     assert "the condition where='<lambda>(limit)' calls a Python function" in printed
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
-def test_an_indicator_says_which_rows_have_a_match(spark: SparkSession, runtime: str) -> None:
+@pytest.mark.usefixtures("without_code")
+def test_an_indicator_says_which_rows_have_a_match(spark: SparkSession) -> None:
     stream = spark.sql("SELECT * FROM VALUES (1, 3), (2, 3), (null, 3), (3, 9) AS t(k, p)")
     batch = spark.sql(
         "SELECT * FROM VALUES (1, 3, null), (1, 4, null), (3, 1, 'z') AS t(k, q, name)"
     )
-    with settings(spark, spark__bsjoin__runtime=runtime):
-        left = bsjoin.join(stream, batch, "k", "left", select=["name"], indicator="found")
-        assert left.schema["found"].jsonValue()["nullable"] is False
-        assert rows(left) == [
+    name, nothing = {"select": ["name"]}, {"select": []}  # type: dict[str, Any], dict[str, Any]
+    cases: dict[str, tuple[Any, dict[str, Any], list[tuple[Any, ...]]]] = {
+        "left": ("k", name, [
             (None, 3, None, False), (1, 3, None, True), (1, 3, None, True), (2, 3, None, False),
             (3, 9, "z", True),
-        ]  # fmt: skip
-        assert left.columns == ["k", "p", "name", "found"]
-        inner = bsjoin.join(stream, batch, "k", select=[], indicator="found")
-        assert rows(inner) == [(1, 3, True), (1, 3, True), (3, 9, True)]
-        assert not inner.schema["found"].nullable
-        alone = bsjoin.join(
-            stream, batch, [], "left", when=Band("p", "q", 0, 0), select=[], indicator="found"
-        )
-        assert rows(alone) == [(None, 3, True), (1, 3, True), (2, 3, True), (3, 9, False)]
-        nearest = bsjoin.join(
-            stream, batch, "k", "left", when=AsOf("p", "q"), select=["name"], indicator="found"
-        )
-        assert rows(nearest)[1:] == [
-            (1, 3, None, True), (2, 3, None, False), (3, 9, "z", True)
-        ]  # fmt: skip
+        ]),
+        "inner": ("k", nothing, [(1, 3, True), (1, 3, True), (3, 9, True)]),
+        "left alone": ([], {"when": Band("p", "q", 0, 0), **nothing}, [
+            (None, 3, True), (1, 3, True), (2, 3, True), (3, 9, False),
+        ]),
+        "left nearest": ("k", {"when": AsOf("p", "q"), **name}, [
+            (None, 3, None, False), (1, 3, None, True), (2, 3, None, False), (3, 9, "z", True),
+        ]),
+    }  # fmt: skip
+    results = {}
+    for runtime, (label, (on, options, _)) in itertools.product(("jvm", "python"), cases.items()):
+        with settings(spark, spark__bsjoin__runtime=runtime):
+            how: Any = label.split()[0]
+            joined = bsjoin.join(stream, batch, on, how, indicator="found", **options)
+        assert joined.columns == ["k", "p", *options["select"], "found"]
+        assert joined.schema["found"].jsonValue()["nullable"] is False
+        results[label, runtime] = joined
+    for (label, runtime), found in rows_of_each(results).items():
+        assert found == cases[label][2], (label, runtime)
 
 
-@pytest.mark.parametrize("way", ["jvm", "keys", "rows", "source"])
-def test_the_look_up_says_whether_there_is_a_match(
-    spark: SparkSession, tmp_path: Path, way: str
-) -> None:
+def test_the_look_up_says_whether_there_is_a_match(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever travels, however many rows a key has, and with no column of the table for it."""
-    ids = spark.sql("SELECT explode(array(0L, 1L, 1L, null, 7L)) AS k").coalesce(1)
-    own = {"spark.bsjoin.runtime": "jvm"}
-    if way != "jvm":
-        own = {"spark.bsjoin.runtime": "python", **CODE["python"]}
+    ids, many_of = (0, 1, 1, None, 7), (1, 3, 150)
+    stream = spark.createDataFrame([(k,) for k in ids], "k long").coalesce(1)
+    passing: dict[str | None, Callable[[Any, Any], bool]] = {
+        None: lambda _, v: True, "v IS NULL": lambda _, v: v is None, "k < 1": lambda k, _: k < 1,
+    }  # fmt: skip
+    tables = []
+    for many in many_of:
+        pairs = [(n % 2, None if n == 1 else n) for n in range(2 * many)]
+        there = spark.createDataFrame(pairs, "k long, v long").coalesce(1)
+        source = Model(tmp_path / str(many), there.toArrow(), unique=many == 1)
+        tables.append((pairs, BatchTable.build(there, on="k"), source))
+    for turn, way in enumerate(("jvm", "keys", "rows", "source")):
+        runtime = "jvm" if way == "jvm" else "python"
+        own = {"spark.bsjoin.runtime": runtime, **CODE[runtime]}
         own["spark.bsjoin.python.transfer"] = way if way in ("keys", "rows") else "auto"
-    results, wanted = {}, {}
-    for many in (1, 3, 150):
-        there = spark.range(2 * many).selectExpr("id % 2 AS k", "nullif(id, 1) AS v").coalesce(1)
-        marked = there.selectExpr("k AS key", "v", "true AS there")
+        results, wanted = {}, {}
         with configured(spark, own):
-            table = BatchTable.build(there, on="k")
-            source = Model(tmp_path / str(many), there.toArrow(), unique=many == 1)
-            for how, where in itertools.product(("inner", "left"), (None, "v IS NULL", "k < 1")):
-                select = [] if where is None or "v" in where else ["v"]
+            for (size, (pairs, table, source)), (place, (where, passes)) in itertools.product(
+                enumerate(tables), enumerate(passing.items())
+            ):
+                if (turn + size + place) % 3 == 0:  # each way meets all in pairs
+                    continue
+                how: Any = ("inner", "left")[(turn + size) % 2]
+                select = ["v"] if where == "k < 1" else []
                 options: dict[str, Any] = {"where": where, "select": select, "indicator": "found"}
-                name = f"{many} {how} {where}"
+                name = f"{many_of[size]} {how} {where}"
                 if way == "source":
-                    joined = bsjoin.join(ids, source, "k", how, cache=ROOMY, **options)  # type: ignore[arg-type]
+                    joined = bsjoin.join(stream, source, "k", how, cache=ROOMY, **options)
                 else:
-                    joined = table.join(ids, "k", how, **options)  # type: ignore[arg-type]
-                assert not joined.schema["found"].nullable, name
+                    joined = table.join(stream, "k", how, **options)
                 read = [field.name for field in joins_of(joined)[-1].planned.read]
-                assert read == (["v"] if where is not None and "v" in where else select), name
+                assert read == (["v"] if where == "v IS NULL" else select), name
                 results[name] = joined.select("k", "found", *select)
-                same = (F.col("k") == F.col("key")) & F.expr(where or "true")
-                pairs = ids.join(marked, same, how)
-                found = F.coalesce("there", F.lit(False)).alias("found")
-                wanted[name] = pairs.select("k", found, *select)
-    right = right_rows(wanted)
-    with configured(spark, own):
-        for name, table_ in rows_of_all(results).items():
-            assert_same_rows(table_, right[name], f"{way}, {name}")
+                wanted[name] = Counter[tuple[Any, ...]]()
+                for k in ids:
+                    found = [(k, True, v)[: 2 + len(select)] for key, v in pairs
+                             if key == k and passes(k, v)]  # fmt: skip
+                    nothing = [(k, False, None)[: 2 + len(select)]] * (how == "left")
+                    wanted[name].update(found or nothing)
+            for name, rows_ in rows_of_each(results).items():
+                assert Counter(rows_) == wanted[name], (way, name)
 
 
 def test_rows_of_workers_have_the_indicator_as_they_come(spark: SparkSession) -> None:
@@ -373,6 +368,7 @@ def test_rows_of_workers_have_the_indicator_as_they_come(spark: SparkSession) ->
         assert "in the stage of the join before" in joins_of(named)[-1].runs
 
 
+@pytest.mark.usefixtures("without_code")
 def test_cycles_take_both(spark: SparkSession) -> None:
     table = BatchTable.build(spark.sql("SELECT 1L AS k, explode(array(1, 5)) AS v"), on="k")
     told: list[Any] = []
@@ -438,6 +434,7 @@ def test_what_is_wrong_is_said_before_a_table_is_built(
     assert not builds
 
 
+@pytest.mark.usefixtures("without_code")
 def test_what_spark_infers_of_the_stream_is_checked_above(spark: SparkSession) -> None:
     """It adds equalities that follow from others to the filter that has the condition."""
     rows = [(n, n, n, n, n, n - n % 7, n % 5) for n in range(40)]
@@ -450,34 +447,6 @@ def test_what_spark_infers_of_the_stream_is_checked_above(spark: SparkSession) -
     assert sorted(map(repr, found.collect())) == sorted(map(repr, own.collect()))
 
 
-def test_the_nearest_of_the_rows_that_pass(spark: SparkSession, tmp_path: Path) -> None:
-    """As-of joins take the first that pass, in the order of nearness; by a loop."""
-    draw = random.Random("nearest")
-    there = [(k, q, draw.choice([None, 1, 2, 3])) for k in range(4) for q in range(0, 40, 3 + k)]
-    given = [(n, draw.choice([None, 0, 1, 2, 3, 9]), draw.randrange(42)) for n in range(40)]
-    table = spark.createDataFrame(there, "k int, q int, w int").coalesce(1)
-    stream = spark.createDataFrame(given, "id int, k int, p int").coalesce(1)
-    source = Model(tmp_path / "model", table.toArrow(), max_keys=2)
-    results, wanted = {}, {}
-    ways: list[tuple[Any, int, Any]] = [
-        ("backward", 1, "inner"), ("forward", 2, "semi"), ("nearest", 3, "anti")
-    ]  # fmt: skip
-    for direction, n, other in ways:
-        when = AsOf("p", "q", direction, tolerance=20, n=n)
-        stored = BatchTable.build(table, on="k", when=when)
-        for how in ("left", other):
-            wanted[direction, how] = _nearest(there, given, direction, n, how)
-            join = partial(bsjoin.join, stream, on="k", how=how, when=when, where="w + id % 2 > 2")
-            for runtime in ("jvm", "python"):
-                with settings(spark, spark__bsjoin__runtime=runtime):
-                    results[direction, how, runtime] = join(stored)
-            results[direction, how, "source"] = join(source, cache=ROOMY)
-    for name, found in rows_of_all(results).items():
-        columns = [column.to_pylist() for column in found.columns]
-        got = sorted(map(repr, zip(*columns, strict=True)))
-        assert got == sorted(map(repr, wanted[name[:2]])), name
-
-
 def test_the_nearest_rows_that_pass_come_from_generated_code(spark: SparkSession) -> None:
     """However many rows a key has: those that are taken count."""
     many = spark.range(5000).selectExpr("0 AS k", "id AS q")
@@ -487,26 +456,6 @@ def test_the_nearest_rows_that_pass_come_from_generated_code(spark: SparkSession
     with configured(spark, {"spark.bsjoin.runtime": "jvm", **code}):
         joined = table.join(stream, when=AsOf("p", "q", n=2), where="q % 3 > p")
         assert "*(1) BsjoinLookup" in joined._jdf.queryExecution().executedPlan().toString()
-
-
-def _nearest(
-    there: list[Any], given: list[Any], direction: str, n: int, how: str
-) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = []
-    for id_, k, p in given:
-        passing = [
-            (q, w)
-            for key, q, w in there
-            if key == k and w is not None and w + id_ % 2 > 2 and abs(q - p) <= 20
-            if direction == "nearest" or (q <= p if direction == "backward" else q >= p)
-        ]
-        passing = sorted(passing, key=lambda row: (abs(row[0] - p), row[0]))[:n]
-        if how in ("inner", "left"):
-            found += [(id_, k, p, q, w) for q, w in passing]
-            found += [(id_, k, p, None, None)] * (how == "left" and not passing)
-        elif bool(passing) == (how == "semi"):
-            found.append((id_, k, p))
-    return found
 
 
 def _by_loop(how: str, ids: list[int], passes: list[bool], most: int | None) -> list[int]:
