@@ -92,6 +92,7 @@ def test_orders_find_their_customers_and_the_figures_are_there(
         assert 0 < lag < 60
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_example_follows_each_commit_by_a_layer(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "follow.py"), "--out", str(tmp_path / "out")]
