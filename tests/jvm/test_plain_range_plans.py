@@ -23,6 +23,8 @@ from bsjoin.runtimes.jvm.attach import attached
 CLOSED = ("left", "right", "both", "neither")
 QUERIES = 3
 MODES = ("stage", "projections", "interpreted")
+LONG = ("timestamp_ntz", "float", "binary")
+"""Types that others of random conditions are like: left to ``make long``."""
 WRAPS = {"spark__sql__ansi__enabled": "false"}
 """Sums that overflow: integers wrap around."""
 
@@ -124,7 +126,7 @@ def test_without_keys_other_conditions_are_left_to_spark(
         for number, condition in enumerate(conditions)
         for name in ("points alone", "intervals alone")
     ]
-    assert not answers(spark, "\nUNION ALL\n".join(queries))
+    assert lookups(spark.sql("\nUNION ALL\n".join(queries))) == 0
     # A bound beyond 64 bits is met by no row, and so no key is among those that meet it.
     chosen = f"SELECT k FROM {tables['points by key']} WHERE k IS NOT NULL AND v"
     bounds = (f"> {2**63 - 1}", f"< -{2**63 - 1} - 1", ">= 398")
@@ -139,8 +141,7 @@ def test_days_are_those_of_the_time_zone(spark: SparkSession, tables: dict[str, 
     """The last Sunday of March 2024 has 23 hours in Berlin."""
     condition = "t.ts + INTERVAL '27' DAY >= s.at + INTERVAL '26 20' DAY TO HOUR AND t.ts <= s.at"
     query = _query(tables["points by key"], condition, keyed=True)
-    for zone in ("UTC", "Europe/Berlin"):
-        assert len(answers(spark, query, spark__sql__session__timeZone=zone)) == 1
+    assert len(answers(spark, query, spark__sql__session__timeZone="Europe/Berlin")) == 1
 
 
 @pytest.mark.parametrize("kind", ["bigint", "timestamp"])
@@ -214,7 +215,7 @@ def test_the_end_of_a_task_is_no_error_of_a_value(spark: SparkSession) -> None:
             place,
             interval,
             id=f"{kind}, {'intervals' if interval else 'points'}",
-            marks=[] if interval == place // 2 % 2 else [pytest.mark.long],
+            marks=[] if interval == place // 2 % 2 and kind not in LONG else [pytest.mark.long],
         )
         for place, kind in enumerate(KINDS)
         for interval in (False, True)
@@ -252,20 +253,21 @@ def test_both_bounds_of_starts_that_are_not_even(spark: SparkSession, tmp_path: 
     given = "SELECT id % 2 AS k, id * 97 AS a, id * 97 + id % 5 * 400 AS b FROM range(110)"
     spark.sql(given).createOrReplaceTempView("s")
     parts = []
-    for starts in ("id * id", "10000 - (100 - id) * (100 - id)"):
-        for end in ("NULL", "p + 5000", "p + id % 7"):
-            source = spark.sql(
-                f"SELECT k, p, CAST({end} AS BIGINT) AS q FROM "
-                f"(SELECT id, id % 2 AS k, {starts} AS p FROM range(100))"
-            )
-            when, path = Overlaps(("a", "b"), ("p", "q")), tmp_path / str(len(parts))
-            BatchTable.build(source, on="k", when=when, path=path)
-            parts += [
-                f"SELECT {len(parts) + number}, s.*, t.* "
-                f"FROM s JOIN bsjoin.`{path}` t ON s.k = t.k AND {condition}"
-                for number, condition in enumerate(conditions)
-            ]
-    assert len(answers(spark, "\nUNION ALL\n".join(parts))) == len(parts)
+    rising, falling = "id * id", "10000 - (100 - id) * (100 - id)"
+    for starts, end in ((rising, "NULL"), (falling, "p + 5000"), (rising, "p + id % 7")):
+        source = spark.sql(
+            f"SELECT k, p, CAST({end} AS BIGINT) AS q FROM "
+            f"(SELECT id, id % 2 AS k, {starts} AS p FROM range(100))"
+        )
+        when, path = Overlaps(("a", "b"), ("p", "q")), tmp_path / str(len(parts))
+        BatchTable.build(source, on="k", when=when, path=path)
+        parts += [
+            f"SELECT {len(parts) + number}, s.*, t.* "
+            f"FROM s JOIN bsjoin.`{path}` t ON s.k = t.k AND {condition}"
+            for number, condition in enumerate(conditions)
+        ]
+    with configured(spark, CODE["interpreted"]):
+        assert len(answers(spark, "\nUNION ALL\n".join(parts))) == len(parts)
 
 
 def test_sums_of_a_start_whose_end_has_another_type(spark: SparkSession, tmp_path: Path) -> None:
@@ -288,4 +290,5 @@ def test_sums_of_a_start_whose_end_has_another_type(spark: SparkSession, tmp_pat
             stored.append(query.format(f"bsjoin.`{tmp_path / str(number)}`"))
             plain.append(query.format(f"source{number}"))
     query, own = ("\nUNION ALL\n".join(queries) for queries in (stored, plain))
-    assert len(answers(spark, query, own, **WRAPS)) == len(stored)
+    with configured(spark, CODE["interpreted"]):
+        assert len(answers(spark, query, own, **WRAPS)) == len(stored)
