@@ -9,6 +9,7 @@ import pytest
 from simulated_cluster import SimulatedCluster, executors
 
 from scheduling import (
+    LBACE,
     POLICIES,
     Controller,
     JobGraph,
@@ -105,3 +106,22 @@ def test_a_new_executor_gets_its_share_where_states_are_small(state_bytes: float
         # Nothing else moves.
         moved = sum(at == "h3/7" for at in cluster.at.values())
         assert moved == cluster.moves - before == (0 if state_bytes > 1e9 else 5)
+
+
+def test_partitions_that_come_and_go_keep_their_executors() -> None:
+    cluster = SimulatedCluster(executors(4), rows_by_key(24))
+    controller = cluster.controller(LBACE(), rebalancer=StStream())
+    draw = random.Random(5)
+    homes: dict[str, str] = {}
+
+    def resize(cycle: int) -> None:
+        """As AQE does: the number of partitions is known only when the rows are."""
+        if cycle:
+            controller.adopt({"join": draw.choice([12, 16, 20, 24])})
+        if cycle == 2 * REST:
+            homes.update(cluster.at)
+        if cycle > 2 * REST:
+            assert all(homes.setdefault(task, at) == at for task, at in cluster.at.items())
+
+    decisions = cluster.run(controller, 25, resize)
+    assert {one.action for one in decisions[2 * REST :]} == {"none"}

@@ -225,3 +225,11 @@ def test_an_error_of_a_file_names_the_line_and_the_field(tmp_path: Path) -> None
         file.write_text(text)
         with pytest.raises(errors.ClusterFileError, match=message.replace("[", r"\[")):
             read(file)
+
+
+def test_operators_in_a_cycle_are_refused() -> None:
+    names = {"a": "b", "b": "c", "c": "b"}
+    operators = [{"name": name, "to": {to: 1}} for name, to in names.items()]
+    worker = {"id": "w", "slots": 1, "cpu_cores": 1, "memory_mb": 1}
+    with pytest.raises(errors.ClusterFileError, match=r"b -> c -> b.*remove"):
+        parse({"workers": [worker], "operators": operators})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,13 @@ from scheduling import (
     Move,
     Plan,
     Price,
+    Receipt,
     Reserved,
     Resources,
     Snapshot,
     StStream,
     Task,
+    Unplaced,
     Utilisation,
     Worker,
     errors,
@@ -65,6 +69,45 @@ def test_a_plan_above_slots_or_delta_is_found() -> None:
     for names, known, message in wrong:
         with pytest.raises(AssertionError, match=message):
             check(*names, **known)
+
+
+def test_what_cannot_be_is_refused_with_its_value() -> None:
+    one = Resources(1, 1)
+    wrong: list[tuple[Callable[..., object], dict[str, Any], str]] = [
+        (Worker, {"id": "", "capacity": one, "slots": 1}, "id is empty"),
+        *(
+            (partial(dataclasses.replace, WORKER), {field: value}, f"{field}={value}")
+            for field, value in (
+                ("slots", -1), ("slots", 1.5), ("price_per_s", -1), ("price_per_s", math.nan),
+                ("delta", 0), ("delta", 1.2), ("bandwidth_bytes_per_s", 0),
+            )
+        ),
+        (Resources, {"cpu_cores": -1, "memory_mb": 0}, "cpu_cores=-1"),
+        (Resources, {"cpu_cores": 1, "memory_mb": math.inf}, "memory_mb=inf"),
+        (partial(Task, "t", "o", 0, one), {"rate_in_per_s": -2}, "rate_in_per_s=-2 of task 't'"),
+        (partial(Task, "t", "o", 0, one), {"preferred": (None,)}, "preferred"),
+        (partial(Task, "t", "o", 0, one), {"preferred": "host"}, "preferred"),
+        (partial(Task, "t", "o", 0, one), {"cached": {"h": math.nan}}, "cached"),
+        (Edge, {"source": "a", "target": "b", "bytes_per_s": -1}, "bytes_per_s=-1 from 'a' to 'b'"),
+        (Utilisation, {"cpu": 1.2}, "cpu=1.2"),
+        (Reserved, {"slots": -1}, "slots=-1 reserved: give 0, 1, 2"),
+        (JobGraph, {"tasks": tasks(1) + tasks(1)}, "'map-0' is there twice"),
+        (JobGraph, {"tasks": tasks(1), "edges": (Edge("map-0", "x", 1),)}, "no task 'x'"),
+        (JobGraph, {"tasks": None}, "tasks"),
+        (JobGraph, {"tasks": [None]}, "tasks"),
+        (partial(Snapshot, 0), {"workers": (WORKER, WORKER)}, "'w' is there twice"),
+        (partial(Snapshot, 0), {"workers": ("w",)}, "workers"),
+        (partial(Snapshot, 0, ()), {"tuples": None}, "tuples"),
+        (partial(Snapshot, 0, ()), {"reserved": {"w": 3}}, "reserved"),
+        (Plan, {"assignments": ("t",)}, "assignments"),
+        (Assignment, {"task": None, "worker": "w", "reason": ""}, "task"),
+        (Unplaced, {"task": None, "reason": ""}, "task"),
+        (Receipt, {"requested": None, "landed": {}}, "requested"),
+    ]  # fmt: skip
+    for make, arguments, message in wrong:
+        with pytest.raises(errors.ArgumentError) as caught:
+            make(**arguments)
+        assert message in str(caught.value)
 
 
 ONE_OF_EACH: list[Any] = [  # of every class that is made of what a file or a caller says

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import pickle
 import random
 import statistics
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -21,6 +25,7 @@ from scheduling import (
     DataLocality,
     DataNode,
     Edge,
+    Exact,
     FirstFit,
     JobGraph,
     LocalSearch,
@@ -105,6 +110,26 @@ def test_tasks_without_room_are_listed_and_one_that_can_never_fit_is_an_error(na
         one.plan(job, table_3())
     assert "'big' needs 9.7 cores, 100 MB" in str(caught.value)
     assert "'xl1', has 12 cores, 16384 MB, of which 80% (delta)" in str(caught.value)
+
+
+def test_an_unknown_policy_or_option_is_refused() -> None:
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: policy("cesta"), r"no policy 'cesta'\. Did you mean 'cetsa'"),
+        (lambda: policy("random", seeds=3), "seeds"),
+        (lambda: GSBFD(theta=2), "theta=2"),
+        (lambda: GSBFD(jobs="all"), "jobs='all'"),  # type: ignore[arg-type]
+        (lambda: GSBFD(jobs=["task"]), "jobs="),  # type: ignore[arg-type]
+        (lambda: LBACE(spread="even"), "spread='even'"),  # type: ignore[arg-type]
+        (lambda: LBACE(epsilon=0), "epsilon=0"),
+        (lambda: LocalSearch(tries=-1), "tries=-1"),
+        (lambda: Exact(max_nodes=0), "max_nodes=0"),
+        (lambda: Exact(cost=None), "cost=None"),  # type: ignore[arg-type]
+        (lambda: CETSA(together="no"), "together='no'"),  # type: ignore[arg-type]
+        (lambda: DataLocality("ab"), "ab"),  # type: ignore[arg-type]
+    ]
+    for make, message in wrong:
+        with pytest.raises(errors.ArgumentError, match=message):
+            make()
 
 
 @pytest.mark.parametrize("one", [CETSA(), LBACE()], ids=repr)
@@ -241,6 +266,41 @@ def test_gs_bfd_rolls_a_job_back_and_places_the_next() -> None:
     plan = GSBFD().plan(JobGraph((*big, *small)), Snapshot(0, workers))
     assert sorted(plan.placement) == ["small-0", "small-1", "small-2", "small-3"]
     assert {one.task for one in plan.unplaced} == {"big-0", "big-1", "big-2"}
+
+
+RANKING = [
+    CETSA(),
+    CETSA(together=False),
+    *(LBACE(spread=how) for how in ("least-loaded", "turns", "literal")),
+]
+ODD = [math.nan, math.inf, -1.0, None, "9", "missing"]
+
+
+@pytest.mark.parametrize("one", RANKING, ids=repr)
+def test_a_worker_whose_figures_cannot_be_is_never_the_best(one: Policy) -> None:
+    kinds = ("tuples", "cost", "busyness") if isinstance(one, LBACE) else ("tuples", "cost")
+    for tier, kind, odd in itertools.product(("", "a"), kinds, ODD):
+        workers = tuple(
+            Worker(f"w{i}", Resources(8, 8192), 4, host="h", tier=tier) for i in range(3)
+        )
+        figures: dict[str, dict[str, Any]] = {  # w0 would be the best by far
+            "tuples": {"w0": 9.0, "w1": 1.0, "w2": 1.0},
+            "cost": {"w0": 0.1, "w1": 1.0, "w2": 1.0},
+            "busyness": {"w0": 0.0, "w1": 0.5, "w2": 0.5},
+        }
+        figures[kind]["w0"] = odd
+        if odd == "missing":
+            del figures[kind]["w0"]
+        snapshot = Snapshot(0, workers, **figures)
+        assert one.plan(JobGraph(tasks(1)), snapshot).placement["map-0"] != "w0", (kind, odd)
+        # It is still used where there is no other, and the reason tells why it comes so late.
+        plan = one.plan(JobGraph(tasks(12, cpu_cores=0.1, memory_mb=1)), snapshot)
+        assert not plan.unplaced
+        late = [said.reason for said in plan.assignments if said.worker == "w0"]
+        unknown = "its cost is missing|it has processed nothing|busyness is missing"
+        why = snapshot.ignored.get("w0", unknown).split("|")
+        assert late
+        assert all(any(part in reason for part in why) for reason in late), (kind, odd)
 
 
 # The figures of the papers' tables, from the placements and the cost model alone

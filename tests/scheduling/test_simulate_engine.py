@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.scheduling.operators import Operator, demands
-from scheduling import Resources, Worker
+from scheduling import JobGraph, Resources, Worker
+from scheduling.errors import ArgumentError
 from scheduling.simulate import Arrivals, Simulation
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
@@ -98,3 +99,20 @@ def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -
     assert [rows.second(n) for n in (50, 150, 200, 650, 1150)] == pytest.approx(
         [10, 20, 21, 30, 40]
     )
+
+
+def test_what_cannot_be_run_is_refused() -> None:
+    job, there, rows = demands([Operator("a", 1, 0.0)]), workers(1), Arrivals(1)
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: Arrivals(-1), "rates of at least 0"),
+        (lambda: Arrivals([(5, 1), (1, 1)]), "ascending"),
+        (lambda: Arrivals(1, noise=2), "share of the rate"),
+        (lambda: Simulation(JobGraph(()), there, rows), "give a task or more"),
+        (lambda: Simulation(job, [], rows), "a worker or more"),
+        (lambda: Simulation(job, there, rows, trigger_s=0), "above 0"),
+        (lambda: Simulation(job, there, rows, fixed_s=-1), "at least 0"),
+        (lambda: Simulation(job, there, rows, noise=1), "noise in"),
+    ]
+    for make, told in wrong:
+        with pytest.raises(ArgumentError, match=told):
+            make()

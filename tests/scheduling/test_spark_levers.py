@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from scheduling.spark import (
     Tier,
     Tiers,
     internals,
+    loop,
     pins,
 )
+from scheduling.spark.seen import TaskSeen
 
 WAIT = "spark.locality.wait"
 PROCESS = "spark.locality.wait.process"
@@ -68,6 +71,39 @@ def test_connect_is_refused_and_other_versions_warn_once(monkeypatch: pytest.Mon
     with pytest.warns(LeverWarning, match="placed by Spark: a member is missing"):
         assert isinstance(live.cycle(1), Rows)
     assert isinstance(live.cycle(1), Rows)
+
+
+@pytest.mark.parametrize("what", ["monitor", "figures"])
+def test_what_fails_is_logged_once_and_the_next_cycle_is_as_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise OSError("nothing works")
+
+    monkeypatch.setattr(internals, "wait_for_executors", lambda *_: 1)
+    live = Live(monkeypatch, "h/1", "h/2")
+    ran = TaskSeen(0, "1", 0.1, 5), TaskSeen(1, "2", 0.1, 5)
+    monkeypatch.setattr(loop, "tasks_of", lambda *_: ran)
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "scheduling"):
+        if what == "monitor":
+            patch.setattr(live.loop.monitor, "snapshot", fails)
+        else:
+            patch.setattr(loop, "tasks_of", fails)
+        for _ in range(2):
+            assert isinstance(live.cycle(2), Rows)
+    failure = "no new plan" if what == "monitor" else "where tasks ran is not known"
+    assert caplog.messages == [f"scheduling: {failure}: nothing works"]
+    at = {"join-0": "h/1", "join-1": "h/2"}
+    last = live.loop.last
+    assert last is not None
+    if what == "monitor":
+        assert (last.decision, last.requested, last.landed) == (None, {}, at)
+    else:
+        assert (last.decision is None, last.requested, last.landed) == (False, at, {})
+    live.cycle(2)
+    last = live.loop.last
+    assert last is not None
+    assert last.requested == last.landed == at
 
 
 # Tiers

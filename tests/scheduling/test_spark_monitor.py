@@ -119,6 +119,20 @@ def test_an_odd_metric_keeps_the_last_value_then_none_and_is_told() -> None:
         assert set(cluster.monitor.ignored) == {"h/0"}
 
 
+def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believed() -> None:
+    cluster = Cluster()
+    assert steps(cluster, 0, 500) == [None, 0.25]
+    assert steps(cluster, 100) == [0.25]  # less than before
+    assert "s of CPU time" in cluster.monitor.ignored["h/0"]
+    assert steps(cluster, 600, 600) == [0.25, 0.0]  # it was idle
+    cluster.monitor.record(*cycle(1.0))
+    assert steps(cluster, 600) == [0.0]  # it ran tasks, and others' numbers changed
+    assert cluster.monitor.ignored["h/0"] == "nothing changed, and others' metrics did"
+    cluster.now -= 5.0  # the clock itself
+    assert steps(cluster, 700) == [0.0]
+    assert set(cluster.monitor.ignored) == {"h/0", "h/1"}
+
+
 _metric = st.one_of(st.floats(), st.none(), st.text(max_size=2), st.integers(-5, 10**6))
 
 

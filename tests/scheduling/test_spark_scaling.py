@@ -39,24 +39,26 @@ def write(spark: SparkSession, folder: Path, rows: int) -> None:
 
 def test_files_are_hidden_by_a_limit(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path, 10)
-    reader = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
-    query = begun(reader.parquet(str(tmp_path / "in")).repartition(3), tmp_path)
+    folder = str(tmp_path / "in")
+    limited = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(folder)
+    every = spark.readStream.schema("id long").parquet(folder)
+    query = begun(limited.union(every).repartition(3), tmp_path)
     query.processAllAvailable()
     for rows in (100, 200):
         write(spark, tmp_path, rows)
         query.processAllAvailable()
     limits = limits_of(query)
-    assert limits == (0.0,)
+    assert limits == (0.0, None)
     assert widest_stage(spark, query) == 3
     progress = [json.loads(one.json) for one in query.recentProgress if one.numInputRows > 0]
     query.stop()
     found = flow(progress[0], progress[1:], limits)
     assert found is not None
-    assert found.done == 300
+    assert found.done == 600
     assert (found.arrived, found.waiting) == (None, None)
-    unlimited = flow(progress[0], progress[1:], (None,))
+    unlimited = flow(progress[0], progress[1:], limits[1:])
     assert unlimited is not None
-    assert unlimited.arrived == 300
+    assert unlimited.arrived == 600
 
 
 def test_the_limit_of_a_source_in_python_is_read_from_its_json() -> None:

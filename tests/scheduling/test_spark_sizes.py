@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -95,11 +96,12 @@ def test_what_waits_is_unknown_or_told_and_never_nothing(monkeypatch: pytest.Mon
     for _ in range(3):
         job.cycle(2)
     assert {load.waiting for load in scaler.loads} == {500.0}
-    failing = Wants(2.0)
-    job = Job(monkeypatch, failing, backlog=lambda: 1 / 0)
-    for _ in range(4):
-        job.cycle(2)
-    assert {load.waiting for load in failing.loads} == {None}
+    for unknown in (lambda: 1 / 0, *(lambda n=n: n for n in (math.nan, -1.0, math.inf))):
+        scaler = Wants(2.0)
+        job = Job(monkeypatch, scaler, backlog=unknown)
+        for _ in range(4):
+            job.cycle(2)
+        assert {(load.waiting, load.arrival) for load in scaler.loads} == {(None, None)}
 
 
 def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
