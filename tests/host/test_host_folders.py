@@ -17,7 +17,7 @@ import pytest
 from host_samples import CONTAINER, environment, folders, needs_containers, run, running
 
 from bsjoin.errors import StoreAccessError
-from bsjoin.host import HostRoot, private_folder, temporary_folder
+from bsjoin.host import HostRoot, private_folder, processes, temporary_folder
 from bsjoin.host.processes import ProcessId
 from bsjoin.storage.temporary import temporary_location
 
@@ -224,6 +224,21 @@ def test_the_first_process_places_a_folder_and_the_others_find_it(tmp_path: Path
     again = root.use("cache-x", place=lambda: far)
     assert again.is_there()
     assert again.path.parent == far.path
+
+
+def test_machines_without_a_boot_id_are_told_apart_by_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(path: Path) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    found = []
+    for name in ("one", "other"):
+        monkeypatch.setattr("platform.node", lambda name=name: name)
+        found.append(processes._machine.__wrapped__())
+    assert found[0] != found[1]
+    assert all(one.isalnum() for one in found)  # as part of a file's name
 
 
 def test_a_temporary_folder_goes_when_its_process_ends(tmp_path: Path) -> None:
