@@ -6,6 +6,7 @@ What fails on the driver's side of them never stops a stream.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import logging
 import zlib
@@ -40,6 +41,46 @@ def test_a_micro_batch_has_the_rule_of_its_time(location: StorageLocation) -> No
     last = rules.last()
     assert last is not None
     assert (last.rule.boundaries, last.capacity) == ((9,), 50)
+
+
+def test_a_rule_that_was_written_too_late_is_put_off(location: StorageLocation) -> None:
+    location.make()
+    # The first writing takes 30 ms, the second none; it could be seen for a moment.
+    times = itertools.chain([0, 19_000, 30_000, 40_000], itertools.repeat(40_001))
+    in_force = Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
+    last = Rules(location).last()
+    assert last is not None
+    assert last.activates_at_us == 40_000 + 80_000
+    # A worker may have read the first one: its number is not used again.
+    assert in_force == last.rule == Rule(2, 2, (5,))
+
+
+def test_a_folder_that_writes_too_slowly_gets_no_rule(location: StorageLocation) -> None:
+    location.make()
+    clock = itertools.count(step=10**9)
+    assert Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(clock)) is None
+    assert Rules(location).last() is None
+
+
+def test_two_drivers_do_not_overwrite_each_other(location: StorageLocation) -> None:
+    location.make()
+    first, second = Rules(location), Rules(location)
+    clock = itertools.repeat(0).__next__  # writing takes no time, however busy the machine is
+    assert first.publish(Rule(1, 2, (5,)), 100, clock) == Rule(1, 2, (5,))
+    assert second.publish(Rule(1, 2, (9,)), 100, clock) == Rule(2, 2, (9,))
+    assert list(location.names("")) == ["00000001.rule", "00000002.rule"]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    location.make()
+    Rules(location).publish(Rule(1, 2, (5,)), 100, itertools.repeat(0).__next__)
+    file = tmp_path / "rules" / "00000001.rule"
+    file.unlink()
+    file.mkdir()  # reading a folder fails as a broken disk does
+    with pytest.raises(Exception, match=r"(?i)directory"):
+        Rules(location).at(now_us())
 
 
 def test_damaged_rules_are_passed_over_and_old_ones_removed(
