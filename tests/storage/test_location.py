@@ -11,6 +11,7 @@ import pickle
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -124,6 +125,21 @@ def test_a_whole_table_lives_in_any_place(location: StorageLocation, tmp_path: P
     location.remove(second.segments[0].name.rsplit("/", 1)[0])
     with pytest.raises(DamagedTableError, match="is missing"):
         versions.verify(location, second)
+
+
+def test_a_version_behind_a_url_waits_for_hosts_that_list_it_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here nothing makes it active sooner, and only the sleeping takes no time."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    slept: list[float] = []
+    monkeypatch.setattr(versions, "time", SimpleNamespace(sleep=slept.append))
+    assert versions._ACTIVATION.remote_us >= 1_000_000
+    location = StorageLocation.of(f"memory://{uuid.uuid4().hex}")
+    for number in (1, 2):
+        found = versions.publish(location, numbered(location, number))
+    assert found.activates_at_us - found.created_at_us >= versions._ACTIVATION.remote_us
+    assert slept[-1] > 0
 
 
 class Exclusive(MemoryFileSystem):
