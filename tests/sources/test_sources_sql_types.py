@@ -255,6 +255,10 @@ CASES: dict[str, list[Case]] = {
         Case("other.date", text, [], quoted("today", "infinity"), prepare=(
             "DROP SCHEMA IF EXISTS other CASCADE", "CREATE SCHEMA other",
             "CREATE TYPE other.date AS ENUM ('today', 'infinity')")),
+        Case("others.numeric", text, [], quoted("one", "two"), prepare=(
+            "DROP SCHEMA IF EXISTS others CASCADE", "CREATE SCHEMA others",
+            "CREATE TYPE others.numeric AS ENUM ('one', 'two')")),
+        Case("others.numeric[]", pa.list_(text), [], {"'{two,one}'": ["two", "one"]}),
         Case("far", day, [], {"'infinity'": LAST}, prepare=(
             "DROP DOMAIN IF EXISTS far CASCADE", "CREATE DOMAIN far AS date")),
         told("timestamp", text, quoted("infinity", "294276-12-31", "2024-01-01")),
