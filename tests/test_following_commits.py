@@ -371,6 +371,12 @@ def test_steps_of_one_and_of_many_versions_lead_to_the_same_rows(
         assert (figures(table).applied, figures(table).read_whole) == outcome
     assert "more than 1 rows have changed" in str(figures(table).read_whole_why)
     assert len(builds) == 2
+    # Nothing more has come: the rows are noted to be fresh.
+    fresh, number = tmp_path / "table" / "fresh", table.version
+    before = {*fresh.glob("*")}
+    look.look()
+    (mark,) = {*fresh.glob("*")} - before
+    assert (int(mark.name.split("-")[0]), table.version) == (number, number)
 
 
 def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
