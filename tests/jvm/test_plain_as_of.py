@@ -24,10 +24,10 @@ DIRECTIONS = ("backward", "forward", "nearest")
 TOLERANCES: dict[str, list[tuple[str, Any]]] = {
     "int": [("2", 2), ("0", 0)],
     "long": [("2", 2), ("2.5BD", 2.5)],
-    "date": [("INTERVAL '2' DAY", "2 days")],
     "timestamp": [("INTERVAL '90' MINUTE", "90 minutes"), ("5400", 5400), ("0.5BD", 0.5)],
+    "timestamp_ntz": [("INTERVAL '2' DAY", "2 days")],
     "decimal": [("0.25BD", 0.25), ("0.125", 0.125)],
-    "double": [("1.5D", 1.5)],
+    "float": [("1", 1)],
     "wide": [("0.25BD", 0.25), ("0.00125BD", 0.00125)],
     "string": [],
 }
