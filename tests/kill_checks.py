@@ -1,11 +1,12 @@
 """Kills processes that change a table: between any two operations on files, and at any moment.
 
-``python tests/kill_checks.py FOLDER [EVERY] [BATCHES]``: of the operations every one, or every
-third, say; children of this process, which has started no thread, are killed later each time; after
-each a version is there, with the rows of before or after a step, and the steps are done once when
-they are done again. Then two processes apply so many batches to one table, 8 by default, of which
-one is killed again and again: nothing is lost, nothing is applied twice. Prints how many operations
-there are, about, and how often the second process was killed.
+``python tests/kill_checks.py FOLDER [EVERY] [BATCHES] [FIRST]``: of the operations every one, or
+every third, say, from the first one on, or a later one; children of this process, which has started
+no thread, are killed later each time; after each a version is there, with the rows of before or
+after a step, and the steps are done once when they are done again. Then two processes apply so many
+batches to one table, 8 by default, of which one is killed again and again: nothing is lost, nothing
+is applied twice. Prints how many operations there are, about, and how often the second process was
+killed.
 
 The library's own functions run, ``BatchTable.apply`` first of all. Instead of Spark a list has the
 rows.
@@ -327,8 +328,8 @@ def two_writers(folder: Path, many: int) -> int:
     return killed
 
 
-def main(folder: Path, every: int, batches: int) -> int:
-    operations, died = 0, 9
+def main(folder: Path, every: int, batches: int, first: int) -> int:
+    operations, died = first, 9
     while died:
         at = folder / f"{operations}"
 
@@ -347,4 +348,4 @@ def main(folder: Path, every: int, batches: int) -> int:
 
 if __name__ == "__main__":
     given = [int(one) for one in sys.argv[2:]]
-    sys.exit(main(Path(sys.argv[1]), *[*given, *(1, 8)[len(given) :]]))
+    sys.exit(main(Path(sys.argv[1]), *[*given, *(1, 8, 0)[len(given) :]]))
