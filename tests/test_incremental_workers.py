@@ -8,8 +8,8 @@ from checks_apart import each, passes
 
 
 @each(worker_checks.CHECKS)
-def test_four_workers_share_a_cache(check: str) -> None:
-    passes("worker_checks.py", check)
+def test_four_workers_share_a_cache(request: pytest.FixtureRequest, check: str) -> None:
+    passes("worker_checks.py", check, f"seed {request.config.option.hypothesis_seed}")
 
 
 @pytest.mark.long
