@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -186,15 +187,31 @@ def test_what_is_not_deterministic_is_left_to_spark(
 
 NUMBERS = ("TINYINT", "INT", "BIGINT", "DECIMAL(5,0)", "DECIMAL(12,2)", "DECIMAL(25,3)")
 FLOATS = ("FLOAT", "DOUBLE")
+EXACT = {
+    "BOOLEAN": ("'true'", "'false'"),
+    "BINARY": ("''", "'ä'"),
+    "DATE": ("'0001-01-01'", "'1969-12-31'"),
+    "TIMESTAMP": ("'1582-10-04 00:00:00'", "'1969-12-31 23:59:59.999999'"),
+    "TIMESTAMP_NTZ": ("'1969-12-31 23:59:59.999999'", "'2024-02-29 12:00:00.000001'"),
+    "DECIMAL(38,10)": ("'1234567890123456789012345678.0123456789'", "'-1'"),
+}
+"""Other types, each with two values."""
 
 
-def test_numbers_of_other_types(spark: SparkSession, tmp_path: Path) -> None:
-    """Types of the stream with those of the table that they are compared with exactly."""
-    values = "0, 1, 1.5, -0.0, 5.25, 100, 127, 12, NULL"
+def test_types_of_keys(spark: SparkSession, tmp_path: Path) -> None:
+    """Types of the stream with those of the table that they are compared with exactly.
+
+    And keys of other types. Half of them with generated code.
+    """
+    values = dict.fromkeys(NUMBERS, "0, 1, 1.5, -0.0, 5.25, 100, 127, 12, NULL")
+    keys = dict.fromkeys(NUMBERS, "id")
+    for dtype in FLOATS:
+        values[dtype] = f"{values['INT']}, double('-0.0'), double('NaN')"
+        keys[dtype] = "CASE id WHEN 0 THEN double('-0.0') WHEN 11 THEN double('NaN') ELSE id END"
     tables = {
         dtype: stored(
             spark,
-            spark.sql(f"SELECT CAST(id AS {dtype}) AS k, id AS v FROM range(13)"),
+            spark.sql(f"SELECT CAST({keys[dtype]} AS {dtype}) AS k, id AS v FROM range(13)"),
             "k",
             tmp_path / str(number),
         )
@@ -204,14 +221,27 @@ def test_numbers_of_other_types(spark: SparkSession, tmp_path: Path) -> None:
     for i, given in enumerate(NUMBERS + FLOATS):
         left = spark.sql(
             f"SELECT id, CAST(v AS {given}) AS k "
-            f"FROM (SELECT posexplode(array({values})) AS (id, v))"
+            f"FROM (SELECT posexplode(array({values[given]})) AS (id, v))"
         )
         others = NUMBERS if given in NUMBERS else FLOATS
         for j, dtype in enumerate(others):
             if (i + j) % 3 == 0 or given in FLOATS:
                 how = ("left", "semi")[len(joins) % 2]
                 joins.append(partial(left.join, tables[dtype], "k", how))
-    check_same(spark, *joins, codes=WITHOUT)
+    # All others in one key: two values of each, in all combinations, and nulls.
+    columns = [
+        f"CAST(IF(id = {64 + n}, NULL, IF(shiftright(id, {n}) % 2 = 0, {one}, {other})) "
+        f"AS {dtype}) AS k{n}"
+        for n, (dtype, (one, other)) in enumerate(EXACT.items())
+    ]
+    stream = spark.range(70).selectExpr("id", *columns)
+    names = stream.columns[1:]
+    rows = stream.where("id % 3 = 0").withColumnRenamed("id", "v")
+    table = stored(spark, rows, names, tmp_path / "exact")
+    joins += [partial(stream.join, table, names, how) for how in ("left", "semi")]
+    compiled = [place % 4 in (0, 3) for place in range(len(joins))]  # half of each kind of join
+    check_same(spark, *itertools.compress(joins, compiled))
+    check_same(spark, *itertools.compress(joins, [not one for one in compiled]), codes=WITHOUT)
 
 
 OTHERS: tuple[tuple[str | list[str], str], ...] = (
