@@ -453,7 +453,6 @@ def test_a_compaction_makes_no_row_newer(
 # -- others who publish ----------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_slower_of_two_starts_drops_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -337,7 +337,6 @@ def test_a_table_that_is_removed_does_not_come_back_by_its_note(
     assert after != before
 
 
-@pytest.mark.long
 def test_a_table_that_cannot_be_written_to_can_be_joined(
     spark: SparkSession, feed: Feed, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

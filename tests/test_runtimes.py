@@ -213,7 +213,6 @@ def joined_in(session: SparkSession) -> DataFrame:
     return bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
 
 
-@pytest.mark.long
 def test_another_catalog_or_another_build_of_the_jar_stands_in_the_way_of_its_session_only(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
