@@ -39,6 +39,13 @@ def oldest(requirements: list[str]) -> list[str]:
     return found
 
 
+def own() -> dict[str, str]:
+    """The variables of this process without those that lead to files of others."""
+    foreign = {"PYTHONHOME", "PYTHONPATH", "SPARK_HOME"}
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    return {**kept, "PIP_USER": "0"}
+
+
 def installed(requirements: list[str], *, apart: bool, python: str = sys.executable) -> Path | None:
     """A folder with packages of these versions, made where it is not there yet.
 
@@ -63,7 +70,7 @@ def installed(requirements: list[str], *, apart: bool, python: str = sys.executa
             subprocess.run([python, "-m", "venv", str(folder)], check=True)
             runs, where = str(folder / "bin" / "python"), []
         command = [runs, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.call([*command, *where, *requirements]):
+        if subprocess.call([*command, *where, *requirements], env=own()):
             return None
         stamp.write_text(wanted)
     return folder
@@ -82,7 +89,7 @@ def start(
     file, *arguments = program.split()
     return subprocess.Popen(
         [python, str(ROOT / "tests" / file), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, **(settings or {})},
+        env={**own(), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, **(settings or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -5,11 +5,11 @@
 The source distribution is made of this checkout, and a wheel of it without a JDK. For each row a
 new virtual environment gets the plain package, which must bring no PySpark, then ``bsjoin[spark]``
 with one version of Spark. It runs ``tests/smoke_installed.py`` in an empty folder, without being
-activated and without a setting, and is removed again. In the first row the plain
-package is also packed as an archive, and an application submitted with that to a cluster whose
-Python has no bsjoin (``tests/smoke_submitted.py``). With --quick there is one row, of a wheel that
-is made of this checkout itself, and nothing is submitted. The exit status is 1 if a row failed, or
-that one is absent.
+activated and without a setting but that of a quick start, and is removed again. In the first row
+the plain package is also packed as an archive, and an application submitted with that to a cluster
+whose Python has no bsjoin (``tests/smoke_submitted.py``). With --quick there is one row, of a wheel
+that is made of this checkout itself, and nothing is submitted. The exit status is 1 if a row
+failed, or that one is absent.
 """
 
 import argparse

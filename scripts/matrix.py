@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from bootstrap import ensure_java, installed_javas
+from bootstrap import ensure_java, ensure_venv_modules, installed_javas
 from environments import installed, oldest, required, start
 
 EXTRAS = (
@@ -76,9 +76,10 @@ def rows() -> list[Row]:
 
 
 def oldest_of(javas: Collection[str]) -> Row:
-    """The oldest versions that pyproject.toml admits, with the oldest Java that is here."""
+    """The oldest versions that pyproject.toml admits, with this Python and the oldest Java here."""
     java = next(version for version in VALUES["java"] if version in javas)
-    return Row(VALUES["python"][0], VALUES["spark"][0], java, "oldest", "2", "classic")
+    python = "{}.{}".format(*sys.version_info)
+    return Row(python, VALUES["spark"][0], java, "oldest", "2", "classic")
 
 
 def pairs(row: Row) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
@@ -146,9 +147,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows with this text, such as '3.13 4.2'")
     parser.add_argument("--quick", action="store_true", help="one row: the oldest versions")
     given = parser.parse_args()
+    interpreters = pythons()
     if given.quick:
         ensure_java()
-    interpreters, javas = pythons(), dict(installed_javas())
+        ensure_venv_modules()
+        interpreters = {"{}.{}".format(*sys.version_info): sys.executable}
+    javas = dict(installed_javas())
     failed = 0
     print("python spark java dependencies pandas api")
     for row in [oldest_of(javas)] if given.quick else rows():

@@ -100,6 +100,10 @@ def test_errors(run: Any, path: Path) -> None:
         (["vacuum", "{}", "--older-than", "a month"], "--older-than='a month' is not a duration"),
         (["build", "x", "{}", "--on", "k", "--conf", "a"], "--conf 'a' is not NAME=VALUE"),
         (["estimate", "x", "--on", "k", "--option", "=a"], "--option '=a' is not NAME=VALUE"),
+        (
+            ["build", "x", "{}", "--on", "k", "--option", "x://me:o'brien@host/db"],
+            '--option "x://me:***@host/db" is not NAME=VALUE',
+        ),
     ):
         filled = [word.replace("{}", str(path)) for word in words]
         status, text = run(*filled)

@@ -65,7 +65,7 @@ def alternate(
     for turn in range(rounds):
         for name in rotated(ways, turn):
             is_quick = max(times[name], default=0.0) < slow_s
-            if not is_quick and len(times[name]) == 2:
+            if not is_quick and len(times[name]) >= 2:
                 continue
             if is_quick and time.monotonic() - ended.get(name, math.inf) > _IDLE_S:
                 ways[name]()

@@ -13,9 +13,9 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from bsjoin._secrets import scrubbed
+from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin.commands import doctor, tables
 from bsjoin.commands.answer import Answer
 from bsjoin.errors import BSJoinError
@@ -46,8 +46,15 @@ def main(args: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """Its errors repeat words, which may be URLs with secrets."""
 
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        super().error(scrubbed(message, ()))
+        secrets = {secret for word in self._words for secret in secrets_of(word)}
+        super().error(scrubbed(message, (*sorted(secrets, key=len, reverse=True),)))
 
 
 def _parser() -> argparse.ArgumentParser:

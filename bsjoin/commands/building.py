@@ -87,16 +87,18 @@ def _pairs(texts: list[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise ArgumentError(f"{option} {text!r} is not NAME=VALUE")
+            told = f"{option} {text!r} is not NAME=VALUE"
+            raise ArgumentError(scrubbed(told, secrets_of(text)))
         pairs[name] = value
     return pairs
 
 
 def _read(options: argparse.Namespace) -> DataFrame:
+    given = _pairs(options.option, "--option")
     spark = session(options)
     from bsjoin.spark import compat
 
-    reader = spark.read.options(**_pairs(options.option, "--option"))
+    reader = spark.read.options(**given)
     try:
         if options.format == "table":
             return reader.table(options.source)

@@ -69,6 +69,7 @@ class _Case:
 
 
 _ANY = _Case(frozenset(), frozenset(), ())
+_Ways = tuple[Condition, list[_Case]]
 
 
 def check_together(conditions: Sequence[tuple[Condition, bool]]) -> None:
@@ -104,6 +105,27 @@ def excluding(conditions: Sequence[tuple[Condition, bool]]) -> list[Condition]:
         for when, floating in conditions
         if (cases := [case for case in _cases(when, floating) if case.is_possible()])
     ]
+
+    return min(filter(None, map(_fewest, _connected(ways))), key=len, default=[])
+
+
+def _connected(ways: Iterable[_Ways]) -> list[list[_Ways]]:
+    """The conditions in groups that have no column in common: they cannot exclude each other."""
+    groups: list[tuple[set[_Column], list[_Ways]]] = []
+    for one in ways:
+        columns, group = {column for case in one[1] for column in case.values | case.nulls}, [one]
+        apart = []
+        for others, members in groups:
+            if columns & others:
+                columns, group = columns | others, [*members, *group]
+            else:
+                apart.append((others, members))
+        groups = [*apart, (columns, group)]
+    return [group for _, group in groups]
+
+
+def _fewest(ways: Sequence[_Ways]) -> list[Condition]:
+    """The fewest of some conditions that exclude each other; none if all can hold."""
 
     def of_size(size: int) -> list[Condition]:
         for some in combinations(ways, size):

@@ -93,7 +93,7 @@ public final class AggregateTree {
    * @param first the first row
    * @param stop one past the last one
    * @param values room for {@link #AT_ONCE} values
-   * @param found gets each part, by its ordinal; what others have is of no rows
+   * @param found gets each part, by its ordinal; others are any numbers
    */
   public void of(int parts, int first, int stop, long[] values, long[] found) {
     int begin = -(-first >> BLOCK_BITS);
@@ -145,7 +145,7 @@ public final class AggregateTree {
    * Read what {@link #of} reads first at ends of runs, so that it is in the CPU's caches then; what
    * is returned says nothing. A loop for each array: the CPU waits for many of its rows at once.
    *
-   * @param references of rows of the segment
+   * @param references of rows that the segment has
    * @param first the first of them that counts
    * @param stop one past the last one
    */
