@@ -14,7 +14,7 @@ from plain_joins import LOOKUP, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed, cycles, rows, table_of
+from spark_samples import Feed, cycles, rows, soon, table_of
 
 import bsjoin
 from bsjoin import BatchTable
@@ -141,17 +141,32 @@ def test_a_stream_follows_the_versions_and_a_replay_has_the_same(
     assert len(builds) == 1, "the copies of version 1 are not needed any more"
 
 
-def test_a_damaged_download_is_an_error_and_never_used(
+def test_what_cannot_be_downloaded_is_an_error_until_it_can(
     spark: SparkSession, tmp_path: Path, table: BatchTable, keys: DataFrame
 ) -> None:
+    """A version that is gone or cannot be read, damaged content, and a process that has ended."""
     HostCopies(table.path).keep([])
+    # What a plan fails with stays with its DataFrame.
+    gone, closed, damaged, sound = (table.join(keys) for _ in range(4))
+    manifest, kept = tmp_path / "table" / "versions" / "00000001.json", tmp_path / "kept"
+    manifest.rename(kept)
+    refused(gone, "VersionNotFoundError", "version 1 of the table", table.path, "there are []")
+    manifest.symlink_to(manifest)  # leads nowhere: the system refuses to open it
+    refused(closed, "StoreAccessError", "cannot read 'versions/00000001.json'", table.path)
+    manifest.unlink()
+    kept.rename(manifest)
     (column,) = tmp_path.glob("table/data/*/*.1.arrow")
     content = column.read_bytes()
     column.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
-    joined = table.join(keys)
-    refused(joined, "DamagedTableError", column.name, "downloaded twice", table.path)
+    refused(damaged, "DamagedTableError", column.name, "downloaded twice", table.path)
     column.write_bytes(content)
-    assert {row["v"] for row in joined.collect()} == {1}
+    before = services(process(spark))
+    for service in before:
+        os.kill(service, signal.SIGKILL)
+    soon(lambda: services(process(spark)), [])
+    assert {row["v"] for row in sound.collect()} == {1}
+    assert before
+    assert services(process(spark))
     assert len(copies(table)) == 2
 
 
