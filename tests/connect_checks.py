@@ -637,8 +637,14 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
     for thing in (query, query.lastProgress):
         with pytest.warns(NotReportedWarning, match="observe the result inside"):
             assert bsjoin.progress(thing) == []
-    keys = spark.range(10).toDF("k")
-    assert rows(table.join(keys)) == [(0, 0), (1, 11), (3, 30), (4, 40), (7, 71)]
+    # And by the client.
+    wider = spark.sql("SELECT 3L AS k, 31L AS v, 'x' AS note")
+    assert table.apply(wider, merge_schema=True) == 4
+    assert table.compact() == table.version
+    with pytest.raises(ColumnError, match="lack the column 'v'"):
+        table.apply(spark.sql("SELECT 3L AS k"))
+    wanted = [(0, 0, None), (1, 11, None), (3, 31, "x"), (4, 40, None), (7, 71, None)]
+    assert rows(table.join(spark.range(10).toDF("k"))) == wanted
 
 
 CHECKS = reporting_checks.CHECKS | named(
