@@ -326,8 +326,8 @@ def told(series: Series) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all, or what is named, and print the slopes; 1 if one is not flat."""
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
-    for name in _COUNTS:
-        parser.add_argument(f"--{name}", type=int, help=f"only what is named, so many {name}")
+    for option in ("--batches", "--changes", "--queries"):
+        parser.add_argument(option, type=int, help="only what is named, so many")
     parser.add_argument("--refreshes", type=int, default=1_000, help="among the micro-batches")
     parser.add_argument("--minutes", type=float, default=0, help="at most; 0: no limit")
     given = vars(parser.parse_args(arguments))
