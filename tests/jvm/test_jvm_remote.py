@@ -170,28 +170,6 @@ def test_what_cannot_be_downloaded_is_an_error_until_it_can(
     assert len(copies(table)) == 2
 
 
-def test_a_vacuumed_version_is_an_error_that_names_those_that_are_left(
-    spark: SparkSession, table: BatchTable, keys: DataFrame
-) -> None:
-    joined = table.join(keys)
-    table.refresh(table_of(spark, 2))
-    assert table.vacuum(keep=1, older_than="0 seconds") == [1]
-    refused(joined, "VersionNotFoundError", "version 1 of the table", table.path, "[2]")
-
-
-def test_a_remote_that_fails_is_an_error_until_it_works_again(
-    spark: SparkSession, tmp_path: Path, table: BatchTable, keys: DataFrame
-) -> None:
-    joined = table.join(keys)
-    manifest = tmp_path / "table" / "versions" / "00000001.json"
-    manifest.rename(tmp_path / "kept")
-    manifest.symlink_to(manifest)  # leads nowhere: the system refuses to open it
-    refused(joined, "StoreAccessError", "cannot read 'versions/00000001.json'", table.path)
-    manifest.unlink()
-    (tmp_path / "kept").rename(manifest)
-    assert joined.count() == 4
-
-
 @pytest.mark.long
 def test_a_service_that_is_killed_is_started_again(
     spark: SparkSession, tmp_path: Path, table: BatchTable, keys: DataFrame
