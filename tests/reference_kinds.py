@@ -223,8 +223,8 @@ def table_kinds(spark: SparkSession, folder: Path, *names: str) -> dict[str, Tab
             ours(joined, named, "k"), own(joined, named), named, ("city", "code"), "c"
         ),
         "the first of a chain": lambda: TableKind(*chain(), named, ("city", "code"), "c"),
-        "the last of a chain": lambda: TableKind(*chain(), prices, ("price",), "p"),
         "a selection between": selected,
+        "the last of a chain": lambda: TableKind(*chain(), prices, ("price",), "p"),
         "a range join": lambda: TableKind(
             ours(orders, base, "k", when=timed, select=["city", "at"]),
             own(orders, base.select("k", "city", "at")), base, ("city", "at"),
@@ -256,7 +256,11 @@ def table_uses(name: str) -> dict[str, Callable[[TableKind, DataFrame], DataFram
 
 
 def table_differences(
-    kinds: Mapping[str, TableKind], known: dict[Any, Any], *, renamed_are_refused: bool
+    kinds: Mapping[str, TableKind],
+    known: dict[Any, Any],
+    *,
+    renamed_are_refused: bool,
+    first: int = 0,
 ) -> list[str]:
     """Where a reference does not hold as after Spark's own join, with what it gives.
 
@@ -264,10 +268,12 @@ def table_differences(
         kinds: the joins; each has every other use, and these take its columns in turns.
         known: what Spark's own give, of the same kinds; filled here.
         renamed_are_refused: whether columns with another name cannot be referred to.
+        first: with which use the first join begins; with 1 all have those that they have not
+            with 0, the default.
     """
     found = []
     ours, own = dict[str, DataFrame](), dict[str, DataFrame]()
-    for place, (name, kind) in enumerate(kinds.items()):
+    for place, (name, kind) in enumerate(kinds.items(), first):
         same = [column for column in kind.names if column not in kind.renamed]
         for number, use in [*enumerate(table_uses(""))][place % 2 :: 2]:
             names = same if use == "by name" else kind.names
