@@ -5,7 +5,7 @@ Each setting is on for all joins of one test: they are held against Spark's own,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Literal
@@ -110,24 +110,31 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 
 def joined(
-    stream: DataFrame, table: DataFrame, tables: dict[str, BatchTable], source: Model
+    stream: DataFrame,
+    table: DataFrame,
+    tables: dict[str, BatchTable],
+    source: Model,
+    some_of: slice = slice(None),
 ) -> dict[str, list[int]]:
-    """The rows of joins of every kind, as :func:`hashes` has them."""
+    """The rows of joins of every kind, or of some of them, as :func:`hashes` has them."""
     key, _, time, number = NAMES[:4]
     some = NAMES[5:7]
-    results = {how: tables["k"].join(stream, how=how) for how in HOWS}
-    results |= {
-        "built now": bsjoin.join(stream, table, [key, number], "left"),
-        "sent by a rule": tables["k"].join(stream, partition=HotSpot(partitions=2)),
-        "chain": tables["several"].join(tables["band"].join(stream, select=some), suffix="2"),
-        "incremental": bsjoin.join(stream, source, key, cache=Incremental(max_rows=99)),
-        "band": tables["band"].join(stream, how="left", select=some),
-        "as of": tables["asof"].join(stream, how="left", select=some),
-        "within": bsjoin.join(
+    joins: dict[str, Callable[[], DataFrame]] = {
+        "left": lambda: tables["k"].join(stream, how="left"),
+        "anti": lambda: tables["k"].join(stream, how="anti"),
+        "built now": lambda: bsjoin.join(stream, table, [key, number], "left"),
+        "sent by a rule": lambda: tables["k"].join(stream, partition=HotSpot(partitions=2)),
+        "chain": lambda: tables["several"].join(
+            tables["band"].join(stream, select=some), suffix="2"
+        ),
+        "incremental": lambda: bsjoin.join(stream, source, key, cache=Incremental(max_rows=99)),
+        "band": lambda: tables["band"].join(stream, how="left", select=some),
+        "as of": lambda: tables["asof"].join(stream, how="left", select=some),
+        "within": lambda: bsjoin.join(
             stream, table, [], when=Within(time, time, time, closed="both"), select=some
         ),
     }
-    return hashes(results)
+    return hashes({name: join() for name, join in [*joins.items()][some_of]})
 
 
 def hashes(results: Mapping[str, DataFrame]) -> dict[str, list[int]]:
@@ -156,13 +163,10 @@ def wanted(
     return found
 
 
-@pytest.mark.parametrize(
-    ("runtime", "name"),
-    [("jvm", "not ANSI, as before"), ("python", "together")],
-    indirect=["runtime"],
-)
+@pytest.mark.parametrize("name", ["not ANSI, as before", "together"])
 def test_rows_are_the_same_under_settings(
     spark: SparkSession,
+    runtime: str,
     stream: DataFrame,
     table: DataFrame,
     tables: dict[str, BatchTable],
@@ -170,9 +174,11 @@ def test_rows_are_the_same_under_settings(
     wanted: dict[str, list[int]],
     name: str,
 ) -> None:
+    """Half of the joins under each group of settings, in each runtime the other half."""
+    half = slice((runtime == "python") ^ (name == "together"), None, 2)
     with configured(spark, SETTINGS.get(name, TOGETHER)):
-        found = joined(stream, table, tables, source)
-    assert found == wanted
+        found = joined(stream, table, tables, source, half)
+    assert found == dict([*wanted.items()][half])
 
 
 def test_a_stream_under_all_of_them(
