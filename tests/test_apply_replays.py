@@ -6,22 +6,40 @@ import json
 from pathlib import Path
 
 import pytest
+from oracle import united
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, cycles, table_of
 
 from bsjoin import BatchTable
 
-pytestmark = [pytest.mark.usefixtures("runtime", "soon_active"), pytest.mark.in_turns("runtime")]
+pytestmark = pytest.mark.usefixtures("without_code", "soon_active")
+
+RUNTIMES = ("jvm", "python")
 
 
 def changes(spark: SparkSession, *rows: tuple[int, int | None, str]) -> DataFrame:
     return spark.createDataFrame(rows, "k long, v int, op string")
 
 
+def joined(table: BatchTable, stream: DataFrame) -> DataFrame:
+    """The rows of a join in both runtimes, each with the name of its own."""
+    found = []
+    for runtime in RUNTIMES:
+        with configured(stream.sparkSession, {"spark.bsjoin.runtime": runtime}):
+            found.append(table.join(stream, how="left").select(F.lit(runtime), "*"))
+    return united(found)
+
+
+def in_both(*rows: tuple[int, int | None]) -> list[tuple[str, int, int | None]]:
+    return [(runtime, *row) for runtime in RUNTIMES for row in rows]
+
+
 def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
-    query = feed.start(table.join(feed.stream, how="left"))
+    query = feed.start(joined(table, feed.stream))
 
     def arrives() -> None:
         feed.add(0, 1, 7)
@@ -34,9 +52,9 @@ def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
     arrives()
     query.stop()
     assert feed.results == {
-        0: [(0, 1), (1, 1), (7, None)],
-        1: [(0, 1), (1, 10), (7, 70)],
-        2: [(0, None), (1, 10), (7, 71)],
+        0: in_both((0, 1), (1, 1), (7, None)),
+        1: in_both((0, 1), (1, 10), (7, 70)),
+        2: in_both((0, None), (1, 10), (7, 71)),
     }
     # The application dies before it commits a micro-batch; meanwhile the layers grow, and then
     # become a base of their own. Of the versions before, none is needed by a query that runs.
@@ -48,14 +66,17 @@ def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
             table.compact()
             table.vacuum(keep=4, older_than=0)
         feed.results.clear()
-        query = feed.start(BatchTable.open(table.path).join(feed.stream, how="left"))
+        query = feed.start(joined(BatchTable.open(table.path), feed.stream))
         arrives()
         query.stop()
-        newest = [(0, value), (1, None), (7, value)]
+        newest = in_both((0, value), (1, None), (7, value))
         assert feed.results == {number: had, number + 1: newest}
-        first, second = (cycle.table_version for cycle in cycles(query))
-        assert first is not None
-        assert second is not None
+        versions: dict[int, list[int]] = {}
+        for cycle in cycles(query):
+            assert cycle.table_version is not None
+            versions.setdefault(cycle.batch_id, []).append(cycle.table_version)
+        (first, *again), (second, *others) = versions.values()
+        assert (again, others) == ([first], [second])
         assert first < second
 
 

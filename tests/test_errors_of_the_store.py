@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, files, soon
 
 import bsjoin
@@ -262,17 +263,23 @@ def test_what_is_missing_or_cannot_be_read_is_the_same_error_in_both_runtimes(
         assert part in str(failed.value)
 
 
-@pytest.mark.in_turns("runtime")
 def test_a_folder_of_versions_that_cannot_be_listed_fails_a_stream(
-    runtime: str, feed: Feed, a_copy: Path
+    spark: SparkSession, a_copy: Path, tmp_path: Path
 ) -> None:
-    feed.add(1)
-    query = feed.start(BatchTable.open(a_copy).join(feed.stream))
-    query.processAllAvailable()
-    become_a_file(a_copy / "versions")
-    feed.add(2)
-    with pytest.raises(PySparkException, match=r"StoreAccessError: cannot list.*Not a directory"):
+    streams = []
+    for runtime in ("jvm", "python"):
+        feed = Feed(spark, tmp_path / runtime)
+        feed.add(1)
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            query = feed.start(BatchTable.open(a_copy).join(feed.stream))
         query.processAllAvailable()
+        streams.append((feed, query))
+    become_a_file(a_copy / "versions")
+    said = r"StoreAccessError: cannot list.*Not a directory"
+    for feed, query in streams:
+        feed.add(2)
+        with pytest.raises(PySparkException, match=said):
+            query.processAllAvailable()
 
 
 @pytest.fixture
