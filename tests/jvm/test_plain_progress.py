@@ -36,9 +36,9 @@ def many(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield table
 
 
-def run_inside(feed: Feed, inside: Callable[[DataFrame, int], Any]) -> Any:
+def run_inside(stream: DataFrame, inside: Callable[[DataFrame, int], Any]) -> Any:
     """A stream whose micro-batches go to a function; it has ended."""
-    query = feed.stream.writeStream.foreachBatch(inside).start()
+    query = stream.writeStream.foreachBatch(inside).start()
     query.processAllAvailable()
     query.stop()
     return query
@@ -121,7 +121,10 @@ def test_a_chain_a_path_a_version_and_keys(
 
 @pytest.mark.usefixtures("without_code")
 def test_sql_inside_a_function(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
-    """One action for each plan counts; what is only explained, or read from a cache, does not."""
+    """One action for each plan counts; what is only explained, or read from a cache, does not.
+
+    A join before the function counts beside those in it.
+    """
 
     def inside(batch: DataFrame, number: int) -> None:
         batch.createOrReplaceTempView("batch")
@@ -146,18 +149,22 @@ def test_sql_inside_a_function(spark: SparkSession, feed: Feed, many: DataFrame)
 
     for keys in KEYS:
         feed.add(*keys)
-    query = run_inside(feed, inside)
+    query = run_inside(feed.stream.join(many, "k", "left").select("k"), inside)
     found = bsjoin.progress(query)
     by_batch = [[cycle for cycle in found if cycle.batch_id == number] for number in (0, 1)]
     assert [[c.join for c in one] for one in by_batch] == [[c.join for c in by_batch[0]]] * 2
     for keys, one in zip(KEYS, by_batch, strict=True):
-        known = [key for key in keys if key is not None]
+        inner = [key for key in keys for _ in range(COUNTS.get(key, 1) if key else 1)]
+        known = [key for key in inner if key is not None]
         pairs = sum(COUNTS.get(key, 0) for key in known)
         hits = sum(key in COUNTS for key in known)
-        misses = len(keys) - hits
+        misses = len(inner) - hits
         assert [(c.rows_in, c.rows_out) for c in one] == [
-            (len(keys), pairs + misses), (len(known), hits), (len(keys), misses)
-        ]  # fmt: skip
+            (len(keys), len(inner)),
+            (len(inner), pairs + misses),
+            (len(known), hits),
+            (len(inner), misses),
+        ]
 
 
 def test_adaptive_plans_count_a_join_once(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
@@ -172,7 +179,7 @@ def test_adaptive_plans_count_a_join_once(spark: SparkSession, feed: Feed, many:
         second.groupBy("n").count().join(many.withColumnRenamed("k", "count"), "count").collect()
 
     feed.add(1, 1, 2, 99)
-    found = bsjoin.progress(run_inside(feed, inside))
+    found = bsjoin.progress(run_inside(feed.stream, inside))
     assert [(c.on, c.rows_in, c.hits) for c in found] == [
         (("k",), 8, 6), (("n",), 3, 1), (("count",), 3, 2)
     ]  # fmt: skip
