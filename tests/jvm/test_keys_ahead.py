@@ -83,13 +83,14 @@ def ahead(spark: SparkSession, query: Query) -> int:
 
 
 def test_kinds(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
-    """All kinds of joins with all tables, in turns; of changed ones those that bring columns."""
-    joins = []
-    for number, name in enumerate(TABLES):
-        how = KINDS[number % (2 if name in MOVED else 4)]
-        joins.append(partial(stream.join, tables[name], KEYS.get(name, "k"), how))
+    """All kinds of joins with all tables, in turns; changed ones meet each kind."""
+    joins = [
+        partial(stream.join, tables[name], KEYS.get(name, "k"), KINDS[number % 4])
+        for number, name in enumerate(TABLES)
+    ]
+    joins.append(partial(stream.join, tables["dense, changed"], "n", "left"))
     check_same(spark, *joins)
-    assert [ahead(spark, join) for join in joins[::3]] == [1] * 3
+    assert [ahead(spark, join) for join in joins[::3]] == [1] * 4
 
 
 QUERIES: dict[str, Callable[[Tables, DataFrame], DataFrame]] = {
