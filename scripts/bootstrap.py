@@ -245,14 +245,18 @@ def run_in_venv(arguments: list[str], lock: int) -> int:
     return run([str(VENV_PYTHON), *arguments], command_environment(), [lock])
 
 
-def command_environment() -> dict[str, str]:
-    """Return the environment variables under which a command sees `.venv` and nothing else."""
+def own_environment() -> dict[str, str]:
+    """Return the environment variables but those that lead to files of another Python or Spark."""
     foreign = {"PYTHONHOME", "PYTHONPATH", "SPARK_HOME"}
     variables = {name: value for name, value in os.environ.items() if name not in foreign}
+    return variables | {"PIP_USER": "0"}
+
+
+def command_environment() -> dict[str, str]:
+    """Return the environment variables under which a command sees `.venv` and nothing else."""
     path = [str(VENV_PYTHON.parent), os.environ.get("PATH", os.defpath)]
-    return variables | {
+    return own_environment() | {
         "PATH": os.pathsep.join(path),
-        "PIP_USER": "0",
         "PYSPARK_PYTHON": str(VENV_PYTHON),
         "VIRTUAL_ENV": str(VENV),
     }

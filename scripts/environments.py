@@ -12,6 +12,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from bootstrap import own_environment
+
 __all__ = ["ROOT", "installed", "oldest", "required", "start"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,13 +41,6 @@ def oldest(requirements: list[str]) -> list[str]:
     return found
 
 
-def own() -> dict[str, str]:
-    """The variables of this process without those that lead to files of others."""
-    foreign = {"PYTHONHOME", "PYTHONPATH", "SPARK_HOME"}
-    kept = {name: value for name, value in os.environ.items() if name not in foreign}
-    return {**kept, "PIP_USER": "0"}
-
-
 def installed(requirements: list[str], *, apart: bool, python: str = sys.executable) -> Path | None:
     """A folder with packages of these versions, made where it is not there yet.
 
@@ -70,7 +65,7 @@ def installed(requirements: list[str], *, apart: bool, python: str = sys.executa
             subprocess.run([python, "-m", "venv", str(folder)], check=True)
             runs, where = str(folder / "bin" / "python"), []
         command = [runs, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.call([*command, *where, *requirements], env=own()):
+        if subprocess.call([*command, *where, *requirements], env=own_environment()):
             return None
         stamp.write_text(wanted)
     return folder
@@ -89,7 +84,12 @@ def start(
     file, *arguments = program.split()
     return subprocess.Popen(
         [python, str(ROOT / "tests" / file), *arguments],
-        env={**own(), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, **(settings or {})},
+        env={
+            **own_environment(),
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": python,
+            **(settings or {}),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

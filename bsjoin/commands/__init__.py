@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         secrets = {secret for word in self._words for secret in secrets_of(word)}
-        super().error(scrubbed(message, (*sorted(secrets, key=len, reverse=True),)))
+        super().error(scrubbed(message, tuple(sorted(secrets, key=len, reverse=True))))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -107,7 +107,7 @@ public final class AggregateTree {
       parts(parts, values, count, found);
     }
     if ((parts & COUNT) != 0) {
-      found[0] = column.countOf(first, before) + column.countOf(behind, stop);
+      found[Part.COUNT.ordinal()] = column.countOf(first, before) + column.countOf(behind, stop);
     }
     if (isWide) {
       for (Part part : PARTS) {
@@ -217,21 +217,24 @@ public final class AggregateTree {
 
   private Level[] levelsOf(Part part) {
     List<Level> levels = new ArrayList<>();
-    for (long[] nodes = blocks(part); ; nodes = groups(part, nodes)) {
-      levels.add(new Level(nodes, ends(part, nodes)));
+    long[] nodes = blocks(part);
+    while (true) {
+      long[] ends = ends(part, nodes);
+      levels.add(new Level(nodes, ends));
       if (nodes.length <= 1 << FAN_BITS) {
         return levels.toArray(new Level[0]);
       }
+      nodes = groups(ends);
     }
   }
 
-  /** The nodes above some. */
-  private static long[] groups(Part part, long[] nodes) {
-    long[] groups = new long[-(-nodes.length >> FAN_BITS)];
+  /** The nodes of the next level: the last one of a group knows what there is of all of it. */
+  private static long[] groups(long[] ends) {
+    int nodes = ends.length / 2;
+    long[] groups = new long[-(-nodes >> FAN_BITS)];
     for (int group = 0; group < groups.length; group++) {
-      int first = group << FAN_BITS;
-      int stop = Math.min(nodes.length - first, 1 << FAN_BITS) + first;
-      groups[group] = nodes(part, nodes, first, stop, nothing(part));
+      int stop = Math.min(group + 1 << FAN_BITS, nodes);
+      groups[group] = ends[2 * (stop - 1)];
     }
     return groups;
   }
