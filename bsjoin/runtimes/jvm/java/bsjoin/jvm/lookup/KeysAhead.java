@@ -302,7 +302,7 @@ public final class KeysAhead implements Serializable {
       if (last != null) {
         version.searchAgain(found, above, count, steps, stops, 1, ends);
         for (RunAhead run : runs) {
-          read += run.read(near, count) + run.read(ends, count);
+          read += run.read(near, count, false) + run.read(ends, count, true);
         }
       }
       for (ReadAhead column : columns) {

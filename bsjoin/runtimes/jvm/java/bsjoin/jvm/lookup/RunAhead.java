@@ -13,8 +13,12 @@ final class RunAhead {
     this.number = number;
   }
 
-  /** Read it in the rows of references; what is returned says nothing. */
-  long read(long[] references, int count) {
+  /**
+   * Read it in the rows of references; what is returned says nothing.
+   *
+   * @param isLast whether these are the last rows of runs, not the first
+   */
+  long read(long[] references, int count, boolean isLast) {
     long sum = 0;
     for (int first = 0, stop; first < count; first = stop) {
       stop = first + 1; // behind those of one segment
@@ -26,7 +30,7 @@ final class RunAhead {
           stop++;
         }
         AggregateTree tree = columns.tree(number, references[first]);
-        sum += tree == null ? 0 : tree.touch(references, first, stop);
+        sum += tree == null ? 0 : tree.touch(references, first, stop, isLast);
       }
     }
     return sum;

@@ -1,7 +1,5 @@
 package bsjoin.jvm.storage;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DoubleType;
@@ -14,11 +12,8 @@ import org.apache.spark.unsafe.Platform;
  * What aggregates any rows of a column of a segment that follow each other, in O(log n): {@code
  * bsjoin/index/aggregate_tree.py}.
  *
- * <p>The rows are in blocks of 16, which are the nodes of the lowest level. Of 16 nodes that follow
- * each other one is made for the next level, and each of them knows what there is of those up to it
- * and of those from it on: so nodes in two groups are one value of the first group, one of the last
- * and the whole groups between them. What is added up exactly has the sum of all blocks before each
- * one instead. The levels of a part are made when it is first needed, from the column itself, and are
+ * <p>Rows at both ends are read from the column, blocks of 16 rows between them from {@link
+ * AggregateBlocks}. These are made of the parts that are asked for, when they are first needed, and are
  * kept in memory for as long as the segment is open.
  */
 public final class AggregateTree {
@@ -34,34 +29,32 @@ public final class AggregateTree {
     /** The bits of the sum in double. */
     TOTAL,
     LEAST,
-    GREATEST
+    GREATEST;
+
+    int bit() {
+      return 1 << ordinal();
+    }
+
+    /** Whether a part of rows is that of more rows without that of others. */
+    boolean isExact() {
+      return ordinal() < TOTAL.ordinal();
+    }
   }
 
-  private static final Part[] PARTS = Part.values();
-  private static final int COUNT = 1 << Part.COUNT.ordinal();
-  private static final int EXTREMES = 1 << Part.LEAST.ordinal() | 1 << Part.GREATEST.ordinal();
+  private static final int COUNT = Part.COUNT.bit();
+  private static final int EXTREMES = Part.LEAST.bit() | Part.GREATEST.bit();
   private static final int BLOCK_BITS = 4;
 
   /** How many values are read at once: the ends of two blocks. */
   public static final int AT_ONCE = 2 << BLOCK_BITS;
 
-  private static final int FAN_BITS = 4;
   private static final long LOWER = 0xffff_ffffL;
 
   private final Column column;
   private final int rows;
   private final boolean floating;
   private final boolean narrow;
-  private volatile Level[][] made = new Level[PARTS.length][]; // of each part, the lowest one first
-
-  /**
-   * A level, or of what is added up exactly the only one.
-   *
-   * @param nodes the part of each node; of what is exact, of all blocks before each
-   * @param ends of each node the part of its group up to it, and that of its group from it on; of
-   *     what is exact the nodes
-   */
-  private record Level(long[] nodes, long[] ends) {}
+  private volatile AggregateBlocks blocks;
 
   AggregateTree(Column column, int rows) {
     this.column = column;
@@ -101,6 +94,15 @@ public final class AggregateTree {
     boolean isWide = begin < end; // there is a block between the ends
     int before = isWide ? begin << BLOCK_BITS : stop;
     int behind = isWide ? end << BLOCK_BITS : stop;
+    ends(parts, first, before, behind, stop, values, found);
+    if (isWide) {
+      blocks(parts).add(parts, begin, end, found);
+    }
+  }
+
+  /** Some parts of the rows from the first one on and of those up to the last one. */
+  private void ends(
+      int parts, int first, int before, int behind, int stop, long[] values, long[] found) {
     if (parts != COUNT) {
       int count = values(first, before, values, 0);
       count = values(behind, stop, values, count);
@@ -109,36 +111,6 @@ public final class AggregateTree {
     if ((parts & COUNT) != 0) {
       found[Part.COUNT.ordinal()] = column.countOf(first, before) + column.countOf(behind, stop);
     }
-    if (isWide) {
-      for (Part part : PARTS) {
-        if ((parts & 1 << part.ordinal()) != 0) {
-          found[part.ordinal()] = blocks(part, begin, end, found[part.ordinal()]);
-        }
-      }
-    }
-  }
-
-  /** What was found, and the part of some blocks. */
-  private long blocks(Part part, int first, int stop, long before) {
-    Level[] levels = levels(part);
-    if (isExact(part)) {
-      return before + levels[0].nodes[stop] - levels[0].nodes[first];
-    }
-    int begin = first;
-    int end = stop;
-    long found = before;
-    for (int level = 0; begin < end; level++) {
-      int group = begin >> FAN_BITS;
-      int last = end - 1 >> FAN_BITS;
-      if (group == last) { // on the highest level always
-        return nodes(part, levels[level].nodes, begin, end, found);
-      }
-      long[] ends = levels[level].ends;
-      found = joined(part, joined(part, found, ends[2 * begin + 1]), ends[2 * (end - 1)]);
-      begin = group + 1;
-      end = last;
-    }
-    return found;
   }
 
   /**
@@ -148,109 +120,43 @@ public final class AggregateTree {
    * @param references of rows that the segment has
    * @param first the first of them that counts
    * @param stop one past the last one
+   * @param isLast whether these are the last rows of runs, not the first
    */
-  public long touch(long[] references, int first, int stop) {
+  public long touch(long[] references, int first, int stop, boolean isLast) {
     long sum = 0;
     for (int i = first; i < stop; i++) {
       sum += Platform.getByte(null, column.near(Version.row(references[i])));
     }
-    for (Part part : PARTS) {
-      Level[] levels = made[part.ordinal()];
-      if (levels != null) {
-        long[] ends = levels[0].ends;
-        int shift = isExact(part) ? BLOCK_BITS : BLOCK_BITS - 1;
-        for (int i = first; i < stop; i++) {
-          sum += ends[Version.row(references[i]) >> shift];
-        }
+    AggregateBlocks made = blocks;
+    if (made != null) {
+      int more = isLast ? 1 : (1 << BLOCK_BITS) - 1; // blocks begin from there on, or end up to there
+      for (int i = first; i < stop; i++) {
+        sum += made.touch(Version.row(references[i]) + more >> BLOCK_BITS);
       }
     }
     return sum;
   }
 
-  private Level[] levels(Part part) {
-    Level[] found = made[part.ordinal()];
-    return found == null ? make(part) : found;
+  private AggregateBlocks blocks(int parts) {
+    AggregateBlocks made = blocks;
+    return made != null && (parts & ~made.parts()) == 0 ? made : make(parts);
   }
 
-  private synchronized Level[] make(Part part) {
-    if (made[part.ordinal()] != null) {
-      return made[part.ordinal()]; // by another task, meanwhile
-    }
-    Level[][] all = made.clone();
-    all[part.ordinal()] = isExact(part) ? new Level[] {sums(part)} : levelsOf(part);
-    made = all;
-    return all[part.ordinal()];
-  }
-
-  private static boolean isExact(Part part) {
-    return part == Part.COUNT || part == Part.WHOLE || part == Part.HIGH || part == Part.LOW;
-  }
-
-  /** The part of each block. */
-  private long[] blocks(Part part) {
-    long[] blocks = new long[-(-rows >> BLOCK_BITS)];
-    long[] values = new long[AT_ONCE];
-    long[] found = new long[PARTS.length];
-    for (int block = 0; block < blocks.length; block++) {
-      int first = block << BLOCK_BITS;
-      int stop = Math.min(rows - first, 1 << BLOCK_BITS) + first;
-      if (part == Part.COUNT) {
-        blocks[block] = column.countOf(first, stop);
-      } else {
-        int count = values(first, stop, values, 0);
-        parts(1 << part.ordinal(), values, count, found);
-        blocks[block] = found[part.ordinal()];
-      }
+  private synchronized AggregateBlocks make(int parts) {
+    int all = blocks == null ? parts : blocks.parts() | parts;
+    if (blocks == null || all != blocks.parts()) { // not made by another task, meanwhile
+      long[] values = new long[AT_ONCE];
+      blocks =
+          new AggregateBlocks(
+              all,
+              -(-rows >> BLOCK_BITS),
+              (block, found) -> {
+                int first = block << BLOCK_BITS;
+                int stop = Math.min(rows - first, 1 << BLOCK_BITS) + first;
+                ends(all, first, stop, stop, stop, values, found);
+              });
     }
     return blocks;
-  }
-
-  /** The sum of all blocks before each one, and of all. */
-  private Level sums(Part part) {
-    long[] blocks = blocks(part);
-    long[] sums = new long[blocks.length + 1];
-    for (int block = 0; block < blocks.length; block++) {
-      sums[block + 1] = sums[block] + blocks[block];
-    }
-    return new Level(sums, sums);
-  }
-
-  private Level[] levelsOf(Part part) {
-    List<Level> levels = new ArrayList<>();
-    long[] nodes = blocks(part);
-    while (true) {
-      long[] ends = ends(part, nodes);
-      levels.add(new Level(nodes, ends));
-      if (nodes.length <= 1 << FAN_BITS) {
-        return levels.toArray(new Level[0]);
-      }
-      nodes = groups(ends);
-    }
-  }
-
-  /** The nodes of the next level: the last one of a group knows what there is of all of it. */
-  private static long[] groups(long[] ends) {
-    int nodes = ends.length / 2;
-    long[] groups = new long[-(-nodes >> FAN_BITS)];
-    for (int group = 0; group < groups.length; group++) {
-      int stop = Math.min(group + 1 << FAN_BITS, nodes);
-      groups[group] = ends[2 * (stop - 1)];
-    }
-    return groups;
-  }
-
-  private static long[] ends(Part part, long[] nodes) {
-    long[] ends = new long[2 * nodes.length];
-    int within = (1 << FAN_BITS) - 1;
-    for (int node = 0; node < nodes.length; node++) {
-      boolean isFirst = (node & within) == 0;
-      ends[2 * node] = isFirst ? nodes[node] : joined(part, ends[2 * node - 2], nodes[node]);
-    }
-    for (int node = nodes.length - 1; node >= 0; node--) {
-      boolean isLast = (node & within) == within || node == nodes.length - 1;
-      ends[2 * node + 1] = isLast ? nodes[node] : joined(part, nodes[node], ends[2 * node + 3]);
-    }
-    return ends;
   }
 
   private static long nothing(Part part) {
@@ -314,25 +220,5 @@ public final class AggregateTree {
     }
     found[Part.LEAST.ordinal()] = least;
     found[Part.GREATEST.ordinal()] = greatest;
-  }
-
-  /** What was found, and the part of nodes of a level. */
-  private static long nodes(Part part, long[] level, int first, int stop, long before) {
-    long found = before;
-    for (int node = first; node < stop; node++) {
-      found = joined(part, found, level[node]);
-    }
-    return found;
-  }
-
-  private static long joined(Part part, long one, long other) {
-    return switch (part) {
-      case LEAST -> Math.min(one, other);
-      case GREATEST -> Math.max(one, other);
-      case TOTAL ->
-          Double.doubleToRawLongBits(
-              Double.longBitsToDouble(one) + Double.longBitsToDouble(other));
-      default -> one + other;
-    };
   }
 }
