@@ -301,6 +301,9 @@ def test_what_has_no_aggregate_is_refused_at_the_call(spark: SparkSession) -> No
     ]:
         with pytest.raises(ArgumentError, match=rule):
             join(**arguments)
+    both = [Band("p", "q", 1, 1, agg={"n": "count(*)"}), Band("p", "q", 3, 3)]
+    with pytest.raises(ArgumentError, match=r"with other range conditions: .*Leave agg out"):
+        bsjoin.BatchTable.build(table, on="k", when=both)
     for agg, rule in [
         ("count(*)", "give the names"),
         ({"n": 1}, "give the names"),

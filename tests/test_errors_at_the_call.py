@@ -59,14 +59,15 @@ JOINS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
     ({"on": "zzz"}, ColumnError, ["There are: 'carrier', 'origin', 'delay'."]),
     ({"on": {"carrier": "nam"}}, ColumnError, ["on:", "the table", "'nam'", "'name'"]),
     *(({"on": on}, ArgumentError, ["on"]) for on in ([], {}, 5, {"carrier"}, [5], [["carrier"]])),
-    ({"on": {"carrier": None}}, ArgumentError, ["on"]),
+    ({"on": {"carrier": None}}, ArgumentError, ["on", "given by name"]),
     ({"on": F}, ArgumentError, ["on"]),
     ({"on": ["carrier", "Carrier"]}, ArgumentError, ["'carrier' twice"]),
     ({"on": {"carrier": "carrier", "origin": "carrier"}}, ArgumentError, ["'carrier' twice"]),
     ({"select": ["nmae"]}, ColumnError, ["select:", "'nmae'", "'name'"]),
+    ({"select": ["name", "NAME"]}, ArgumentError, ["names 'name' twice"]),
     *(
         ({"select": select, "how": how}, ArgumentError, ["select"])
-        for select in ("name", ["name", "NAME"], [5], 5)
+        for select in ("name", [5], 5)
         for how in ("inner", "semi")
     ),
     ({"select": [], "how": "semi"}, ArgumentError, ["select=[]", "semi", "leave select out"]),

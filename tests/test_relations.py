@@ -2,7 +2,7 @@
 
 They are checked for each pair of rows, by an expression of Spark. Exact arithmetic is the oracle.
 The rows of joins with lists of conditions are those of the fuzz (`test_fuzz.py`), and of streams
-(`test_conditions_in_streams.py`).
+(`test_conditions_everywhere.py`).
 """
 
 from __future__ import annotations

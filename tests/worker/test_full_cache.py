@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,10 @@ import pytest
 from stored_tables import numbered, put, store
 
 from bsjoin._clock import now_us
-from bsjoin.errors import VersionNotFoundError
+from bsjoin.errors import DuplicateKeyError, TableMismatchError, VersionNotFoundError
 from bsjoin.plan import JoinPlan, Shape, StoredTable
 from bsjoin.runtimes.python.worker import full_cache, row_refs
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import KeyColumn, StorageLocation, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
@@ -198,3 +200,30 @@ def test_a_version_that_was_withdrawn_is_not_kept_for_another_of_its_number(
         opened.append(full_cache.open_table(plan, pa.array([now + 1], pa.timestamp("us", "UTC"))))
         location.remove("versions/00000002.json")
     assert [table.manifest for table in opened] == there
+
+
+_NARROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int32())])
+_CONTINUES = "Restart the query: it continues from its checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shape": "row"}, f"keys with up to 3 rows, and this query .* unique. {_CONTINUES}"),
+        ({"columns": ("text", "gone")}, f"has no column 'gone', which .* selects. {_CONTINUES}"),
+        ({"row_type": _NARROW}, f"'number' is int64, and .* planned for int32. {_CONTINUES}"),
+        ({"row_type": _NARROW, "epoch": 200}, "planned with a newer version, .* new checkpoint"),
+        ({"keys": (KeyColumn("k", "string"),)}, f'the keys .*"long".*"string".*. {_CONTINUES}'),
+    ],
+)
+def test_a_version_that_a_query_was_not_planned_for_is_an_error(
+    location: StorageLocation, changes: Mapping[str, Any], said: str
+) -> None:
+    """As others may write one: builds refuse what a running query cannot use."""
+    given = {"shape": "rows", **changes}
+    plan = plan_of(stored(location), **given)
+    if (keys := changes.get("keys")) is not None:
+        plan = replace(plan, table=replace(plan.table, keys=keys))  # type: ignore[arg-type]
+    error = DuplicateKeyError if given["shape"] == "row" else TableMismatchError
+    with pytest.raises(error, match=rf"^(in )?version 1 of the table in .*{said}"):
+        answered(plan, [2])
