@@ -21,8 +21,8 @@ archive: ## Archive the classes that Spark loads: the tests' JVMs start in half 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)
 
-long: ## Run the tests that take minutes: live placement and scaling, kills, foreign Pythons, shells, examples
-	$(PYTEST) -m long $(ARGS)
+long: ## Run the tests that take minutes: all kinds and cases, kills, clusters, shells, examples; many draws
+	$(PYTEST) -m "long or property" -p tests.wide_draws $(ARGS)
 
 smoke: ## Run a test of each capability that needs neither a cluster nor Kafka nor Connect
 	$(PYTEST) @tests/capabilities.txt $(ARGS)

@@ -129,6 +129,7 @@ def test_every_command_has_help_and_words_name_benchmarks_groups_and_globs(
         selected(CATALOGUE, ["quiet-lst"])
 
 
+@pytest.mark.long
 def test_one_that_crashes_loses_only_itself(
     out: Path, carry_out: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +164,7 @@ def test_one_that_crashes_loses_only_itself(
     assert "4 benchmarks; quick about 8.0 s in all" in printed
 
 
+@pytest.mark.long
 def test_another_size_seed_or_commit_is_another_run(
     out: Path,
     carry_out: Callable[..., int],
@@ -185,6 +187,7 @@ def test_another_size_seed_or_commit_is_another_run(
     assert ran("--seed", "5")
 
 
+@pytest.mark.long
 def test_promises_about_full_sizes_are_no_bounds_of_quick_ones(out: Path) -> None:
     for size, bounds in (("quick", [None] * 3), ("full", [1.0, 2.0, None])):
         words = ["all", f"--{size}", "--out", str(out)]
@@ -216,6 +219,7 @@ def is_running(number: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     out: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

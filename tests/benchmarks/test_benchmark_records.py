@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.harness import timing
@@ -56,6 +56,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (found.when, found.measured, found.title) == (stored.when, [0, 1], "A title")
 
 
+@settings(max_examples=15)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -48,7 +48,10 @@ def context(folder: Path) -> Context:
     return Context(True, folder, folder, say=lambda _: None)
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[pytest.mark.long] * (one != "traffic")) for one in JOBS],
+)
 def test_tables_of_a_job_have_each_key_once_and_events_find_their_rows(
     name: str, tmp_path: Path
 ) -> None:
@@ -89,6 +92,7 @@ def test_a_folder_is_made_once_a_half_made_one_anew_and_a_stream_is_in_order(
     assert pq.read_table(folder)["k"].to_pylist() == list(range(10))
 
 
+@pytest.mark.long
 def test_all_ways_on_spark_give_the_same_rows_and_streams_run_through_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def drawn(tables: list[Table], folder: Path) -> bool:
     return file.stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_table_5_is_reached_cell_by_cell_and_drawn(tmp_path: Path) -> None:
     found = checked(zipf_shares.run(Context(True, tmp_path, tmp_path, say=lambda _: None)))
     assert [figure.bound for figure in found.figures] == [0.02, 0.2]
@@ -118,6 +119,7 @@ def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
     assert [row[5] for row in table.rows] == [2.0] * 9
 
 
+@pytest.mark.long
 def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
     found = {size: lists.measure_lists(size, seed=1) for size in (1 << 8, 1 << 10)}
     for kinds in found.values():

@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks import charts
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
@@ -192,7 +194,7 @@ def series(x: Any, *y: str, **more: Any) -> dict[str, dict[Any, float]]:
     return {str(name): found[name].dropna().to_dict() for name in found}
 
 
-def test_heads_values_or_rows_are_series_and_every_kind_is_drawn(tmp_path: Path) -> None:
+def test_heads_values_or_rows_are_series() -> None:
     assert series("size", "ms", "paper") == {
         "ms": {10: 2.0, 20: 4.0}, "paper, ms": {10: 8.0}
     }  # fmt: skip
@@ -200,6 +202,10 @@ def test_heads_values_or_rows_are_series_and_every_kind_is_drawn(tmp_path: Path)
     assert series("size", "ms", by="way") == {"bsjoin": {10: 2.0, 20: 4.0}, "Spark": {10: 6.0}}
     across = series("way", "ms", "paper", across=True)
     assert across["bsjoin"] == {"ms": 2.0, "paper, ms": 8.0}
+
+
+@pytest.mark.long
+def test_every_kind_is_drawn(tmp_path: Path) -> None:
     for kind in charts.KINDS:
         table = TABLE.drawn(kind, "size", "ms").drawn(kind, ("way", "size"), "paper")
         one, other = (charts.draw([TABLE, table], tmp_path / f"{n}.svg")[0] for n in (1, 2))

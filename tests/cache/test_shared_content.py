@@ -47,14 +47,14 @@ def size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-@pytest.mark.parametrize("ttl_us", [None, 10])
+@pytest.mark.parametrize("ttl_us", [None, pytest.param(10, marks=pytest.mark.long)])
 def test_the_files_of_large_rows_take_little_more_than_twice_the_bound(
     tmp_path: Path, ttl_us: int | None
 ) -> None:
     bound = 4 << 20
     cache = opened(tmp_path, max_bytes=bound, ttl_us=ttl_us)
     text, most = "x" * (64 << 10), 0
-    for n in range(60):
+    for n in range(30):
         first = 0 if ttl_us else 20 * n  # keys that have expired, or other ones
         load(cache, list(range(first, first + 20)), [text] * 20, now_us=20 * n)
         most = max(most, size(tmp_path))

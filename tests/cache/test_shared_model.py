@@ -271,4 +271,4 @@ class SharedCache(RuleBasedStateMachine):
 
 
 TestSharedCache = SharedCache.TestCase
-TestSharedCache.settings = hypothesis.settings(max_examples=6, stateful_step_count=40)
+TestSharedCache.settings = hypothesis.settings(max_examples=3, stateful_step_count=25)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from cache_invariants import check_cache
 
 from bsjoin.cache import CacheLimits, HostCache, State
@@ -114,7 +115,7 @@ def finished(process: subprocess.Popen) -> list[int]:  # type: ignore[type-arg]
 
 
 def test_together_they_query_each_key_once(tmp_path: Path) -> None:
-    running = [start(tmp_path, seed, 25, None, 3_000) for seed in range(2)]
+    running = [start(tmp_path, seed, 12, None, 2_000) for seed in range(2)]
     asked = [key for process in running for key in finished(process)]
     assert len(asked) == len(set(asked))
     cache = open_cache(tmp_path, CacheLimits(max_bytes=1 << 30))
@@ -156,6 +157,7 @@ def replayed(log: Path, max_rows: int) -> dict[int, int]:
     return used
 
 
+@pytest.mark.long
 def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -> None:
     processes, max_rows = 2, 250
     (tmp_path / "log").touch()
@@ -173,6 +175,7 @@ def test_processes_together_evict_what_was_used_least_recently(tmp_path: Path) -
     assert cache.header.evictions > 1_000
 
 
+@pytest.mark.long
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
     """Under constant eviction; tests/worker_checks.py kills a writer at some of its steps."""
     max_rows, policy = 800, "s3-fifo"  # LRU is held against a replay of its uses above

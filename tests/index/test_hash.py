@@ -56,7 +56,7 @@ def check_probes(index: HashIndex, model: dict[int, tuple[int, int]], probes: li
     assert lengths.tolist() == [model[hash_][1] for hash_ in probes if hash_ in model]
 
 
-@settings(deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(hash_lists, st.lists(one_hash, max_size=100))
 def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int]) -> None:
     hashes = ascending(stored)

@@ -71,7 +71,7 @@ def test_visits_grow_with_the_answers_and_the_levels_only() -> None:
             assert sum(tree.nodes) <= most, shape
 
 
-@settings(deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.one_of(st.integers(0, 9), st.sampled_from([LOW, LOW + 1, HIGH])), max_size=200),
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200), value), max_size=30),

@@ -85,7 +85,7 @@ def laid_out(parts: list[list[int]]) -> tuple[Int64s, Int64s, Int64s | None]:
     return rows, edges, edges[:-1][np.diff(edges) > 0] if len(rows) else None
 
 
-@settings(deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(groups, st.lists(any_int, max_size=20), st.sampled_from(["left", "right"]))
 def test_every_search_finds_the_bounds_of_its_slice(
     parts: list[list[int]], others: list[int], side: Any
@@ -107,7 +107,7 @@ def test_every_search_finds_the_bounds_of_its_slice(
         assert found.tolist() == expected
 
 
-@settings(deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(groups, any_int, any_int, st.sampled_from(["both", "left", "right", "neither"]))
 def test_a_band_is_the_rows_between(
     parts: list[list[int]], lower: int, upper: int, closed: str

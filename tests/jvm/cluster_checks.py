@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socketserver
+import sys
 import threading
 import time
 from collections import Counter
@@ -237,7 +238,7 @@ def main() -> None:
     master = start(SparkContext._gateway, Path.cwd(), (1,), ("",))
     spark = session(master, options)
     wait_for(lambda: executors(spark) == 1, "the executor of the first worker")
-    run(CHECKS, spark)
+    run({name: CHECKS[name] for name in sys.argv[1:] or CHECKS}, spark)
 
 
 if __name__ == "__main__":

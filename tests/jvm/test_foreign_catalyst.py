@@ -44,6 +44,7 @@ def spark_home(tmp_path: Path) -> Path:
     return home
 
 
+@pytest.mark.long
 def test_a_restarted_application_finds_its_table_in_another_spark(
     spark: SparkSession, tmp_path: Path, spark_home: Path
 ) -> None:

@@ -63,6 +63,7 @@ def mapped(spark: SparkSession, folder: Path, at_most: int = _FEW) -> int:
     return found
 
 
+@pytest.mark.long
 def test_plans_of_many_times_leave_few_mappings(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_plans_of_many_times_leave_few_mappings(
     assert mapped(spark, folder) <= _FEW
 
 
+@pytest.mark.usefixtures("without_code")
 def test_what_versions_share_is_mapped_once(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:
@@ -99,6 +101,8 @@ def test_what_versions_share_is_mapped_once(
     assert seen == seen[:1] * 3
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("without_code")
 def test_a_table_that_is_removed_is_not_kept(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:

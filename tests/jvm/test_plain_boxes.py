@@ -100,9 +100,9 @@ def check(spark: SparkSession, query: str, table: BatchTable, own: str = "source
     [
         (0, "points in boxes", True),
         (1, "boxes of points", False),
-        (2, "three", True),
+        pytest.param(2, "three", True, marks=pytest.mark.long),
         pytest.param(3, "right", True, marks=pytest.mark.long),
-        (4, "neither", False),
+        pytest.param(4, "neither", False, marks=pytest.mark.long),
         pytest.param(5, "overlap, right", True, marks=pytest.mark.long),
     ],
 )

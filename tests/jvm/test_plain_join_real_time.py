@@ -19,6 +19,7 @@ from bsjoin import AsOf, BatchTable, Within
 IN_REAL_TIME = "MapPartitions BsjoinLookup"
 
 
+@pytest.mark.long
 def test_ranges_and_as_of(spark: SparkSession, tmp_path: Path) -> None:
     ranges = Ranges("timestamp", 7)
     ranges.table(spark).createOrReplaceTempView("source")

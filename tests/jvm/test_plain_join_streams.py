@@ -83,6 +83,7 @@ def test_a_replay_has_the_same_version(spark: SparkSession, feed: Feed, table: B
     assert feed.results == {}
 
 
+@pytest.mark.long
 def test_no_micro_batch_compiles_anew(spark: SparkSession, feed: Feed, table: BatchTable) -> None:
     """The text of the generated code has no version: Spark finds it in its cache."""
     joined = feed.stream

@@ -198,7 +198,17 @@ EXACT = {
 """Other types, each with two values."""
 
 
-def test_types_of_keys(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "floats"),
+    [
+        (NUMBERS[::2], FLOATS[1:]),
+        pytest.param(NUMBERS, FLOATS, marks=pytest.mark.long),
+    ],
+    ids=["some", "all"],
+)
+def test_types_of_keys(
+    spark: SparkSession, tmp_path: Path, numbers: tuple[str, ...], floats: tuple[str, ...]
+) -> None:
     """Types of the stream with those of the table that they are compared with exactly.
 
     And keys of other types. Half of them with generated code.
@@ -215,15 +225,15 @@ def test_types_of_keys(spark: SparkSession, tmp_path: Path) -> None:
             "k",
             tmp_path / str(number),
         )
-        for number, dtype in enumerate(NUMBERS + FLOATS)
+        for number, dtype in enumerate(numbers + floats)
     }
     joins: list[Query] = []
-    for i, given in enumerate(NUMBERS + FLOATS):
+    for i, given in enumerate(numbers + floats):
         left = spark.sql(
             f"SELECT id, CAST(v AS {given}) AS k "
             f"FROM (SELECT posexplode(array({values[given]})) AS (id, v))"
         )
-        others = NUMBERS if given in NUMBERS else FLOATS
+        others = numbers if given in numbers else floats
         for j, dtype in enumerate(others):
             if (i + j) % 3 == 0 or given in FLOATS:
                 how = ("left", "semi")[len(joins) % 2]
@@ -254,6 +264,7 @@ OTHERS: tuple[tuple[str | list[str], str], ...] = (
 )
 
 
+@pytest.mark.long
 def test_keys_that_are_compared_as_another_type(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:
@@ -290,6 +301,7 @@ def test_joins_in_a_row(spark: SparkSession, tables: Tables, stream: DataFrame) 
     assert len({line.split("*(")[1].split(")")[0] for line in found}) == 1, plan  # one stage
 
 
+@pytest.mark.long
 def test_many_joins_and_columns(spark: SparkSession, tmp_path: Path) -> None:
     """Past the 64 KB of a method, Spark falls back: the rows are the same."""
     wide = spark.range(20).selectExpr("id AS k", *(f"id + {i} AS c{i}" for i in range(40)))
@@ -306,6 +318,7 @@ def test_many_joins_and_columns(spark: SparkSession, tmp_path: Path) -> None:
     check_same(spark, query, found=10)
 
 
+@pytest.mark.long
 def test_one_scan_used_twice(spark: SparkSession, tables: Tables) -> None:
     """Equal joins may be computed once; joins that differ in anything may not."""
     stream = spark.sql(STREAM.replace("range(0, 40, 1, 1)", "range(40)"))  # whose rows are sent
@@ -381,6 +394,7 @@ def test_names_with_dots_and_of_the_same_letters(spark: SparkSession, tmp_path: 
         check_same(spark, *joins, found=(1, 0))
 
 
+@pytest.mark.long
 def test_joins_in_a_row_keep_few_rows_at_once(spark: SparkSession, tmp_path: Path) -> None:
     """A stage keeps the matches of a row: their number has a bound over all of its joins."""
     df = spark.range(4_000).selectExpr("id % 4 AS k", "id AS v")

@@ -202,6 +202,7 @@ def test_cycles_have_those_of_their_sinks(
     assert found[0].join == found[1].join
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_code")
 def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
     """A batch that runs again is another one's; two queries, and after they have ended."""
@@ -230,6 +231,7 @@ def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataF
     assert [(c.rows_in, c.hits) for c in cycles(other)] == [(2, 2), (1, 0), (1, 1)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_code")
 def test_as_many_micro_batches_are_kept_as_spark_keeps(
     spark: SparkSession, feed: Feed, many: DataFrame

@@ -36,7 +36,10 @@ _ABOVE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
-def test_what_is_moved_to_a_table_stays_above(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_what_is_moved_to_a_table_stays_above(
+    spark: SparkSession, tmp_path: Path, step: int
+) -> None:
     """Each with a kind of join; keys are columns or constants."""
     few = spark.range(3, 9).selectExpr("id AS w")
     few.createOrReplaceTempView("few")
@@ -44,7 +47,7 @@ def test_what_is_moved_to_a_table_stays_above(spark: SparkSession, tmp_path: Pat
     stored = BatchTable.build(table, on="k", path=tmp_path / "table")
     found: list[Query] = []
     right: list[Query] = []
-    for number, above in enumerate(_ABOVE.values()):
+    for number, above in [*enumerate(_ABOVE.values())][::step]:
         how = KINDS[number * 3 % 4]
         key = ("id % 7 AS k", "2L AS k")[(number // 4 + number) % 2]
         stream = spark.range(0, 20, 1, 1).selectExpr(key, "id % 5 AS s")
@@ -140,6 +143,7 @@ def test_a_longer_chain_takes_no_more_rounds_of_the_optimizer(
     assert six == two
 
 
+@pytest.mark.long
 def test_a_long_chain_with_many_matches_is_planned(spark: SparkSession, table: BatchTable) -> None:
     """Asked anew of each join, how many rows a stage makes would be asked 2 to the 30th times."""
     assert plan_of(chain(spark, table, joins=30)).count(LOOKUP) == 30

@@ -6,9 +6,10 @@ import itertools
 import os
 from dataclasses import dataclass, field
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COMMITS", "ELSEWHERE", "LAKES", "ROWS", "Lake"]
+__all__ = ["COMMITS", "ELSEWHERE", "LAKES", "ROWS", "Lake", "quick"]
 
 LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
 ELSEWHERE = "elsewhere"
@@ -33,6 +34,12 @@ _PROPERTIES = {
 }
 # Delta refuses to make one with columns that are mapped, too.
 _FEED = "delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true"
+
+
+def quick(lake: str) -> pytest.MarkDecorator:
+    """A test of each format, of which one is quick; the others are left to ``make lakes``."""
+    every = [pytest.param(one, marks=[pytest.mark.long] * (one != lake)) for one in LAKES]
+    return pytest.mark.parametrize("lake", every, indirect=True)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from following_samples import figures, following, stored
-from lake_samples import COMMITS, ROWS, Lake
+from lake_samples import COMMITS, ROWS, Lake, quick
 from pyspark.sql import SparkSession
 from spark_samples import Feed, cycles, rows, soon
 
@@ -54,6 +54,7 @@ def test_a_table_is_read_once_for_each_version(
     assert identity(lake.read()).fingerprint not in (None, before)
 
 
+@quick("delta")
 def test_a_private_table_changes_by_the_rows_that_a_feed_tells(
     lake: Lake, spark: SparkSession, feed: Feed, builds: list[str]
 ) -> None:

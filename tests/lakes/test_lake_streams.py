@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake_samples import Lake
+from lake_samples import Lake, quick
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import rows
 
@@ -15,6 +15,7 @@ from bsjoin import BatchTable
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
+@quick("iceberg")
 def test_a_micro_batch_that_runs_again_is_in_the_sink_once(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hotspot_strategies import code, contents, rules
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import ArgumentError
@@ -177,6 +177,7 @@ def test_a_part_leaves_a_partition_and_stays_away() -> None:
     assert Targets.equal(1).effective_rows(5) == 5
 
 
+@settings(max_examples=12)
 @given(rules(), st.data())
 def test_each_part_of_a_partition_leaves_alike(rule: Rule, data: st.DataObject) -> None:
     n = rule.partitions

@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 from hotspot_strategies import codes, contents, rules
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.partitioning import (
@@ -43,6 +43,7 @@ def test_every_row_has_the_same_chance_however_the_stream_is_cut(
     assert square < rows - 1 + 4 * np.sqrt(2 * (rows - 1))
 
 
+@settings(max_examples=12)
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=50).filter(any))
 def test_skew_is_the_deviation_over_the_mean(loads: list[int]) -> None:
     expected = statistics.stdev(loads) / statistics.mean(loads)
@@ -101,6 +102,7 @@ def test_a_collector_counts_what_it_routes(
     assert (sample.codes[1:] > sample.codes[:-1]).all()
 
 
+@settings(max_examples=12)
 @given(rules(), st.lists(codes, min_size=1, max_size=5))
 def test_tasks_add_up_in_any_order_and_grouping(rule: Rule, lists: list[list[int]]) -> None:
     parts = [collected(rule, [np.array(one, np.int64)], 30, seed) for seed, one in enumerate(lists)]

@@ -102,7 +102,7 @@ ways = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(loads, ways)
 def test_a_constant_load_brings_the_rules_to_rest(load: Load, options: dict[str, object]) -> None:
     controller = Controller(HotSpot(**options))  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def test_a_constant_load_brings_the_rules_to_rest(load: Load, options: dict[str,
     assert len(changes) <= MOST_CHANGES
 
 
-@settings(max_examples=6)
+@settings(max_examples=2)
 @given(
     before=loads,
     share=st.floats(0.3, 0.9),

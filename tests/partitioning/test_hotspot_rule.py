@@ -56,6 +56,7 @@ def test_a_damaged_array_is_refused() -> None:
         unpack_numbers(distinct, pack(np.array([7])))
 
 
+@settings(max_examples=12)
 @given(rules())
 def test_a_rule_comes_out_of_json_as_it_went_in(rule: Rule) -> None:
     assert rule._wrong() is None
@@ -101,6 +102,7 @@ def test_a_damaged_rule_is_refused_and_shown_in_short() -> None:
         assert len(str(caught.value)) < 300
 
 
+@settings(max_examples=12)
 @given(rules(), st.dictionaries(st.integers(-30, 30), st.integers(0, 9)))
 def test_loads_are_those_of_a_loop(rule: Rule, table: dict[int, int]) -> None:
     expected = np.zeros(rule.partitions)
@@ -115,6 +117,7 @@ def test_loads_are_those_of_a_loop(rule: Rule, table: dict[int, int]) -> None:
     assert rule.loads(np.array(list(table), np.int64), weights) == pytest.approx(expected)
 
 
+@settings(max_examples=12)
 @given(rules(), codes, st.integers(0, 9))
 def test_a_key_goes_where_its_range_or_one_of_its_shares_is(
     rule: Rule, probes: list[int], seed: int
@@ -139,7 +142,7 @@ def test_a_key_goes_where_its_range_or_one_of_its_shares_is(
     assert (Router(rule).route(batch[order], rows[order]) == found[order]).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(rules(), st.integers(0, 9))
 def test_rows_of_a_hot_key_are_spread_in_proportion_to_the_shares(rule: Rule, seed: int) -> None:
     rows = contents(20_000, seed)

@@ -56,7 +56,10 @@ def planner(name: str) -> Policy:
     return LocalSearch(tries=5) if name == "local-search" else policy(name)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[pytest.mark.long] * (one == "exact")) for one in POLICIES],
+)
 def test_at_most_five_changes_after_a_change_of_load_and_none_after(name: str) -> None:
     """Executors are kept and cost the same, or they are released, at several prices."""
     balanced = bool([*POLICIES].index(name) % 2)  # by a rebalancer
@@ -93,7 +96,7 @@ def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
     assert all(reason.startswith("st-stream's moves") for reason in later)
 
 
-@pytest.mark.parametrize("state_bytes", [10e6, 10e12])
+@pytest.mark.parametrize("state_bytes", [10e6, pytest.param(10e12, marks=pytest.mark.long)])
 def test_a_new_executor_gets_its_share_where_states_are_small(state_bytes: float) -> None:
     for name in ("lba-ce", "first-fit"):
         cluster = SimulatedCluster(executors(7), [0.3] * 42, state_bytes=state_bytes)

@@ -62,7 +62,7 @@ def test_the_weighted_cost_is_the_weighted_sum() -> None:
             CostModel(**option)
 
 
-@settings(deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(graphs(), clusters(), st.integers(0, 5))
 def test_costs_are_those_of_a_loop(graph: JobGraph, snapshot: Snapshot, seed: int) -> None:
     try:

@@ -179,9 +179,10 @@ def test_hours_of_constant_load_with_noise_have_two_changes_at_most(name: str, s
     assert elastic.requests <= 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "load"),
-    [("ds2", "day curve"), pytest.param("oera", "steps", marks=pytest.mark.long)],
+    [("ds2", "day curve"), ("oera", "steps")],
 )
 def test_a_load_that_rises_and_falls_has_twenty_changes_at_most(name: str, load: str) -> None:
     seconds = 6 * HOUR_S
@@ -203,6 +204,7 @@ def test_a_rise_to_four_times_is_followed_within_three_decisions(name: str, star
     assert max(waits) < 10  # drained, and it stays so
 
 
+@pytest.mark.long
 def test_the_letter_makes_thousands_of_changes_and_loses_rows() -> None:
     query, changes = literal_day(LOADS["constant"](HOUR_S), seconds=HOUR_S)
     assert 24 * changes > 2000

@@ -39,7 +39,7 @@ from scheduling import (
 WORKER = Worker("w", Resources(4, 4096), 2, price_per_s=0.5)
 
 
-@settings(deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(graphs(), clusters())
 def test_graphs_and_snapshots_can_be_pickled(graph: JobGraph, snapshot: Snapshot) -> None:
     assert pickle.loads(pickle.dumps((graph, snapshot))) == (graph, snapshot)

@@ -97,7 +97,7 @@ def test_bytes_between_hosts_cost_their_time_and_their_price() -> None:
     assert near.communication == 0.0
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)
 @given(clusters(), graphs(), st.booleans(), st.booleans(), st.randoms(use_true_random=False))
 def test_a_search_ends_no_dearer_than_it_began(
     snapshot: Snapshot, graph: JobGraph, release: bool, moving: bool, draw: random.Random

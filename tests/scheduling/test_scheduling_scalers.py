@@ -45,7 +45,7 @@ LOADS = st.builds(
 
 
 @pytest.mark.parametrize("scaler", SCALERS, ids=NAME)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(load=LOADS)
 def test_every_scaler_answers_a_finite_number(scaler: Scaler, load: Load) -> None:
     assert isinstance(scaler, Scaler)

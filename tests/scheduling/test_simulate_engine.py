@@ -49,7 +49,7 @@ def test_tasks_share_the_cores() -> None:
     assert query.executors["e0"].run_s == pytest.approx(2.0 + 4.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(1, 12),
     st.integers(1, 4),

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -374,6 +374,11 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
 """Every kind of source; the contract suite, test_sources_contract.py, runs all of them."""
 
 EVERYWHERE = tuple(STANDS)
+
+
+def kinds(every: Iterable[str], *quick: str) -> list[Any]:
+    """Kinds of sources as parameters; all but the quick ones are left to ``make long``."""
+    return [pytest.param(kind, marks=[] if kind in quick else [pytest.mark.long]) for kind in every]
 
 
 def matching(table: pa.Table, keys: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -95,7 +95,9 @@ COMMITS: dict[str, Callable[[deltalake.DeltaTable], Any]] = {
 }
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+@pytest.mark.parametrize(
+    "feed", [pytest.param(True, marks=pytest.mark.long), False], ids=["feed", "files"]
+)
 def test_any_commits_of_delta_are_told(feed: bool, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     deltalake.write_deltalake(
@@ -344,10 +346,20 @@ STEPS: tuple[tuple[tuple[Callable[[str], Any], ...], str], ...] = (
 
 
 @pytest.mark.usefixtures("interpreted", "at_once")
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+@pytest.mark.parametrize(
+    ("feed", "steps"),
+    [
+        (True, STEPS[1:4:2]),
+        pytest.param(True, STEPS, marks=pytest.mark.long),
+        # How the rows were told does not matter for those that are read whole.
+        pytest.param(False, STEPS[1:3], marks=pytest.mark.long),
+    ],
+    ids=["some", "feed", "files"],
+)
 def test_a_table_that_follows_delta_is_what_a_build_would_be(
     spark: SparkSession,
     feed: bool,
+    steps: Sequence[tuple[Sequence[Callable[[str], Any]], str]],
     tmp_path: Path,
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -358,8 +370,7 @@ def test_a_table_that_follows_delta_is_what_a_build_would_be(
     deltalake.write_deltalake(path, some(range(30), "v"), configuration=FEED if feed else None)
     source, table, looks = followed(spark, delta(path), tmp_path / "store", ["k", "v"])
     whole = 0
-    # How the rows were told does not matter for those that are read whole.
-    for number, (commits, why) in enumerate(STEPS if feed else STEPS[1:3]):
+    for number, (commits, why) in enumerate(steps):
         for commit in commits:
             commit(path)
         looks.look()
@@ -379,8 +390,13 @@ def test_a_table_that_follows_delta_is_what_a_build_would_be(
 
 @pytest.mark.usefixtures("interpreted", "at_once")
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")  # of the first overwrites
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_table_that_follows_iceberg_is_what_a_build_would_be(
-    spark: SparkSession, catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession,
+    catalog: Catalog,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    whole: bool,
 ) -> None:
     made = catalog.create_table("shop.t", some([1], "v").schema)
     made.append(some(range(20), "v"))
@@ -406,6 +422,8 @@ def test_a_table_that_follows_iceberg_is_what_a_build_would_be(
         found = figures(table)
         assert (found.applied, found.read_whole) == outcome
         assert why in str(found.read_whole_why)
+        if why and not whole:
+            return
     assert "cannot be read, so it is read whole" in caplog.text
     # A micro-batch that runs again replaces its rows, if it is written as the page on lakes says.
     found_rows = table.to_df().selectExpr("*", "int(k % 2) AS batch").toArrow()
@@ -417,6 +435,7 @@ def test_a_table_that_follows_iceberg_is_what_a_build_would_be(
     assert sorted(map(repr, in_sink.to_pylist())) == sorted(map(repr, found_rows.to_pylist()))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "at_once")
 def test_a_feed_that_was_vacuumed_is_read_whole(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

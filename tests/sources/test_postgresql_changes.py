@@ -160,7 +160,11 @@ def followers(server: PostgreSQL, way: str | None, **options: Any) -> Follower:
 
 
 @pytest.mark.parametrize(
-    ("ways", "key", "replica"), [(("logical",), "others", "DEFAULT"), (WAYS, "texts", "FULL")]
+    ("ways", "key", "replica"),
+    [
+        pytest.param(("logical",), "others", "DEFAULT", marks=pytest.mark.long),
+        (WAYS, "texts", "FULL"),
+    ],
 )
 def test_after_each_look_the_rows_are_those_of_the_table(
     server: PostgreSQL, ways: tuple[str, ...], key: str, replica: str
@@ -314,7 +318,10 @@ def chosen(server: PostgreSQL) -> Any:
     return followers(server, None).changes._method
 
 
-@pytest.mark.parametrize(("ways", "root"), [(("logical",), "false"), (WAYS, "true")])
+@pytest.mark.parametrize(
+    ("ways", "root"),
+    [pytest.param(("logical",), "false", marks=pytest.mark.long), (WAYS, "true")],
+)
 def test_partitioned_tables(server: PostgreSQL, ways: tuple[str, ...], root: str) -> None:
     """Rows move between partitions, which come and go, and have their columns in another order."""
     make(server, "number", "PARTITION BY RANGE (id)")
@@ -342,6 +349,7 @@ def test_partitioned_tables(server: PostgreSQL, ways: tuple[str, ...], root: str
     assert {one.wholes for one in followed} == {2}
 
 
+@pytest.mark.long
 def test_connections_and_servers_that_end(
     server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +380,7 @@ def test_connections_and_servers_that_end(
     assert len(found) <= 3
 
 
+@pytest.mark.long
 def test_a_commit_that_is_in_the_log_and_not_seen_waits(
     server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,6 +408,7 @@ def test_a_commit_that_is_in_the_log_and_not_seen_waits(
         waiting.close()
 
 
+@pytest.mark.long
 def test_row_versions_keep_few_states(server: PostgreSQL) -> None:
     make(server, "number")
     follower = followers(server, "xmin")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,53 @@ def check(source: FollowedTable, table: BatchTable) -> None:
     check_rows(table, source._source, source.columns)
 
 
+STATEMENTS = (
+    [
+        "INSERT INTO prices (id, k) VALUES (21, NULL), (22, 1)",
+        "DELETE FROM prices WHERE id = 4",
+        "UPDATE prices SET k = k + 1, v = v || chr(39) WHERE id < 7",
+    ],
+    [
+        "UPDATE prices SET id = -id, at = 'infinity', local = '-infinity' WHERE id > 15",
+        "UPDATE prices SET k = NULL WHERE id = 5",
+        "UPDATE prices SET k = 7 WHERE id = -21",
+        "BEGIN; DELETE FROM prices; ROLLBACK",
+        "DELETE FROM prices WHERE k = 2",
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("way", "looks_at"),
+    [
+        ("logical", [STATEMENTS[0] + STATEMENTS[1]]),
+        pytest.param("logical", STATEMENTS, marks=pytest.mark.long),
+        pytest.param("xmin", STATEMENTS, marks=pytest.mark.long),
+    ],
+    ids=["one look", "logical", "xmin"],
+)
 def test_the_table_is_what_a_build_would_be(
+    spark: SparkSession,
+    postgresql: PostgreSQL,
+    run: Callable[..., None],
+    tmp_path: Path,
+    builds: list[str],
+    way: Any,
+    looks_at: Sequence[list[str]],
+) -> None:
+    prices = sql(postgresql.url, table="prices", changes=way)
+    source, table, looks = followed(spark, prices, tmp_path / "table", READ)
+    assert source.columns == ["k", "v", "at", "local", "n", "id"]
+    for statements in looks_at:
+        run(*statements)
+        looks.look()
+        check(source, table)
+    assert len(builds) == 1
+    assert (figures(table).applied, figures(table).read_whole) == (len(looks_at), 0)
+
+
+@pytest.mark.long
+def test_an_application_that_crashes_and_two_with_the_same_store(
     spark: SparkSession,
     postgresql: PostgreSQL,
     run: Callable[..., None],
@@ -71,35 +117,8 @@ def test_the_table_is_what_a_build_would_be(
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of one application, of one that crashes, and of two with the same store."""
     prices = sql(postgresql.url, table="prices", changes="logical")
     source, table, looks = followed(spark, prices, tmp_path / "table", READ)
-    assert source.columns == ["k", "v", "at", "local", "n", "id"]
-    seldom, by_xmin, seldom_looks = followed(
-        spark, sql(postgresql.url, table="prices", changes="xmin"), tmp_path / "xmin", READ
-    )
-    for statements in (
-        [
-            "INSERT INTO prices (id, k) VALUES (21, NULL), (22, 1)",
-            "DELETE FROM prices WHERE id = 4",
-            "UPDATE prices SET k = k + 1, v = v || chr(39) WHERE id < 7",
-        ],
-        [
-            "UPDATE prices SET id = -id, at = 'infinity', local = '-infinity' WHERE id > 15",
-            "UPDATE prices SET k = NULL WHERE id = 5",
-            "UPDATE prices SET k = 7 WHERE id = -21",
-            "BEGIN; DELETE FROM prices; ROLLBACK",
-            "DELETE FROM prices WHERE k = 2",
-        ],
-    ):
-        run(*statements)
-        looks.look()
-        check(source, table)
-    seldom_looks.look()
-    check(seldom, by_xmin)
-    assert len(builds) == 2
-    assert (figures(table).applied, figures(table).read_whole) == (2, 0)
-    assert (figures(by_xmin).applied, figures(by_xmin).read_whole) == (1, 0)
     # A crash before a version is published: what was read is asked for again.
     publish = versions.publish
 
@@ -116,23 +135,24 @@ def test_the_table_is_what_a_build_would_be(
     monkeypatch.setattr(applying.versions, "publish", publish)
     looks.look()
     check(source, table)
-    assert len(builds) == 2
+    assert len(builds) == 1
     # Another process begins with the stored table, and the first one goes on.
     run("INSERT INTO prices (id, k) VALUES (40, 1)")
     prices = sql(postgresql.url, table="prices", changes="logical")
     _, table, others = followed(spark, prices, tmp_path / "table", READ)
-    assert len(builds) == 3
+    assert len(builds) == 2
     for number, who in enumerate((others, looks)):
         run(f"UPDATE prices SET v = 'x{number}' WHERE id = {1 + number}")
         who.look()
     check(source, table)
-    assert len(builds) == 3
+    assert len(builds) == 2
     number = table.version
     for who in (others, looks) * 2:
         who.look()
     assert table.version == number  # nobody takes back what the other has published
 
 
+@pytest.mark.long
 def test_what_the_server_has_not_kept_is_a_hole(
     spark: SparkSession,
     postgresql: PostgreSQL,

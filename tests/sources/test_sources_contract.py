@@ -21,6 +21,7 @@ from source_stands import (
     Database,
     Redis,
     Stand,
+    kinds,
     matching,
     rows,
 )
@@ -110,7 +111,11 @@ WRONG_TEXTS = (b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x
 
 
 # What a function does with such a text is its own.
-@pytest.mark.parametrize("stand", [k for k in EVERYWHERE if k != "function"], indirect=True)
+@pytest.mark.parametrize(
+    "stand",
+    kinds((k for k in EVERYWHERE if k != "function"), "sqlite", "postgresql", "delta"),
+    indirect=True,
+)
 def test_a_key_that_is_not_utf_8_costs_no_other_its_row(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     texts = pa.array([b"a", *WRONG_TEXTS, b"\\", b"absent"], pa.binary()).view(pa.string())
@@ -124,7 +129,9 @@ def test_a_key_that_is_not_utf_8_costs_no_other_its_row(stand: Stand, table: pa.
 
 
 # Redis is asked by its whole key. Of these all take null keys.
-@pytest.mark.parametrize("stand", EVERYWHERE[:-2], indirect=True)
+@pytest.mark.parametrize(
+    "stand", kinds(EVERYWHERE[:-2], "sqlite", "postgresql", "parquet", "delta"), indirect=True
+)
 def test_any_columns_are_a_key_and_may_be_null(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     assert source.takes_null_keys
@@ -149,7 +156,9 @@ def test_any_columns_are_a_key_and_may_be_null(stand: Stand, table: pa.Table) ->
 
 # Those by ADBC split them themselves: test_sources_adbc.py.
 @pytest.mark.parametrize(
-    "stand", [kind for kind in EVERYWHERE if not kind.startswith("adbc")], indirect=True
+    "stand",
+    kinds((k for k in EVERYWHERE if not k.startswith("adbc")), "sqlite", "mariadb", "redis json"),
+    indirect=True,
 )
 def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
@@ -159,6 +168,9 @@ def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) 
     assert rows(matching(found, asked)) == rows(matching(table, asked))
 
 
+@pytest.mark.parametrize(
+    "stand", kinds(EVERYWHERE, "sqlite", "postgresql", "iceberg", "redis hash"), indirect=True
+)
 def test_a_source_travels_with_its_schema(stand: Stand) -> None:
     source = stand.source()
     asked = keys((1, "a"), (7, "é"))
@@ -186,7 +198,9 @@ def in_a_child(work: Callable[[], bool]) -> bool:
 
 # DuckDB's and Arrow's threads do not survive a fork; Spark's daemon forks before it reads.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("stand", ["sqlite", "postgresql", "mariadb", "redis hash"], indirect=True)
+@pytest.mark.parametrize(
+    "stand", kinds(("sqlite", "postgresql", "mariadb", "redis hash"), "postgresql"), indirect=True
+)
 def test_a_child_process_opens_its_own_connection(stand: Stand) -> None:
     source = stand.source()
     asked = keys((1, "a"), (7, "é"))
@@ -203,6 +217,11 @@ def test_a_child_process_opens_its_own_connection(stand: Stand) -> None:
     assert rows(source.lookup(asked)) == here
 
 
+@pytest.mark.parametrize(
+    "stand",
+    kinds(EVERYWHERE, "sqlite", "postgresql", "parquet", "iceberg", "function", "redis hash"),
+    indirect=True,
+)
 def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand) -> None:
     """The last one: the rows stay changed."""
     source = stand.source()

@@ -15,11 +15,13 @@ import pytest
 from servers import MariaDB as MariaDBServer
 from servers import PostgreSQL as PostgreSQLServer
 from source_stands import (
+    DATABASES,
     Database,
     DuckDB,
     MariaDB,
     PostgreSQL,
     SQLite,
+    kinds,
 )
 
 from bsjoin.errors import DataError, SourceError
@@ -29,6 +31,7 @@ from bsjoin.sources.databases.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
 
 
+@pytest.mark.long
 def test_a_text_that_is_not_utf_8_is_refused_by_name(
     tmp_path: Path, postgresql: PostgreSQLServer
 ) -> None:
@@ -67,6 +70,7 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
         postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_a_fault_names_the_keys_that_it_concerns(database: Database) -> None:
     declared, value = database.without_meaning
     with database.cursor() as cursor:
@@ -105,6 +109,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "duckdb", "mariadb"), indirect=True)
 def test_faults_of_values_are_permanent(database: Database) -> None:
     database.run("CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (1)")
     for fault in FAULTS[type(database)]:
@@ -234,6 +239,7 @@ def test_long_keys_are_sent_in_several_statements(
     assert sorted(source.lookup(both).column("i").to_pylist()) == there
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "duckdb", "mariadb"), indirect=True)
 def test_a_row_comes_once_though_keys_of_several_statements_match_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +288,7 @@ def test_a_key_that_the_connection_cannot_encode_has_no_row(mariadb: MariaDBServ
     assert source.lookup(asked, ["i"]).to_pylist() == [{"c": "éééé", "i": 1}]
 
 
+@pytest.mark.long
 def test_the_servers_limit_is_asked_for_anew(mariadb: MariaDBServer) -> None:
     database = MariaDB(mariadb.url)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(300))")

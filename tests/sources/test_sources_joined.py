@@ -6,6 +6,7 @@ And faults of its data: only the keys concerned pay, whatever ``on_error`` says.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,22 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Both kinds of Redis would clear the other's rows; the contract holds them.
 PLACES = [kind for kind in EVERYWHERE if kind not in ("function", "redis json")]
+QUICK = ("sqlite", "postgresql", "mariadb", "delta", "iceberg", "redis hash")
 
 
+@pytest.mark.parametrize(
+    ("places", "all_hows"),
+    [(QUICK, ("left",)), pytest.param(PLACES, HOWS, marks=pytest.mark.long)],
+    ids=["some", "all"],
+)
 def test_joins_with_sources_equal_sparks_join(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    places: Sequence[str],
+    all_hows: Sequence[Any],
 ) -> None:
-    """All of them in the same query; each kind of join, and the full cache, for some."""
+    """In the same query; each kind of join, and the full cache, for some."""
     generator = np.random.default_rng(23)
     size = 300
     ids = [None if i == 7 else IDS[i % len(IDS)] for i in generator.integers(0, 12, size)]
@@ -61,7 +72,7 @@ def test_joins_with_sources_equal_sparks_join(
     )
     left = one_part(spark, stream)
     sources, copies = {}, {}
-    for kind in PLACES:
+    for kind in places:
         folder = tmp_path / kind.replace(" ", "_")
         folder.mkdir()
         stand = STANDS[kind](folder, request)
@@ -74,10 +85,10 @@ def test_joins_with_sources_equal_sparks_join(
     rights = {n: spark.createDataFrame(model(n)) for n in (1, 2)}
     right = {(n, how): expected(left, rights[n], on, how) for n in rights for how in HOWS}
     results = {}
-    for kind in PLACES:
+    for kind in places:
         for cache, hows in (
-            (Incremental(max_rows=50), HOWS if kind == "sqlite" else ("left",)),
-            (Full(), ("left",) if kind == "postgresql" else ()),
+            (Incremental(max_rows=50), all_hows if kind == "sqlite" else ("left",)),
+            (Full(), ("left",) if kind == "postgresql" and places is PLACES else ()),
         ):
             for how in hows:
                 df = bsjoin.join(left, sources[kind], on, how=how, cache=cache)
@@ -98,6 +109,7 @@ ROWS = """
 """
 
 
+@pytest.mark.long
 def test_what_spark_writes_is_joined_as_spark_joins_it(spark: SparkSession, tmp_path: Path) -> None:
     """Timestamps of INT96, the legacy calendar, null partitions, keys that are not UTF-8."""
     path = str(tmp_path / "table")

@@ -68,6 +68,7 @@ def test_a_query_cannot_write_to_postgresql(postgresql: Server) -> None:
         assert cursor.fetchone() == (False,)
 
 
+@pytest.mark.long
 def test_a_query_cannot_write_to_mariadb(mariadb: Server) -> None:
     """Also not into a table without transactions."""
     database = MariaDB(mariadb.url)

@@ -159,6 +159,7 @@ def test_rows_come_from_all_nodes_of_a_cluster(cluster: Cluster) -> None:
             copy.close()
 
 
+@pytest.mark.long
 def test_slots_that_move_cost_no_row(cluster: Cluster) -> None:
     numbers = range(40)
     with cluster.writer() as writer:

@@ -13,7 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from servers import Server
-from source_stands import STANDS, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+from source_stands import (
+    DATABASES,
+    STANDS,
+    Database,
+    DuckDB,
+    MariaDB,
+    PostgreSQL,
+    SQLite,
+    kinds,
+    rows,
+)
 from test_sources_credentials import raised
 
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
@@ -31,6 +41,7 @@ def by_type(source: Any, **columns: list[Any]) -> pa.Table:
     return pa.table({n: pa.array(v, schema.field(n).type) for n, v in columns.items()})
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "postgresql", "mariadb"), indirect=True)
 def test_names_are_only_names(database: Database) -> None:
     """Of tables, and of columns: one table has them all, each unique."""
     quoted = [database.quoted(name) for name in HOSTILE]
@@ -70,6 +81,7 @@ def test_values_are_only_values(database: Database) -> None:
     assert source.size() == len(values)
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> None:
     """And one that goes later is a permanent error of those who ask for it."""
     database.run(
@@ -99,6 +111,7 @@ def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> 
         source.lookup(asked, ["carrier"])
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "duckdb", "mariadb"), indirect=True)
 def test_a_query_stands_for_a_table(database: Database) -> None:
     database.run("CREATE TABLE t (i INTEGER, j INTEGER)", "INSERT INTO t VALUES (1, 2), (3, 4)")
     source = database.source(query=" SELECT i AS a, j FROM t WHERE i > 1 -- half of it\n ; ")
@@ -118,6 +131,7 @@ def test_a_query_stands_for_a_table(database: Database) -> None:
         _ = database.source(query="SELEC i FROM t").schema
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_what_is_unique_is_the_databases_word(database: Database) -> None:
     database.run(
         "CREATE TABLE t (a INTEGER, b VARCHAR(9), c INTEGER, d INTEGER, e INTEGER, "
@@ -159,6 +173,7 @@ def test_a_key_of_a_parent_does_not_bind_its_children(postgresql: Server) -> Non
         assert source.size() == 2
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "mariadb"), indirect=True)
 def test_keys_come_from_a_query(database: Database) -> None:
     database.run(
         "CREATE TABLE t (a INTEGER, b VARCHAR(9), c DECIMAL(5, 2))",
@@ -183,6 +198,7 @@ def test_keys_come_from_a_query(database: Database) -> None:
         source.keys_of("SELECT nope FROM t", ["a"])
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "duckdb", "postgresql"), indirect=True)
 def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) -> None:
     database.run("CREATE TABLE t (a INTEGER, b VARCHAR(9))")
     many = pa.table({"a": range(40_000), "b": ["x"] * 40_000})
@@ -209,7 +225,8 @@ def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) ->
     unfinished.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_restart_is_a_fault_and_then_forgotten(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -258,6 +275,7 @@ SLOW = {
 }
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "mariadb"), indirect=True)
 def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
     database.run("CREATE TABLE t (a BIGINT)", "INSERT INTO t VALUES (1), (NULL)")
     query = SLOW[type(database)]  # type: ignore[type-abstract]
@@ -300,6 +318,7 @@ def test_a_server_that_answers_nothing_is_left_alone(
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Path) -> None:
     database = DuckDB(tmp_path)
     database.run("CREATE TABLE t (a INTEGER)")

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from source_stands import Database, DuckDB, MariaDB, PostgreSQL, SQLite
+from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, kinds
 
 from bsjoin.errors import ColumnError, DataError
 from bsjoin.sources import Source
@@ -330,9 +330,15 @@ CASES: dict[str, list[Case]] = {
         told("VARCHAR(20) CHARACTER SET latin1", raw, quoted("é", "a", "A ")),
     ],
 }  # fmt: skip
-EACH = pytest.mark.parametrize(
-    ("database", "cases"), CASES.items(), indirect=["database"], ids=list(CASES)
-)
+
+
+def each(*quick: str) -> pytest.MarkDecorator:
+    """The databases with their cases; all but the quick ones are left to ``make long``."""
+    every = [
+        pytest.param(*one.values, CASES[kind], id=kind, marks=one.marks)
+        for kind, one in zip(CASES, kinds(CASES, *quick), strict=True)
+    ]
+    return pytest.mark.parametrize(("database", "cases"), every, indirect=["database"])
 
 
 def name(number: int) -> str:
@@ -432,13 +438,14 @@ def check_types(database: Database, cases: list[Case], *, by_query: bool = True)
             check_own_keys(source, scanned.select(["i", name(column)]))
 
 
-@EACH
+@each(*CASES)
 def test_values_come_as_they_are_and_rows_are_found_by_their_own_keys(
     database: Database, cases: list[Case]
 ) -> None:
     check_types(database, cases)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_drivers_that_tell_no_types_make_no_difference(
     database: Database, monkeypatch: pytest.MonkeyPatch
@@ -448,7 +455,7 @@ def test_drivers_that_tell_no_types_make_no_difference(
     check_types(database, cases, by_query=False)
 
 
-@EACH
+@each("sqlite", "mariadb")
 def test_a_value_without_a_meaning_is_refused_by_name(
     database: Database, cases: list[Case]
 ) -> None:
@@ -467,6 +474,7 @@ def test_a_value_without_a_meaning_is_refused_by_name(
     assert sum(map(len, source.scan(["i"]))) == 1 + max(len(case.refused) for case in wrong)
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_a_fixed_length_text_is_found_as_a_scan_returns_it(database: Database) -> None:
     """Whatever the database compares: with other spaces at its end it is another key."""
     source = filled(database, (Case("CHAR(5)", text), [], quoted("a", "b ", "abcde", "")))
@@ -478,6 +486,7 @@ def test_a_fixed_length_text_is_found_as_a_scan_returns_it(database: Database) -
     assert set(found.column("c").to_pylist()) == set(asked) & set(scanned.to_pylist())
 
 
+@pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_other_types_are_no_keys(database: Database) -> None:
     kinds = [("TEXT", i64), ("TEXT", day), ("TEXT", pa.bool_()), ("TIMESTAMP", day)]
     if isinstance(database, SQLite):  # it stores no such values, or finds them
@@ -523,7 +532,7 @@ FOREIGN: dict[str, list[tuple[str, pa.DataType, list[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("database", FOREIGN, indirect=True)
+@pytest.mark.parametrize("database", kinds(FOREIGN, "sqlite", "postgresql"), indirect=True)
 def test_keys_that_the_database_cannot_hold_have_no_row(
     database: Database, request: pytest.FixtureRequest
 ) -> None:

@@ -196,6 +196,7 @@ def work(location: StorageLocation, rounds: int) -> None:
         assert answered(plan_of(location, version, epoch=version * 100), 0) == version
 
 
+@pytest.mark.long
 def test_workers_that_remove_each_others_copies_still_answer(tmp_path: Path) -> None:
     location = StorageLocation.of(f"local://{tmp_path}/table")
     for number in range(1, 7):

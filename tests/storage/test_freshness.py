@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_tables import numbered, put
 
@@ -70,6 +70,7 @@ def test_which_version_is_fresh_enough() -> None:
     assert chosen([one, slow, version(3, 290, 310)], [], 181, 60) == 3
 
 
+@settings(max_examples=12)
 @given(st.data())
 def test_a_micro_batch_that_has_had_rows_gets_the_same_again(data: st.DataObject) -> None:
     """Versions and marks come one after the other; what was answered once stays."""

@@ -276,7 +276,7 @@ def test_a_manifest_has_a_size_limit_for_readers_and_writers(
         versions.latest(StorageLocation.of(tmp_path))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_cut_or_altered_document_is_refused_or_read_never_a_crash(data: st.DataObject) -> None:
     content = layered_manifest().to_bytes()

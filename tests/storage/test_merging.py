@@ -58,7 +58,7 @@ def run_of(location: StorageLocation, name: str, hashes: Sequence[int], rows: pa
     return RunInfo.from_json(json.loads(json.dumps(run.to_json())))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(PARTS, st.sampled_from([1, 2, 7, 100]), st.sampled_from([1, 100, 1 << 10, 1 << 20]))
 def test_every_row_is_in_one_segment(
     tmp_path_factory: pytest.TempPathFactory,

@@ -92,7 +92,7 @@ KEYED = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(KEYED, min_size=1, max_size=40), st.lists(KEYED, max_size=15), st.data())
 def test_keys_whose_hashes_collide_are_distinguished(
     tmp_path_factory: pytest.TempPathFactory,
@@ -131,7 +131,7 @@ def test_keys_whose_hashes_collide_are_distinguished(
     assert lengths == [stored.count(key) for key in probes if key in stored]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from([LEAST, -20, 0, GREATEST - 50]),
     st.lists(st.integers(0, 50), min_size=1, max_size=40),

@@ -81,7 +81,7 @@ def place(value: Any, dtype: pa.DataType, exact: bool) -> Any:
     return (1, value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(
     dtype=st.sampled_from(TYPES),
     seed=st.integers(0, 2**32),
@@ -114,7 +114,7 @@ def test_values_of_any_type_are_in_one_order(dtype: pa.DataType, seed: int, tie:
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.text(min_size=1).filter(lambda name: name.strip()), st.booleans(), st.booleans())
 def test_a_sort_order_is_read_as_it_is_written(name: str, descending: bool, last: bool) -> None:
     order = SortOrder(name, descending, last)

@@ -157,8 +157,9 @@ COLUMN_FAULTS: list[tuple[int, Callable[[pa.Array], pa.Array], str]] = [
 ]
 
 
-def test_a_wrong_column_is_an_error(tmp_path: Path) -> None:
-    for place, (number, change, says) in enumerate(COLUMN_FAULTS):
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_a_wrong_column_is_an_error(tmp_path: Path, step: int) -> None:
+    for place, (number, change, says) in enumerate(COLUMN_FAULTS[::step]):
         folder = tmp_path / str(place)
         build(folder, "keys")
         name = rewrite(folder, number, lambda c, change=change: {"column": change(c["column"])})
@@ -285,7 +286,13 @@ def test_texts_may_hold_any_bytes_as_in_spark(tmp_path: Path) -> None:
     versions.verify(StorageLocation.of(tmp_path), versions.load(StorageLocation.of(tmp_path), 1))
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.long] * (number % 4 > 0))
+        for number, kind in enumerate(TABLES)
+    ],
+)
 def test_flipped_bits_change_values_at_most(tmp_path: Path, kind: str) -> None:
     build(tmp_path, kind)
     assert "damaged" in flipped(tmp_path, kind, seed=20260301, flips=8)

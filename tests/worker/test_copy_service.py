@@ -87,6 +87,7 @@ def test_it_lists_versions_copies_files_and_tells_what_fails(
         assert (found["error"], text in found["message"]) == (error, True), request
 
 
+@pytest.mark.long
 def test_it_ends_with_its_input_even_while_it_reads_from_the_remote(
     service: Service, tmp_path: Path
 ) -> None:

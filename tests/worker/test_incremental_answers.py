@@ -173,7 +173,7 @@ def test_many_joins_use_up_neither_files_nor_connections(
 
     first, counts = plan(tmp_path, model, "row", reports=False), [open_files()]
     assert isinstance(first.table, SourceTable)
-    for number in range(6):
+    for number in range(4):
         name = f"{tmp_path.name}-{number}"
         joined = replace(first, table=replace(first.table, token=name, database=name))
         assert [array.to_pylist() for array in answers(joined, batches())] == answered("row")

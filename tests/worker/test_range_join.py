@@ -25,6 +25,7 @@ from bsjoin.conditions import chooses
 from bsjoin.storage import StorageLocation
 
 SIZES = (1, 2, 7, 49, 50, 51, 100)
+QUICK = ("bigint", "double", "string", "timestamp", "decimal(18,2) by decimal(38,6)")
 
 
 def rows_of(kind: Kind, keys: str, names: str) -> st.SearchStrategy[list[Row]]:
@@ -66,8 +67,10 @@ def without_what_begins_behind_all(case: Case) -> Case:
     return replace(case, stream=changed(case.stream, "p", "x"), table=changed(case.table, "q", "y"))
 
 
-@pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in KINDS]
+)
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(SIZES))
 def test_a_table_of_any_layout_joins_as_a_loop_does(
     name: str, data: st.DataObject, size: int
