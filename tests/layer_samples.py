@@ -285,6 +285,15 @@ class Sample:
         self.model(changes)
         return found
 
+    def refresh(self) -> Manifest:
+        """Publish what the source has now: some rows are gone, and some are new."""
+        kept = [row for row in self.rows if self.draw.random() < 0.8]
+        new = [self.row() for _ in range(5)]
+        new = [row for row in new if all(row[name] is not None for name in self.identity)]
+        if self.identity:
+            return self.build([*{self.token(row): row for row in [*kept, *new]}.values()])
+        return self.build([*kept, *new])
+
     def compact(self, meanwhile: int = 0) -> Manifest:
         """Compact, with changes that come while the base is written."""
         before = versions.latest(self.location)

@@ -45,7 +45,7 @@ _PATIENCE_S = 300  # a table that is read whole rests for some time
 _OPS = "CASE WHEN place % 10 = 0 THEN 'delete' ELSE 'upsert' END"
 _NOTE = (
     "Of the changes eight in ten are updates, one is a delete and one an insert. CPU is that of "
-    "the driver, its JVM and all workers. A publication waits 0.1 s until its version is active."
+    "the driver, its JVM and all workers. A publication waits 40 ms until its version is active."
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from cachetools import LRUCache
@@ -29,7 +31,6 @@ from bsjoin.storage.layers.change_set import ChangeSet
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.layers.widening import widened, with_columns
-from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 
 __all__ = ["apply_changes", "compact", "forget", "start_compacting"]
@@ -128,7 +129,8 @@ def apply_changes(
                 began_us = now_us()
                 added = form.columns[len(before.columns) :]
                 most = None if step is None else step.most
-                changes, column = change_set(df, location, form, op, sequence, added, most)
+                with _opening(location, before) if form is before else nullcontext():
+                    changes, column = change_set(df, location, form, op, sequence, added, most)
                 read = _Read(changes, column, form, began_us)
                 interruption.check()
             published = _next_version(location, before, call, identity, replace(read, form=form))
@@ -203,9 +205,11 @@ def _next_version(
         # The source that a table follows is another version now: what marks the one before is not.
         is_step = draft.source is not None and draft.source != before.source
         marked_as = None if is_step else before
-        published = versions.publish(location, draft, parent=before, marked_as=marked_as)
+        # A batch that is reported as applied stays.
+        published = versions.publish(
+            location, draft, parent=before, marked_as=marked_as, durable=True
+        )
         build.published()
-    location.sync(VERSIONS, files=False)  # a batch that is reported as applied stays
     return published
 
 
@@ -256,6 +260,14 @@ def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
     with _lock:
         _opened[location.url] = found
     return found
+
+
+@contextmanager
+def _opening(location: StorageLocation, manifest: Manifest) -> Iterator[None]:
+    """Open a version while something else is waited for. What is wrong with it is told later."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(opened, location, manifest)
+        yield
 
 
 def forget(location: StorageLocation) -> None:
@@ -372,12 +384,11 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             marks = freshness.marks_in(freshness.mark_names(location))
             age_us = now_us() - freshness.read_us(now, None, marks)
             draft = replace(draft, build_s=max(0, age_us) / 1e6)
-            published = versions.publish(location, draft, parent=now, marked_as=now)
+            published = versions.publish(location, draft, parent=now, marked_as=now, durable=True)
             build.published()
             return published
 
         after = repeated(location, attempt, "compacted")
-    location.sync(VERSIONS, files=False)
     forget(location)  # the files of the base before it
     return after
 

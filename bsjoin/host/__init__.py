@@ -9,7 +9,8 @@
 Independent of tables, caches and Spark (docs/decisions/0011-host-folders.md).
 """
 
+from bsjoin.host.file_systems import is_of_one_machine
 from bsjoin.host.folders import HostFolder, HostRoot, temporary_folder
 from bsjoin.host.private import private_folder
 
-__all__ = ["HostFolder", "HostRoot", "private_folder", "temporary_folder"]
+__all__ = ["HostFolder", "HostRoot", "is_of_one_machine", "private_folder", "temporary_folder"]

@@ -208,14 +208,32 @@ class HashIndex:
             raise ValueError(f"the index has {n} rows; it holds 1 to {MAX_ROWS - 1}")
         if self.hashes[n] != _SENTINEL:
             raise ValueError(f"the hashes end with {self.hashes[n]} instead of the sentinel")
-        for begin, end in chunks(n - 1):
-            falls = self.hashes[begin + 1 : end + 1] < self.hashes[begin:end]
-            refuse(falls, begin + 1, "the hashes fall at row")
-        self._validate_directory()
+        if not (self.dense and self._has_each_number()):
+            for begin, end in chunks(n - 1):
+                falls = self.hashes[begin + 1 : end + 1] < self.hashes[begin:end]
+                refuse(falls, begin + 1, "the hashes fall at row")
+            self._validate_directory()
         if self.runs is not None:
             self._validate_runs(self.runs)
         if self.dense:
             self._validate_keys()
+
+    def _has_each_number(self) -> bool:
+        """Whether each number from the first key on has one row, so that nothing can be wrong.
+
+        It takes a fourth of the time of looking at the directory for what is.
+        """
+        n, directory, first = self.rows, self.directory, int(self.hashes[0])
+        if (self.base, self.shift) != (int(_unsigned(self.hashes[:1])[0]), 0):
+            return False
+        if len(directory) != n + 1 or directory[n] != n or first + n - 1 > GREATEST:
+            return False
+        for begin, end in chunks(n):
+            if not np.array_equal(self.hashes[begin:end], np.arange(begin, end) + first):
+                return False
+            if not np.array_equal(directory[begin:end], np.arange(begin, end, dtype=np.int32)):
+                return False
+        return True
 
     def _validate_directory(self) -> None:
         n = self.rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -54,8 +53,9 @@ def open_segments(
         (docs/decisions/0012-validation.md).
     """
     segments = [opened.get(info) or _opened(location, info, manifest) for info in manifest.segments]
-    for before, behind in pairwise(segments):
-        if before.last_hash >= behind.info.first_hash:
+    last_hashes = [segment.last_hash for segment in segments] if len(segments) > 1 else []
+    for last_hash, behind in zip(last_hashes, segments[1:], strict=False):
+        if last_hash >= behind.info.first_hash:
             raise DamagedTableError(
                 f"the manifest of version {manifest.version} of the table in {str(location)!r} "
                 f"lists {behind.info.name!r} out of order; build the table again"
@@ -96,6 +96,7 @@ def validate(location: StorageLocation, manifest: Manifest) -> None:
     """
     layered = [layer.rows for layer in open_layers(location, manifest) if layer.rows is not None]
     for segment in (*open_segments(location, manifest), *layered):
+        _ = segment.last_hash  # and the least one, which is compared with the manifest
         for number in range(len(manifest.schema)):
             segment.column(number)
     columns = list(manifest.schema)[manifest.compared :]

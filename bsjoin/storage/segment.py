@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +101,7 @@ class Segment:
         arrays = map_batch(location, file, info.sizes[0], info.checksums[0], check_index_schema)
         with sound(location, file):
             self.index, self.ranges = index_of(arrays, dense=info.first_key is not None)
-            self.last_hash = self._validate()
+            self._validate()
         if info.boxes is not None and self.ranges is not None:
             self.ranges = replace(self.ranges, boxes=self._boxes(info.boxes))
         self._keys = [self.column(number) for number in range(compared or 0)]
@@ -108,27 +109,45 @@ class Segment:
             with sound(location, file):
                 self._validate_keys()
 
-    def _validate(self) -> int:
-        """Check the index and its agreement with the manifest; the greatest hash of a row."""
+    def _validate(self) -> None:
+        """Check the index and its agreement with the manifest."""
         index, info = self.index, self.info
         index.validate()
-        first = least = int(index.hashes[0])
-        last = int(index.hashes[-2])
-        if info.first_key is not None:
-            if self.ranges is not None:
-                raise ValueError("it has range columns, and the manifest has a first_key")
-            least, last = _least_and_greatest_hash(index.hashes[:-1])
+        if info.first_key is not None and self.ranges is not None:
+            raise ValueError("it has range columns, and the manifest has a first_key")
         keys, longest = keys_and_longest_run(index)
-        first_key = None if info.first_key is None else first
-        found = (index.rows, keys, longest, least, first_key)
-        wanted = (info.rows, info.keys, info.longest_run, info.first_hash, info.first_key)
+        name, first = ("first_hash", info.first_hash)
+        if info.first_key is not None:
+            name, first = ("first_key", info.first_key)
+        found = (index.rows, keys, longest, int(index.hashes[0]))
+        wanted = (info.rows, info.keys, info.longest_run, first)
         if found != wanted:
             raise ValueError(
-                f"it has {found} as rows, keys, longest_run, first_hash and first_key, and the "
-                f"manifest has {wanted}"
+                f"it has {found} as rows, keys, longest_run and {name}, and the manifest has "
+                f"{wanted}"
             )
         if self.ranges is not None:
             self.ranges.validate(self._runs)
+
+    @cached_property
+    def last_hash(self) -> int:
+        """The greatest hash of a row; by it, and the least one, a key's segment is chosen.
+
+        Where rows are sorted by their keys it takes a pass over them, which a table of one segment
+        can do without.
+
+        Raises:
+            DamagedTableError: the least one is not that of the manifest.
+        """
+        hashes = self.index.hashes
+        if not self.index.dense:
+            return int(hashes[-2])
+        least, last = _least_and_greatest_hash(hashes[:-1])
+        with sound(self._location, self.info.files[0]):
+            if least != self.info.first_hash:
+                raise ValueError(
+                    f"its first_hash is {least}, and the manifest has {self.info.first_hash}"
+                )
         return last
 
     def _boxes(self, entry: BoxFile) -> BoxIndex:

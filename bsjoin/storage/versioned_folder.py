@@ -64,15 +64,25 @@ class Activation:
     and publisher differ. It grows fourfold with every publication that was too late.
 
     Args:
-        local_us: the first delay in a local folder.
+        local_us: the first delay in a local folder, which machines may share.
         remote_us: the first delay elsewhere.
         tries: after so many publications that were too late, or that others were faster with,
             publishing fails.
+        host_us: the first delay where only this machine has the folder: there is one clock, and
+            the file is there for all at once. So it is as long as writing takes. None (default):
+            as in any local folder.
     """
 
     local_us: int
     remote_us: int
     tries: int
+    host_us: int | None = None
+
+    def first_us(self, location: StorageLocation) -> int:
+        """The first delay at a location."""
+        if self.host_us is not None and location.is_of_one_machine:
+            return self.host_us
+        return self.local_us if location.is_local else self.remote_us
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ class VersionedFolder:
         Raises:
             Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
-        delay = activation.local_us if self.location.is_local else activation.remote_us
+        delay = activation.first_us(self.location)
         for _ in range(activation.tries):
             last = self.last()
             if parent is not None and not (last == parent.number and parent.is_there()):

@@ -50,7 +50,7 @@ _log = logging.getLogger("bsjoin")
 _ORPHAN_AGE_S = 24 * 3600.0
 _LONGEST_WAIT_S = 10.0
 _SETTLED_US = 60_000_000
-_ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10)
+_ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10, host_us=40_000)
 
 
 def _versions(location: StorageLocation) -> VersionedFolder:
@@ -136,6 +136,7 @@ def publish(
     fingerprint: str | None = None,
     *,
     first: bool = False,
+    durable: bool = False,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -149,6 +150,8 @@ def publish(
             that no start in between takes its source for another one; None (default) for none.
         fingerprint: one more to note, as by :func:`mark`; None (default) for none.
         first: whether there may be no version yet. Default False.
+        durable: whether it stays after a loss of power, too: its files have been flushed, and the
+            folder of the versions is. Default False.
 
     Returns:
         The manifest as published.
@@ -183,6 +186,8 @@ def publish(
             "others publish there at the same time, or the file system takes seconds to write a "
             "small file"
         )
+    if durable:
+        location.sync(VERSIONS, files=False)
     # Not for long where a clock was set back since the version before.
     time.sleep(min(_LONGEST_WAIT_S, max(0.0, (published.activates_at_us - clock()) / 1e6)))
     return draft.published_as(*published)

@@ -1,4 +1,4 @@
-"""Any sequence of changes and compactions equals a build of the rows that result."""
+"""Any sequence of changes, compactions, refreshes and vacuums equals a build of the result."""
 
 from __future__ import annotations
 
@@ -45,17 +45,24 @@ def test_changes_and_compactions_equal_a_build(
     first = {sample.token(row): row for row in [sample.row() for _ in range(draw.randrange(60))]}
     rows = [row for row in first.values() if not any(row[name] is None for name in identity)]
     history = [(sample.build(rows), [*rows])]
-    for _ in range(6):
-        if draw.random() < 0.3:
+    for _ in range(7):
+        what = draw.random()
+        if what < 0.25:
             manifest = sample.compact(draw.randrange(3))
+        elif what < 0.4:
+            manifest = sample.refresh()
         else:
             manifest = sample.apply(sample.changes(draw.choice([1, 3, 20])))
         history.append((manifest, [*sample.rows]))
+        if draw.random() < 0.2:
+            gone = versions.vacuum(sample.location, 1 << 60, 4)
+            history = [(one, rows) for one, rows in history if one.version not in gone]
     for manifest, rows in history[1::2]:  # whatever came later, a version stays what it was
         sample.check(manifest, rows)
+    there = versions.numbers(sample.location)
     versions.vacuum(sample.location, 1 << 60, 4)
     kept = versions.numbers(sample.location)
-    assert len(kept) == min(4, history[-1][0].version)
+    assert kept == there[-4:]
     sample.open.clear()
     for manifest, rows in history[-2:]:
         assert manifest.version in kept

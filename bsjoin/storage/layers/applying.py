@@ -7,7 +7,8 @@ become a part of the new one, so that there are few of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -75,18 +76,23 @@ def with_changes(
     return writer.written(changes) if len(changes) else table.manifest
 
 
+@dataclass(frozen=True, eq=False)
 class _Keys:
     """Distinct join keys, in the order of their hashes.
 
     Args:
-        hashes: int64[n], with duplicates.
+        hashes: int64[n].
         keys: the compared columns.
     """
 
-    def __init__(self, hashes: Int64s, keys: list[pa.Array]):
+    hashes: Int64s
+    keys: list[pa.Array]
+
+    @classmethod
+    def of(cls, hashes: Int64s, keys: list[pa.Array]) -> _Keys:
+        """Those of some rows, in any order."""
         chosen = distinct_keys(hashes, keys)
-        self.hashes = hashes.take(chosen)
-        self.keys = [key.take(pa.array(chosen)) for key in keys]
+        return cls(hashes.take(chosen), [key.take(pa.array(chosen)) for key in keys])
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -99,8 +105,11 @@ class _Keys:
         """Which of them others are; -1 for none of them."""
         if not len(self.hashes):
             return np.full(len(hashes), -1)
-        same = np.zeros(len(self.hashes) - 1, np.bool_)
-        return find_keys(HashIndex.build(self.hashes, same), self.keys, hashes, keys)
+        return find_keys(self._index, self.keys, hashes, keys)
+
+    @cached_property
+    def _index(self) -> HashIndex:
+        return HashIndex.build(self.hashes, np.zeros(len(self.hashes) - 1, np.bool_))
 
     def chosen(self, flags: Bools) -> _Keys:
         """Some of them."""
@@ -132,7 +141,7 @@ class _Writer:
         manifest, table = self._manifest, self._table
         compared = manifest.compared
         changes = changes.last(group_ids(self._tokens_of(changes)), several=not self._identity)
-        touched = _Keys(*self._touched(changes))
+        touched = _Keys.of(*self._touched(changes))
         first = touched.first_rows(table)
         rows, of = _expanded(first, table.run_lengths(first))
         stays, changes, apart = self._decided(changes, rows)
@@ -155,7 +164,7 @@ class _Writer:
             added, of = _expanded(first, table.run_lengths(first))
             kept_rows.append(added)
             kept_hashes.append(more.hashes.take(of))
-            everything = _Keys(
+            everything = _Keys.of(
                 np.concatenate([touched.hashes, more.hashes]),
                 [pa.concat_arrays(pair) for pair in zip(touched.keys, more.keys, strict=True)],
             )
@@ -346,7 +355,7 @@ class _Writer:
                     starts = run_starts(segment.index)
                     hashes.append(row_hashes(segment).take(starts))
                     columns.append([segment.take(i, starts) for i in self._compared])
-        found = _Keys(
+        found = _Keys.of(
             np.concatenate(hashes),
             [pa.concat_arrays(column) for column in zip(*columns, strict=True)],
         )

@@ -90,13 +90,15 @@ class ChangeSet:
         """The last change of each row.
 
         Args:
-            groups: int64[n], which changes are of one row.
+            groups: int64[n], which changes are of one row, by :func:`group_ids`.
             several: whether a row may have several last changes: the rows of one key, which are
                 replaced together.
 
         Raises:
             ArgumentError: two changes of a row are not in order.
         """
+        if int(groups.max(initial=-1)) + 1 == len(self):  # each is of another row
+            return self
         order = (
             np.zeros(len(self), np.int64)
             if self.order is None
@@ -156,21 +158,25 @@ def values_of(column: pa.Array) -> pa.Array:
 
 
 def group_ids(columns: Sequence[pa.Array]) -> Int64s:
-    """Numbers of rows: the same where all columns are equal, and only there.
+    """Numbers of rows from 0 on, none left out: the same where all columns are equal, only there.
 
     Args:
         columns: one or more, of one length; their types are those of keys.
 
-    Complexity: O(n log n).
+    Complexity: O(n) expected.
 
     Example:
         >>> group_ids([pa.array(["a", "b", "a"]), pa.array([1, 1, 1])]).tolist()
         [0, 1, 0]
     """
-    found = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        encoded = values_of(column).dictionary_encode()
-        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        both = found * (len(encoded.dictionary) + 1) + (numbers + 1)
-        found = np.unique(both, return_inverse=True)[1].reshape(-1)
+    found, *others = map(_numbered, columns)
+    for numbers in others:
+        both = found * (int(numbers.max(initial=0)) + 1) + numbers
+        found = _numbered(pa.array(both))
     return found
+
+
+def _numbered(column: pa.Array) -> Int64s:
+    """Numbers of the values of a column in the order in which they come; null is one of them."""
+    encoded = values_of(column).dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(), np.int64)

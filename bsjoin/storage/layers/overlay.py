@@ -47,7 +47,10 @@ def distinct_keys(hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
         [1, 0, 3]
     """
     if not keys:
-        return np.unique(hashes, return_index=True)[1]
+        order = np.argsort(hashes)  # the first of equal ones is their least
+        sorted_ = hashes.take(order)
+        starts = np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]]))
+        return np.minimum.reduceat(order, starts) if len(order) else order
     names = [str(number) for number in range(1 + len(keys))]
     table = pa.table([pa.array(hashes), *keys], names)
     table = table.append_column("place", pa.array(np.arange(len(hashes))))
