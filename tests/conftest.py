@@ -142,8 +142,8 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def without_code(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """The same for the tests of a module that do not run with each ``runtime``."""
-    in_turns = request.node.get_closest_marker("in_turns") is not None
-    has_code = "runtime" in request.fixturenames and not in_turns
+    in_turns = request.node.get_closest_marker("in_turns")
+    has_code = "runtime" in request.fixturenames and (in_turns is None or bool(in_turns.kwargs))
     with sessions.configured(spark, {} if has_code else sessions.CODE["python"]):
         yield
 

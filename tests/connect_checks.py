@@ -651,12 +651,19 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
     assert rows(table.join(spark.range(10).toDF("k"))) == wanted
 
 
-CHECKS = reporting_checks.CHECKS | named(
+CHECKS = named(
     joins_equal_sparks_own,
+    the_joins_of_a_dataframe_are_explained,
+    a_stream_follows_its_table,
+    errors_come_at_the_call,
+    stored_tables_are_tables_of_the_catalog,
+    changes_are_applied_in_foreach_batch,
+    reporting_checks.a_table_is_refreshed_in_the_server,
+)
+LONG = reporting_checks.LONG | named(
     references_hold_as_after_sparks_own_join,
     references_to_the_table_hold_as_after_sparks_own_join,
     a_range_join_takes_the_width_and_the_row_that_it_says,
-    the_joins_of_a_dataframe_are_explained,
     the_cause_of_a_failure_is_found,
     char_keys_are_padded,
     the_rest_of_a_condition_is_part_of_the_join,
@@ -665,14 +672,10 @@ CHECKS = reporting_checks.CHECKS | named(
     ctrl_c_ends_a_build_cleanly,
     a_plan_of_names_is_known_only_where_it_is_certain,
     private_members_are_there_and_are_not_needed,
-    a_stream_follows_its_table,
     parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database_and_is_watched,
     a_skewed_stream_is_steered,
-    errors_come_at_the_call,
     the_python_of_the_workers_is_checked_and_copies_remote_tables,
-    stored_tables_are_tables_of_the_catalog,
-    changes_are_applied_in_foreach_batch,
 )
 
 
@@ -686,4 +689,5 @@ if __name__ == "__main__":
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = str(uuid.uuid4())
     SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
     os.environ["SPARK_TESTING"] = "1"
-    run(CHECKS, SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate())
+    session = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
+    run(LONG if "long" in sys.argv else CHECKS, session)

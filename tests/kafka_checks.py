@@ -324,21 +324,17 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-CHECKS = (
-    checks_apart.named(
-        json_in_real_time,
-        avro_in_real_time,
-        fewer_slots_than_partitions,
-        late_rows,
-        what_arrives_and_what_waits,
-        the_program_of_the_examples,
-    )
-    | kafka_fault_checks.CHECKS
+CHECKS = checks_apart.named(json_in_real_time, late_rows)
+LONG = kafka_fault_checks.CHECKS | checks_apart.named(
+    avro_in_real_time,
+    fewer_slots_than_partitions,
+    what_arrives_and_what_waits,
+    the_program_of_the_examples,
 )
 
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))
     checks_apart.run(
-        kafka_fault_checks.LONG if "long" in sys.argv else CHECKS,
+        LONG if "long" in sys.argv else CHECKS,
         sessions.session("local[3]", {**sessions.INTERPRETED, "spark.jars": jars}),
     )

@@ -196,5 +196,9 @@ def warned(spark: SparkSession) -> Iterator[Callable[[], str]]:
         log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.OFF)
 
 
-CHECKS = named(offsets_that_are_lost, as_many_slots_as_partitions)
-LONG = named(a_broker_that_goes_away, a_topic_that_is_deleted)
+CHECKS = named(
+    offsets_that_are_lost,
+    as_many_slots_as_partitions,
+    a_broker_that_goes_away,
+    a_topic_that_is_deleted,
+)

@@ -36,6 +36,8 @@ def at_its_turn(item: pytest.Item) -> bool:
     fixture's two or more values instead of all of them: neighbours in the file have other ones,
     and so all values meet the module. The values are texts. Which one it is depends on the case
     alone, not on what else has been collected, so that a test that failed can be run again.
+
+    With ``others="long"`` the cases with other values are long ones, and are not left out.
     """
     call, mark = getattr(item, "callspec", None), item.get_closest_marker("in_turns")
     if mark is None or call is None or mark.args[0] not in call.params:
@@ -48,4 +50,7 @@ def at_its_turn(item: pytest.Item) -> bool:
         place += call.indices[name] % len(given.args[1])  # those of a fixture's next value go on
     values = item.session._fixturemanager.getfixturedefs(fixture, item)
     assert values, fixture
-    return place % len(values[-1].params or ()) == call.indices[fixture]
+    has_turn = place % len(values[-1].params or ()) == call.indices[fixture]
+    if not has_turn and mark.kwargs:
+        item.add_marker(pytest.mark.long)
+    return has_turn or bool(mark.kwargs)

@@ -179,7 +179,8 @@ def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
         for number, (holds, when) in enumerate(ways)
     }
     of_every = expected(stream, table, "s.k = t.k AND q BETWEEN p - 700 AND p + 60", AGG)
-    wanted = {**rows_of(right), **rows_of({"every": of_every})}
+    with sessions.configured(spark, sessions.CODE["python"]):
+        wanted = {**rows_of(right), **rows_of({"every": of_every})}
     assert all(any(row["n"] > 64 for row in rows.values()) for rows in wanted.values())
     with sessions.configured(spark, sessions.CODE["python"]):
         monkeypatch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
@@ -251,6 +252,7 @@ def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_
     assert found == [(4, 2, 4), (2, 1, 2)]
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_a_sum_beyond_64_bits_is_what_the_session_says(spark: SparkSession) -> None:
     table = spark.sql("SELECT id AS q, 9223372036854775807L - id AS v FROM range(3)").coalesce(1)
@@ -384,6 +386,7 @@ def test_every_way_to_a_table_that_was_built_with_them(spark: SparkSession, tmp_
     assert BatchTable.open(tmp_path / "store").join(stream).columns == ["k", "p", "q", "z", "v"]
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_of_a_table_that_has_changed(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of a key are added, changed and removed; a key goes, and another one comes."""

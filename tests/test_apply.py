@@ -88,6 +88,7 @@ def layered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Form, Path, 
     return [(form, *changed(folder, form, number)) for number, form in enumerate(forms)]
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_joins_and_scans_read_through_layers(
     spark: SparkSession, runtime: str, layered: list[tuple[Form, Path, list[Row]]]
 ) -> None:
@@ -217,13 +218,17 @@ FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], str | None, list[tuple[Any, .
 """Changes, the column of their order, and the rows that result."""
 
 
-def test_a_change_feed_is_recognised(
-    spark: SparkSession, table: BatchTable, tmp_path: Path
-) -> None:
-    for name, (schema, changes, sequence, expected) in FEEDS.items():
-        copy = BatchTable.open(shutil.copytree(table.path, tmp_path / name))
-        assert copy.apply(spark.createDataFrame(changes, schema), key="ID", sequence=sequence) == 2
-        assert rows_in(copy) == expected, name
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("op", "debezium") else [pytest.mark.long])
+        for name in FEEDS
+    ],
+)
+def test_a_change_feed_is_recognised(spark: SparkSession, table: BatchTable, name: str) -> None:
+    schema, changes, sequence, expected = FEEDS[name]
+    assert table.apply(spark.createDataFrame(changes, schema), key="ID", sequence=sequence) == 2
+    assert rows_in(table) == expected
 
 
 def test_a_batch_is_applied_once_and_nothing_is_published_for_nothing(
@@ -355,6 +360,7 @@ def test_tables_that_changes_cannot_be_applied_to(spark: SparkSession, tmp_path:
     assert not stored.stats().rows
 
 
+@pytest.mark.long
 def test_a_start_with_the_same_source_keeps_what_was_applied(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -375,6 +381,7 @@ def test_a_start_with_the_same_source_keeps_what_was_applied(
     assert rows_in(start()) == [*ROWS, (5, "e", 50)]
 
 
+@pytest.mark.long
 def test_what_comes_while_a_source_is_read_or_its_version_published_stays(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,10 @@ def table(built: Path, tmp_path: Path) -> BatchTable:
     return BatchTable.open(shutil.copytree(built, tmp_path / "table"))
 
 
-@pytest.mark.parametrize(("kind", "layered"), [("direct", False), ("band", True), ("as-of", True)])
+@pytest.mark.parametrize(
+    ("kind", "layered"),
+    [("direct", False), ("as-of", True), pytest.param("band", True, marks=pytest.mark.long)],
+)
 def test_a_column_is_added_null_in_the_rows_that_stay(
     spark: SparkSession, tmp_path: Path, kind: str, layered: bool
 ) -> None:
@@ -100,6 +103,7 @@ def test_a_column_is_added_null_in_the_rows_that_stay(
     assert len(table.columns) == count
 
 
+@pytest.mark.long
 def test_what_is_about_a_change_is_no_column(
     spark: SparkSession, built: Path, tmp_path: Path
 ) -> None:
@@ -218,6 +222,7 @@ def test_another_writer_adds_columns_meanwhile(
     assert not gone  # what was written in vain
 
 
+@pytest.mark.long
 def test_changes_of_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:
     url = f"local://{tmp_path}/table"  # remote for bsjoin, and within reach of its processes
     table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="name", path=url)

@@ -36,6 +36,7 @@ def nested(keys: list[int | None]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_nested_types_arrive_unchanged(spark: SparkSession) -> None:
     """Keys have one row, several, or more than are fetched at once; in another time zone."""
     keys = [1, 2, 2, 3, None, 3, 3, *[5] * 70, 9]
@@ -54,6 +55,7 @@ _IN_SPARK_ONLY = (
 )
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_columns_of_the_stream_that_python_cannot_read_pass_by(spark: SparkSession) -> None:
     stream = spark.range(6).selectExpr("id", *_IN_SPARK_ONLY)
     batch = spark.range(3).selectExpr("id", "id * 10 AS v").union(spark.range(1).select("id", "id"))

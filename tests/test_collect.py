@@ -115,7 +115,12 @@ def told(results: Mapping[str, DataFrame]) -> dict[str, list[str]]:
     return {name: sorted(map(repr, rows.to_pylist())) for name, rows in found.items()}
 
 
-def test_arrays_have_the_rows_that_spark_collects(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ways", [WAYS[1::2], pytest.param(WAYS, marks=pytest.mark.long)], ids=["two", "all"]
+)
+def test_arrays_have_the_rows_that_spark_collects(
+    spark: SparkSession, tmp_path: Path, ways: list[AsOf]
+) -> None:
     """Of a stored table in both runtimes, and in turn of a cache; by two orders; without keys."""
     table, stream = table_of(spark).localCheckpoint(), stream_of(spark).localCheckpoint()
     with sessions.configured(spark, sessions.CODE["python"]):
@@ -124,19 +129,20 @@ def test_arrays_have_the_rows_that_spark_collects(spark: SparkSession, tmp_path:
         alone = BatchTable.build(table, on=[], when=WAYS[0])
     names = [name for name in COLUMNS if name != "k"]
     picked = [name for name in COLUMNS if name in [one.lower() for one in PICKED]]
-    hows = {str(when): ("left", "inner")[number % 2] for number, when in enumerate(WAYS)}
+    hows = {str(when): ("left", "inner")[number % 2] for number, when in enumerate(ways)}
     inside = ", ".join(f"'{name.lower()}', x.`{name.lower()}`" for name in PICKED)
     array = f"transform(near, x -> named_struct({inside})) AS near"
     unkeyed = by_spark(stream, table, WAYS[1], "inner", picked, on=False)
     wanted = {
         "all": {
             str(when): by_spark(stream, table, when, hows[str(when)], names, on=True)
-            for when in WAYS
+            for when in ways
         },
         "ordered": {"": by_spark(stream, table, ORDERED, "left", picked, on=True)},
         "alone": {"": unkeyed.selectExpr("s", "k", "p", array)},
     }
-    right = {label: told(own) for label, own in wanted.items()}
+    with sessions.configured(spark, sessions.CODE["python"]):
+        right = {label: told(own) for label, own in wanted.items()}
     assert all(any("[{" in row for row in rows) for own in right.values() for rows in own.values())
     of_model: Any = partial(bsjoin.join, stream, model, "k", cache=CACHED)
     of_table: Any = partial(bsjoin.join, stream, table, "k")
@@ -148,7 +154,7 @@ def test_arrays_have_the_rows_that_spark_collects(spark: SparkSession, tmp_path:
         with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
             every = {
                 str(when): by_turns[number % 2](how=hows[str(when)], when=when)
-                for number, when in enumerate(WAYS)
+                for number, when in enumerate(ways)
             }
             ours: dict[str, dict[str, DataFrame]] = {
                 "all": every,
@@ -166,6 +172,7 @@ def test_arrays_have_the_rows_that_spark_collects(spark: SparkSession, tmp_path:
                     assert told(results) == right[label], (runtime, code)
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
     table = spark.sql("SELECT id % 3 AS k, id AS q, string(id) AS t, array(id) AS a FROM range(30)")

@@ -60,7 +60,7 @@ def probes(spark: SparkSession) -> DataFrame:
     return spark.sql("SELECT k, bigint(k) AS n FROM VALUES (1), (2), (3), (9), (null) AS t(k)")
 
 
-@pytest.mark.parametrize("most", [1, 70])
+@pytest.mark.parametrize("most", [1, pytest.param(70, marks=pytest.mark.long)])
 def test_a_column_that_is_brought(numbers: DataFrame, probes: DataFrame, most: int) -> None:
     """Both sides have every name; keys with one row and with many are answered differently."""
     batch = wide(numbers.where(f"n <= {most}"), NAMES, "k")
@@ -136,6 +136,7 @@ def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
     assert asof.count() == 0
 
 
+@pytest.mark.long
 def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
     """A stream that is sent to partitions and joined in three ways, each with its own plan."""
     keys = pa.table({name: pa.array([i + 1], pa.int64()) for i, name in enumerate(SOME)})

@@ -113,6 +113,7 @@ def test_errors(run: Any, path: Path) -> None:
 
 
 @pytest.mark.usefixtures("soon_active")
+@pytest.mark.long
 def test_a_table_behind_a_url_whose_secret_is_never_shown(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_doctor(
     ]
 
 
+@pytest.mark.long
 def test_a_table_for_each_condition(run: Any, spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "source.parquet"
     pq.write_table(pa.table({"k": [1, 2], "a": [1, 2], "b": [3, 4]}), source)

@@ -85,6 +85,7 @@ def test_what_no_numbers_fulfil_is_refused_and_nothing_else() -> None:
     assert refused > 100
 
 
+@pytest.mark.long
 def test_of_doubles_nothing_is_refused_that_some_fulfil() -> None:
     wrong, refused = [], 0
     for one, other, holds in _held("double", DOUBLES):
@@ -133,6 +134,7 @@ def test_examples(one: Any, other: Any, excluded: bool) -> None:
         assert all(repr(when) in str(raised.value) for when in pair)
 
 
+@pytest.mark.long
 def test_three_conditions_may_exclude_each_other_only_together() -> None:
     """A sample of all threes of which each two have values is held against a nested loop."""
     tables = [_values(when, "decimal(4,1)", MORE) for when in CONDITIONS]

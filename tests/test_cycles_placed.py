@@ -251,6 +251,7 @@ def test_what_a_host_has_cached_is_known(
     assert cached(any_key, 3) == [pytest.approx(cache.bytes / 3)] * 3
 
 
+@pytest.mark.long
 def test_a_scaler_alone_changes_the_number_of_partitions(
     spark: SparkSession, built: BatchTable
 ) -> None:

@@ -31,7 +31,7 @@ from scheduling.spark import (
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.seen import TaskSeen
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.long]
 
 ROWS, PARTS, HOT = 4_000, 4, 7
 WORKERS = tuple(Executor(f"h{i}", str(i), 8) for i in range(2))
@@ -138,7 +138,6 @@ def test_a_partition_that_costs_too_much_is_spread(
     assert max(loads.values()) < 1.25 * sum(loads.values()) / 2
 
 
-@pytest.mark.long
 def test_without_a_rule_that_splits_keys_the_log_says_once_what_to_do(
     spark: SparkSession,
     built: BatchTable,

@@ -179,6 +179,7 @@ def test_it_ends_with_its_block_and_once_more_does_nothing() -> None:
         pass
 
 
+@pytest.mark.long
 def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

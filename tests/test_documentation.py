@@ -35,11 +35,16 @@ MODULES += [
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not found.name.endswith("__main__")
 ]
-# Modules whose examples need a session and a shop.
+# Pages whose examples take seconds each: with databases, lakes, or several queries.
+LONG_PAGES = [
+    f"docs/how-to/{name}.md"
+    for name in ("database", "lakes", "late-rows", "placement", "skew", "testing")
+]
+# Modules whose examples need a session and a shop; those of the first ones run by default.
+OFTEN = ["bsjoin._join", "bsjoin.metrics.progress", "bsjoin.planner.chain", "bsjoin.table"]
 WITH_SPARK = [
-    "bsjoin._join",
+    *OFTEN,
     "bsjoin._cycles",
-    "bsjoin.metrics.progress",
     "bsjoin._reporting",
     "bsjoin.functions",
     "bsjoin.kafka",
@@ -47,8 +52,6 @@ WITH_SPARK = [
     "bsjoin.monitoring.log",
     "bsjoin.monitoring.opentelemetry",
     "bsjoin.monitoring.prometheus",
-    "bsjoin.planner.chain",
-    "bsjoin.table",
 ]
 PAGE_LINES = 200  # at most, in the README
 
@@ -90,9 +93,13 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
-def sessions() -> list[str]:
+def sessions() -> list[Any]:
     """The pages with Python to run."""
-    return [page for page in PAGES if any(block.kind == "python" for block in blocks(page))]
+    return [
+        pytest.param(page, marks=[pytest.mark.long] * (page in LONG_PAGES))
+        for page in PAGES
+        if any(block.kind == "python" for block in blocks(page))
+    ]
 
 
 class AnyResult(doctest.OutputChecker):
@@ -184,7 +191,14 @@ def test_the_examples_in_the_docstrings_run() -> None:
             assert "doctest: +SKIP" not in path.read_text("utf-8"), path
 
 
-def test_the_examples_in_the_docstrings_that_need_a_session_run(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "modules",
+    [OFTEN, pytest.param([n for n in WITH_SPARK if n not in OFTEN], marks=pytest.mark.long)],
+    ids=["often", "others"],
+)
+def test_the_examples_in_the_docstrings_that_need_a_session_run(
+    stage: Stage, modules: list[str]
+) -> None:
     STAGES["shop"](stage)
     stage.places['.parquet("out")'] = f'.parquet("{stage.folder}/out")'
     orders = stage.names["orders"]
@@ -193,7 +207,7 @@ def test_the_examples_in_the_docstrings_that_need_a_session_run(stage: Stage) ->
     stage.names |= {"bsjoin": bsjoin, "orders_stream": orders, "table": table}
     stage.names["query"] = query.start()
     stage.names["query"].processAllAvailable()
-    for name in WITH_SPARK:
+    for name in modules:
         tests = examples(importlib.import_module(name))
         assert tests, name
         assert run_examples(tests, stage) == "", name

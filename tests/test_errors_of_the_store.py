@@ -160,6 +160,7 @@ def test_a_path_that_holds_a_table_of_other_keys_is_not_built_over(
     assert files(a_table) == before
 
 
+@pytest.mark.long
 def test_a_cycle_refuses_another_table_at_its_path(
     people: DataFrame, stream: DataFrame, a_copy: Path
 ) -> None:
@@ -326,6 +327,7 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
     assert BatchTable.open(a_copy).version == 1
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_later_is_the_same_error(
     people: DataFrame, a_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,8 +46,6 @@ def _store(spark: SparkSession, path: Path, df: DataFrame) -> None:
 
 
 DOORS: dict[str, Door] = {"refresh": _refresh, "build": _build, "store": _store}
-# How much of them is tried: the other doors lead to the same places.
-SOME = {"refresh": None, "build": 2, "store": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -116,12 +114,22 @@ def on_disk(path: Path) -> list[Path]:
     return sorted(one for one in path.rglob("*") if "readers" not in one.parts)
 
 
-@pytest.mark.parametrize("door", DOORS)
+# How many changes are tried: the other doors lead to the same places.
+@pytest.mark.parametrize(
+    ("door", "some"),
+    [
+        ("refresh", 2),
+        *(
+            pytest.param(door, some, marks=pytest.mark.long)
+            for door, some in (("refresh", None), ("build", 2), ("store", 1))
+        ),
+    ],
+)
 def test_a_running_query_keeps_the_columns_that_it_uses(
-    spark: SparkSession, feed: Feed, path: Path, door: str
+    spark: SparkSession, feed: Feed, path: Path, door: str, some: int | None
 ) -> None:
     query, before = running(feed, path), on_disk(path)
-    for name, change in list(TAKEN.items())[: SOME[door]]:
+    for name, change in list(TAKEN.items())[:some]:
         with pytest.raises(TableMismatchError) as caught:
             DOORS[door](spark, path, changed(spark, 9, **change))
         if door in ("build", "store"):
@@ -135,7 +143,7 @@ def test_a_running_query_keeps_the_columns_that_it_uses(
     assert on_disk(path) == before
     goes_on(feed, query, [(1, 1, 1, [1])])
     # And does not notice other changes.
-    for version, (name, make) in enumerate(list(HARMLESS.items())[: SOME[door]], 2):
+    for version, (name, make) in enumerate(list(HARMLESS.items())[:some], 2):
         df = make(changed(spark, version)).withColumn("new", F.col("new").cast("long"))
         DOORS[door](spark, path, df)
         table = BatchTable.open(path)
@@ -204,6 +212,7 @@ def test_range_columns_never_change_and_are_found_in_another_case(
     assert rows(joined) == [(1, 0, 1, 2, 3)]
 
 
+@pytest.mark.long
 def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:
@@ -247,6 +256,7 @@ def test_a_replay_of_an_older_version_has_nulls_in_what_was_added(
         query.processAllAvailable()
 
 
+@pytest.mark.long
 def test_micro_batches_and_cycles_keep_their_columns(
     spark: SparkSession, feed: Feed, path: Path
 ) -> None:

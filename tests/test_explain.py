@@ -159,6 +159,7 @@ def test_the_three_entry_points_take_the_same_arguments() -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.long
 def test_a_table_joins_as_join_does(spark: SparkSession, tmp_path: Path) -> None:
     """Each argument, in every form: keys in another order, as a dict, ``how`` by place."""
     stream = spark.sql("SELECT * FROM VALUES (1, 2, 5), (2, 1, 6), (3, 3, 7) AS t(a, b, n)")

@@ -24,6 +24,7 @@ def groups(spark: SparkSession, sizes: list[int]) -> DataFrame:
 
 
 @pytest.mark.in_turns("runtime")
+@pytest.mark.long
 def test_more_than_256_segments_answer_as_one(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -34,6 +35,7 @@ def test_more_than_256_segments_answer_as_one(
     check(spark.range(-10, 900).selectExpr("id AS k"), batch, "k", hows=["left"], table=table)
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_a_table_joined_with_itself_and_twice_is_not_ambiguous(spark: SparkSession) -> None:
     df = groups(spark, [1, 2, 3])
     table, more = BatchTable.build(df, on="k"), df.select("k", "v", F.lit(1).alias("one"))
@@ -54,6 +56,7 @@ def test_a_table_joined_with_itself_and_twice_is_not_ambiguous(spark: SparkSessi
     assert_same_rows(oracle.collected(either), oracle.collected(df))
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_very_many_intervals_that_match_come_in_pieces(spark: SparkSession) -> None:
     """Some pieces of the rows match entirely, some in a few rows, some not at all."""
     late = "id BETWEEN 9000 AND 19000 OR id % 5000 < 3"

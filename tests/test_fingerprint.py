@@ -172,6 +172,7 @@ def test_a_changed_source_is_built_again(
     assert rows(table.join(spark.range(1, 2).toDF("k"))) == [(1, "c")]
 
 
+@pytest.mark.long
 def test_other_columns_and_filters_are_built_again(
     spark: SparkSession, source: Path, store: Path, tmp_path: Path
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_promise_of_uniqueness_is_checked_when_it_is_new(
     assert len(builds) == 2
 
 
+@pytest.mark.long
 def test_what_cannot_be_shortened_or_recognised(
     spark: SparkSession, store: Path, tmp_path: Path, builds: list[str]
 ) -> None:

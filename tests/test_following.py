@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,20 +101,17 @@ def test_a_join_warns_where_sparks_own_would_follow_the_table(
 ) -> None:
     tables = {name: make() for name, (make, _) in kinds.items()}
     says = {name: warned(feed.stream, table) for name, table in tables.items()}
-    # Of one query, whose second file comes after the changes.
-    by_spark = (
-        feed.stream.join(table, "k").select(F.lit(name), F.col("v").cast("string"))
-        for name, table in tables.items()
-    )
-    query = feed.start(reduce(DataFrame.unionAll, by_spark))
-    found: list[dict[str, list[str]]] = []
-    for _ in range(2):
-        feed.results.clear()
+    # Of one query of one stream, whose second file comes after the changes.
+    by_spark = feed.stream
+    for place, table in enumerate(tables.values()):
+        by_spark = by_spark.join(table.select("k", F.col("v").alias(f"v{place}")), "k")
+    query = feed.start(by_spark)
+    found: list[dict[str, set[object]]] = []
+    for number in range(2):
         feed.add(1)
         query.processAllAvailable()
-        # Each join reads the folder for itself, and may meet a file in another batch.
-        made = [row for part in feed.results.values() for row in part]
-        found.append({name: sorted(v for which, v in made if which == name) for name in kinds})
+        _, *values = zip(*feed.results[number], strict=True)
+        found.append(dict(zip(kinds, map(set, values), strict=True)))
         for change in {change for _, change in kinds.values()}:
             change()
     query.stop()

@@ -93,6 +93,7 @@ def test_files_are_read_whole_whenever_their_list_has_changed(
     assert figures(table).read_whole_why == "the source does not tell what has changed"
 
 
+@pytest.mark.long
 def test_files_that_are_just_being_written_are_no_version(
     spark: SparkSession, tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_files_that_are_just_being_written_are_no_version(
     assert stored(table) == []
 
 
+@pytest.mark.long
 def test_a_table_of_a_catalogue_that_is_partitioned(
     spark: SparkSession, tmp_path: Path, builds: list[str]
 ) -> None:
@@ -208,6 +210,7 @@ def test_a_query_tells_the_version(
     assert stored(table) == rows(df.select("*"))
 
 
+@pytest.mark.long
 def test_rows_that_are_given_may_be_others_after_a_restart(
     spark: SparkSession, tmp_path: Path, feed: Feed
 ) -> None:
@@ -220,6 +223,7 @@ def test_rows_that_are_given_may_be_others_after_a_restart(
         assert stored(BatchTable.open(tmp_path / "table")) == rows(df)
 
 
+@pytest.mark.long
 def test_two_that_read_different_things_do_not_replace_each_other_for_ever(
     spark: SparkSession, tmp_path: Path, builds: list[str]
 ) -> None:
@@ -511,6 +515,7 @@ def test_how_many_changes_are_applied() -> None:
     assert list(found.values()) == [100_000, 1_500_000, 4_882, 1]
 
 
+@pytest.mark.long
 def test_whole_reads_have_a_share_of_the_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -545,6 +550,7 @@ def test_whole_reads_have_a_share_of_the_time(
     assert look.pause_s() == 40  # a twentieth
 
 
+@pytest.mark.long
 def test_versions_of_a_table_without_a_path_stay_for_an_hour(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

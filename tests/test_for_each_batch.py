@@ -68,6 +68,7 @@ def run(
     query.stop()
 
 
+@pytest.mark.long
 def test_a_table_that_changes_has_two_versions_at_most(
     spark: SparkSession, tmp_path: Path, temporary: Path
 ) -> None:

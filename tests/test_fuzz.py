@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.fuzz.case import Case, Join, Rows, Table
-from tests.fuzz.chosen import chosen
+from tests.fuzz.chosen import LATER, ROUNDS, chosen
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
 from tests.fuzz.engine import Engine
 from tests.fuzz.faulty import is_of_the_engine
@@ -22,28 +22,28 @@ from tests.fuzz.values import cells, shown
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-PARTS = 2
 DRAWN = "343eb15e6c7cc533"
 """A digest of the cases that find the faults."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_chosen_cases_hold(spark: SparkSession, tmp_path: Path, part: int) -> None:
-    engine = Engine(spark, tmp_path)
-    for cases in list(chosen().values())[part::PARTS]:
-        assert not engine.failures(cases)
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=[pytest.mark.long] * (n in LATER)) for n in ROUNDS]
+)
+def test_chosen_cases_hold(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    assert not Engine(spark, tmp_path).failures(chosen()[number])
 
 
+@pytest.mark.parametrize("place", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_tables_of_many_small_segments_answer_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
     """Runs of a few rows, merged to segments by the driver or by tasks."""
     monkeypatch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
     for module in ("job", "merging"):
         monkeypatch.setattr(f"bsjoin.build.{module}.RUN_BYTES", 1)
     engine = Engine(spark, tmp_path, segment_bytes=1000)
-    for cases in list(chosen().values())[:2]:
-        assert not engine.failures(dict(list(cases.items())[:4]))
+    cases = chosen()[ROUNDS[place]]
+    assert not engine.failures(dict([*cases.items()][:4]))
 
 
 def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:

@@ -35,7 +35,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
             assert node.module is not None
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        else:
+        elif not isinstance(node, ast.expr):  # which has no statements
             yield from imports(node)
 
 

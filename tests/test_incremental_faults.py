@@ -124,6 +124,7 @@ def test_null_matches_nothing_in_every_join_type(spark: SparkSession, model: Mod
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_stale_uses_outdated_rows_and_fails_for_keys_it_never_saw(feed: Feed, model: Model) -> None:
     options = {"on_error": "stale", "ttl": 0.2, "retries": 0, "failure_cooldown": "1 ms"}
     run = Run(feed, joined(feed, model, **options))
@@ -236,6 +237,7 @@ def test_a_database_killed_in_the_middle_of_a_stream_loses_and_doubles_nothing(
     assert sink.rows == [(None, None), (None, None), *wanted]
 
 
+@pytest.mark.long
 def test_a_call_waits_for_a_database_that_comes_back(
     feed: Feed, postgresql: PostgreSQL, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -154,6 +154,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.long
 def test_keys_of_every_type_are_warmed_up_and_forgotten(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -83,7 +83,10 @@ def rows_of(keys: Sequence[int | None], dtype: pa.DataType = pa.int64()) -> pa.T
     return pa.table({"k": pa.array(keys, dtype), "i": pa.array(range(len(keys)), pa.int32())})
 
 
-@pytest.mark.parametrize(("cache", "unique"), [(A_ROW, False), (BOTH_BOUNDS, True)])
+@pytest.mark.parametrize(
+    ("cache", "unique"),
+    [pytest.param(A_ROW, False, marks=pytest.mark.long), (BOTH_BOUNDS, True)],
+)
 def test_a_small_cache_answers_the_same(check: Check, cache: Incremental, unique: bool) -> None:
     """More distinct keys than fit, each several times, a third of them absent."""
     generator = np.random.default_rng(7)
@@ -97,6 +100,7 @@ def test_a_small_cache_answers_the_same(check: Check, cache: Incremental, unique
     assert max(len(look_up.keys) for look_up in source.asked) <= 13
 
 
+@pytest.mark.long
 def test_nested_rows_come_back_as_they_are(spark: SparkSession, check: Check) -> None:
     """And nulls, out of the cache and past it, in another time zone."""
     fields, arrays = nested_columns(8)
@@ -112,6 +116,7 @@ def test_nested_rows_come_back_as_they_are(spark: SparkSession, check: Check) ->
             check(rows_of(keys), batch, "k", cache, hows=["left"])
 
 
+@pytest.mark.long
 def test_an_empty_source_an_empty_stream_and_nothing_but_nulls(check: Check) -> None:
     batch = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
     source = check(rows_of([1, 2, None, 2]), batch.slice(0, 0), "k", unique=True)

@@ -99,6 +99,7 @@ def test_the_figures_of_a_cache_are_exact(feed: Feed, model: Model) -> None:
     assert model.times == {1: 1, 2: 1, 3: 1, 99: 1}
 
 
+@pytest.mark.long
 def test_evictions_pieces_and_retries_are_counted(feed: Feed, tmp_path: Path) -> None:
     model = Model(tmp_path / "model", planes(range(100)), max_keys=4)
     run = Run(feed, joined(feed, model, max_rows=5, backoff="1 ms"))
@@ -244,6 +245,7 @@ def test_auto_follows_a_source_that_changes(
     assert len(refreshed) == 1
 
 
+@pytest.mark.long
 def test_auto_reads_a_source_once_for_a_batch_result(
     spark: SparkSession,
     tmp_path: Path,

@@ -8,11 +8,11 @@ from checks_apart import each, passes
 
 
 @each(worker_checks.CHECKS)
-def test_four_workers_share_a_cache(request: pytest.FixtureRequest, check: str) -> None:
-    passes("worker_checks.py", check, f"seed {request.config.option.hypothesis_seed}")
+def test_four_workers_share_a_cache(check: str) -> None:
+    passes("worker_checks.py", check)
 
 
 @pytest.mark.long
 @each(worker_checks.LONG)
-def test_workers_may_die_at_every_step(check: str) -> None:
+def test_a_bound_holds_a_start_is_slow_and_workers_may_die(check: str) -> None:
     passes("worker_checks.py", check, "long")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import kafka_checks
 import kafka_cluster_checks
-import kafka_fault_checks
 import kafka_kills
 import pytest
 from checks_apart import TESTS, each, environment, passes
@@ -34,8 +33,8 @@ def test_with_a_broker(check: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("_broker")
-@each(kafka_fault_checks.LONG)
-def test_with_faults_of_a_broker(check: str) -> None:
+@each(kafka_checks.LONG)
+def test_with_faults_of_a_broker_and_other_records(check: str) -> None:
     passes("kafka_checks.py", check, "long")
 
 
@@ -46,6 +45,7 @@ def test_with_an_executor_of_its_own(check: str) -> None:
     passes("kafka_cluster_checks.py", check)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(_LIMIT_S)
 def test_what_a_killed_job_sends_twice_is_equal(
     kafka: Kafka, kafka_connector: Path, tmp_path: Path
@@ -96,6 +96,7 @@ def test_the_example_ends_with_right_answers(
     assert "WRONG" not in printed, printed
 
 
+@pytest.mark.long
 @pytest.mark.timeout(_LIMIT_S)
 def test_the_example_ends_its_broker_at_sigterm(kafka_connector: Path, tmp_path: Path) -> None:
     program = example("--out", str(tmp_path / "out"))

@@ -38,6 +38,7 @@ def names(df: DataFrame) -> set[tuple[Any, ...]]:
     return set(map(tuple, df.collect()))
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_rows_are_those_of_sparks_own_join(spark: SparkSession, tmp_path: Path) -> None:
     stream, table = streamed(spark), people(spark)

@@ -87,6 +87,7 @@ def test_networks_are_those_of_the_standard_library() -> None:
     assert not any(map(ends_of, REFUSED.split()))
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_columns_have_the_ends_of_networks(spark: SparkSession) -> None:
     given = [*texts(), None]

@@ -189,6 +189,7 @@ def test_spark_is_asked_for_only_where_the_jar_is_compiled_against_it(
         assert ("pyspark>=4.1" in found) == wanted, (kind, environment)
 
 
+@pytest.mark.long
 def test_an_installed_package_writes_nothing_and_compiles_nothing(
     wheel: Path, tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ def test_every_requirement_is_imported_and_spark_comes_with_the_extras_that_run_
         assert any(one.startswith("pandas>=") for one in names(extra)), extra
 
 
+@pytest.mark.long
 def test_an_environment_that_lacks_something_is_told_what_to_install() -> None:
     for absent, told in (
         ("pyspark", r"ModuleNotFoundError: bsjoin needs PySpark 4\.1 .*, and '.*' has none"),

@@ -134,6 +134,7 @@ def test_a_stream_has_the_rows_of_sparks_join_while_its_rules_change(
     assert plain.reason == "no shuffle: every worker has access to the whole table"
 
 
+@pytest.mark.long
 def test_rules_follow_a_hot_key_and_outlive_the_query(
     arrivals: Arrivals, table: DataFrame, tmp_path: Path
 ) -> None:
@@ -201,6 +202,7 @@ def test_the_driver_steers_every_cycle(arrivals: Arrivals, table: DataFrame) -> 
     assert skews[1] < 0.1 < skews[0]
 
 
+@pytest.mark.long
 def test_a_wide_stream_is_planned_at_once(
     arrivals: Arrivals, table: DataFrame, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_wide_stream_is_planned_at_once(
     assert {cycle.partition.kind for cycle in told if cycle.rows_in} == {"hotspot", "none"}
 
 
+@pytest.mark.long
 def test_a_batch_has_the_same_result(spark: SparkSession) -> None:
     """With a column that Spark cannot hash, and with keys of two columns."""
     keys = [(key, place, {"a": place}) for place, key in enumerate(keys_of(0)[::10])]

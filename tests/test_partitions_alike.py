@@ -31,6 +31,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return reader.parquet(str(tmp_path / "in"))
 
 
+@pytest.mark.long
 def test_rows_that_are_alike_are_spread_and_the_rule_rests(
     spark: SparkSession, stream: DataFrame
 ) -> None:

@@ -75,6 +75,7 @@ HOWS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_figures_are_exact_for_every_join_type(
     spark: SparkSession, runtime: str, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_figures_are_exact_for_every_join_type(
             assert cycle.runtime_reason == reason
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

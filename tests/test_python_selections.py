@@ -103,11 +103,19 @@ def texts(results: Mapping[Any, DataFrame]) -> Counter[tuple[Any, str]]:
     return Counter(map(tuple, oracle.united(found).collect()))
 
 
-def test_a_selection_keeps_the_stage(spark: SparkSession, rows: Model, by_id: BatchTable) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [["expressions", "a chain of them"], pytest.param([*SELECTIONS], marks=pytest.mark.long)],
+    ids=["two", "all"],
+)
+def test_a_selection_keeps_the_stage(
+    spark: SparkSession, rows: Model, by_id: BatchTable, kinds: list[str]
+) -> None:
     """A full and an incremental cache, left and inner; a name that was dropped comes again."""
     frame = spark.createDataFrame(rows._read())
     ours, theirs = dict[str, DataFrame](), dict[str, DataFrame]()
-    for what, (change, key) in SELECTIONS.items():
+    for what in kinds:
+        change, key = SELECTIONS[what]
         df = change(by_id.join(stream(spark), {"k": "id"}, how="left"))
         df = bsjoin.join(df, rows, {key: "id"}, cache=CACHE, select=["text"], suffix="_2")
         ours[what] = df.withColumnRenamed(df.columns[-1], "renamed")
@@ -118,10 +126,11 @@ def test_a_selection_keeps_the_stage(spark: SparkSession, rows: Model, by_id: Ba
         theirs[what] = wanted.withColumnRenamed(wanted.columns[-1], "renamed")
         assert ours[what].schema.simpleString() == theirs[what].schema.simpleString(), what
     found, right = texts(ours), texts(theirs)
-    assert {what for what, _ in right} == SELECTIONS.keys()
+    assert {what for what, _ in right} == {*kinds}
     assert found == right, (found - right, right - found)
 
 
+@pytest.mark.long
 def test_two_derivations_of_one_result(spark: SparkSession, rows: Model, by_id: BatchTable) -> None:
     """United, and joined with what they are derived from."""
     frame = spark.createDataFrame(rows._read())
@@ -228,6 +237,7 @@ def test_where_spark_differs_a_stage_begins(
         assert reasons(second)[-1] == unreadable
 
 
+@pytest.mark.long
 def test_a_result_is_forgotten_with_its_plan(spark: SparkSession, by_id: BatchTable) -> None:
     jvm: Any = spark._jvm
     known = projections._results_of(compat.catalyst(stream(spark)))

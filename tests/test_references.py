@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,10 @@ from spark_samples import Feed, rows, table_of, values_of
 import bsjoin
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 TRANSFER = {"spark__bsjoin__python__transfer": "rows"}
+LONG = pytest.mark.long
 Made = Callable[[DataFrame], tuple[DataFrame, DataFrame]]
 
 
@@ -42,9 +46,15 @@ def selected_between(sides: Sides, stream: DataFrame) -> tuple[DataFrame, DataFr
     return first, sides.tables["prices"].join(between)
 
 
+@pytest.mark.parametrize(
+    "streams",
+    [["one replaced"], pytest.param(["an alias", "none", "one computed", "joined"], marks=LONG)],
+    ids=["one", "others"],
+)
 def test_they_hold_as_after_sparks_own_join(
-    spark: SparkSession, sides: Sides, tmp_path: Path
+    spark: SparkSession, sides: Sides, tmp_path: Path, streams: list[str]
 ) -> None:
+    sides = replace(sides, streams={name: sides.streams[name] for name in streams})
     source = Model(tmp_path / "model", pa.table({"k": [1, 2], "name": ["a", "b"]}))
 
     def run_in(runtime: str, make: Made) -> Made:
@@ -96,18 +106,26 @@ def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     assert feed.results[0] == [(2, 1)]
 
 
+@pytest.mark.parametrize(
+    ("in_jvm", "in_python"),
+    [
+        (["an alias, and other names", "a range join"], ["the last of a chain"]),
+        pytest.param([], ["an alias, and other names", "a range join"], marks=LONG),
+    ],
+    ids=["few", "all"],
+)
 def test_those_to_the_table_hold_as_after_sparks_own_join(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, in_jvm: list[str], in_python: list[str]
 ) -> None:
-    """With all uses over both runtimes, where a join has both."""
+    """With all uses over both runtimes, where a join has both; the JVM has all if none is named."""
     known = dict[Any, Any]()
-    names = ["an alias, and other names", "a range join", "the last of a chain"]
-    for first, (runtime, transfer) in enumerate((("jvm", "keys"), ("python", "rows"))):
+    ways = ("jvm", "keys", in_jvm), ("python", "rows", in_python)
+    for first, (runtime, transfer, names) in enumerate(ways):
         with settings(
             spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__transfer=transfer
         ):
             # Workers that are sent rows differ in what comes back from them.
-            kinds = table_kinds(spark, tmp_path, *(names if transfer == "rows" else ()))
+            kinds = table_kinds(spark, tmp_path, *names)
             found = table_differences(kinds, known, renamed_are_refused=False, first=first)
             assert found == [], transfer
 

@@ -47,6 +47,7 @@ def test_a_refresh_is_used_by_the_next_micro_batch(
     assert feed.results[5] == [(0, 3), (1, 3), (2, 3)]
 
 
+@pytest.mark.long
 def test_versions_that_come_at_any_moment_never_mix_and_never_go_back(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
@@ -70,6 +71,7 @@ def test_versions_that_come_at_any_moment_never_mix_and_never_go_back(
     assert {len(found) for found in feed.results.values()} == {8}
 
 
+@pytest.mark.long
 def test_a_column_that_was_never_null_may_become_null(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from bsjoin.storage.copies import HostCopies
 pytestmark = pytest.mark.usefixtures("runtime", "soon_active")
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

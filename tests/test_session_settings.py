@@ -163,7 +163,9 @@ def wanted(
     return found
 
 
-@pytest.mark.parametrize("name", ["not ANSI, as before", "together"])
+@pytest.mark.parametrize(
+    "name", ["together", pytest.param("not ANSI, as before", marks=pytest.mark.long)]
+)
 def test_rows_are_the_same_under_settings(
     spark: SparkSession,
     runtime: str,

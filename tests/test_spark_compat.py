@@ -84,7 +84,7 @@ def test_a_member_that_is_missing_is_an_error_with_its_name(spark: SparkSession)
         compat.catalyst(Other())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
+@pytest.mark.parametrize("runtime", ["jvm", pytest.param("python", marks=pytest.mark.long)])
 def test_without_a_member_the_rows_are_the_same(
     runtime: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

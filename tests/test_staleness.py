@@ -131,6 +131,7 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     assert feed.results == {number: [(1, 2)]}
 
 
+@pytest.mark.long
 def test_tables_that_others_refresh_and_those_behind_a_url(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def by_spark(
 
 
 @pytest.mark.usefixtures("without_code")
+@pytest.mark.long
 def test_a_table_answers_what_it_was_built_for(spark: SparkSession, tmp_path: Path) -> None:
     stream, table = points(spark), spark.createDataFrame(table_rows(3))
     within = partial(Within, "p", "q", "y")
@@ -196,7 +197,12 @@ PASSING: dict[str, tuple[dict[str, Any], str]] = {
 TAKES: tuple[Any, ...] = ("latest_start", "earliest_end", "shortest", "first")
 
 
-def test_the_first_of_the_rows_that_pass(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "takes", [TAKES[1::2], pytest.param(TAKES, marks=pytest.mark.long)], ids=["two", "all"]
+)
+def test_the_first_of_the_rows_that_pass(
+    spark: SparkSession, tmp_path: Path, takes: tuple[Any, ...]
+) -> None:
     """Of a join with more conditions; where none passes, there is no row.
 
     Each way to take meets each way to pass with both runtimes, and in turn types, caches and join
@@ -214,7 +220,7 @@ def test_the_first_of_the_rows_that_pass(spark: SparkSession, tmp_path: Path) ->
     pairs = {}
     joins: dict[str, dict[tuple[str, ...], DataFrame]] = {"jvm": {}, "python": {}}
     for (t, take), (p, (label, (given, passes))) in itertools.product(
-        enumerate(TAKES), enumerate(PASSING.items())
+        enumerate(takes), enumerate(PASSING.items())
     ):
         when, kind = within(take=take), ("bigint", "double")[(t + p) % 2]
         stream, table = frames[kind]

@@ -102,6 +102,7 @@ def python(spark: SparkSession) -> object:
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.long
 def test_rows_of_coalesced_and_of_united_streams_are_counted(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
@@ -114,6 +115,7 @@ def test_rows_of_coalesced_and_of_united_streams_are_counted(
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.long
 def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTable) -> None:
     """All but one partition of each micro-batch have no rows."""
 

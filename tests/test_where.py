@@ -140,11 +140,14 @@ def _by_spark(stream: DataFrame, batch: DataFrame, kind: str, where: str) -> Dat
     return joined.select(*stream.columns, *brought, "__id", "__found")
 
 
+@pytest.mark.parametrize(
+    "pairs", [PAIRS[::2], pytest.param(PAIRS, marks=pytest.mark.long)], ids=["half", "all"]
+)
 def test_every_kind_of_join_answers_as_spark_does(
-    spark: SparkSession, stream: DataFrame, batch: DataFrame
+    spark: SparkSession, stream: DataFrame, batch: DataFrame, pairs: list[tuple[str, str]]
 ) -> None:
     """Each condition meets a left join with one runtime, and another join type with the other."""
-    answers = right_rows({pair: _by_spark(stream, batch, *pair) for pair in PAIRS})
+    answers = right_rows({pair: _by_spark(stream, batch, *pair) for pair in pairs})
     right = {pair: by_join_type(table, len(STREAM)) for pair, table in answers.items()}
     assert all(table.num_rows for table in right["equality", WHERES[0]].values())
     with configured(spark, CODE["python"]):
@@ -154,7 +157,7 @@ def test_every_kind_of_join_answers_as_spark_does(
     for shift, runtime in enumerate(("jvm", "python")):
         results = {}
         with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
-            for number, (kind, where) in enumerate(PAIRS):
+            for number, (kind, where) in enumerate(pairs):
                 other = ("inner", "semi", "anti")[number // 2 % 3]
                 how: Any = other if (number + shift) % 2 else "left"
                 on, when, _ = WHENS[kind]
@@ -167,6 +170,7 @@ def test_every_kind_of_join_answers_as_spark_does(
             assert_same_rows(rows_, right[kind, where][how], f"{runtime}, {kind}, {how}, {where}")
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed: Feed) -> None:
     """Each micro-batch is answered by the version that it reads."""
@@ -194,8 +198,9 @@ def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("runtime", ["jvm", pytest.param("python", marks=pytest.mark.long)])
 def test_between_and_below_what_spark_does(
-    spark: SparkSession, stream: DataFrame, batch: DataFrame
+    spark: SparkSession, stream: DataFrame, batch: DataFrame, runtime: str
 ) -> None:
     """Chains, counts, views, what is cached, and a shuffle that adaptive execution plans again."""
     table = BatchTable.build(batch, on="k")
@@ -215,28 +220,27 @@ def test_between_and_below_what_spark_does(
         of_left = right_left.where("p > 1").groupBy("k").agg(F.count("*").alias("n")).collect()
         twice = [row for row in right_left.select("k", "name").collect() for _ in range(2)]
         of_anti = right_anti.agg(F.sum("p"), F.count("*")).collect()
-    for runtime in ("jvm", "python"):
-        checked = {**CODE[runtime], "spark.sql.planChangeValidation": "true"}
-        with configured(spark, {"spark.bsjoin.runtime": runtime, **checked}):
-            left = table.join(stream, how="left", where="amount < limit", select=["limit", "name"])
-            assert left.columns == columns
-            semi = table.join(left, how="semi", where="n > 3 AND name_batch >= tag")
-            assert semi.count() == of_semi > 0
-            left.createOrReplaceTempView("joined")
-            try:
-                of_view = spark.sql("SELECT k, count(*) AS n FROM joined WHERE p > 1 GROUP BY k")
-                assert Counter(of_view.collect()) == Counter(of_left)
-            finally:
-                spark.catalog.dropTempView("joined")
-            kept = left.cache()
-            try:
-                again = kept.repartition(2, "name").select("k", "name")
-                both = again.union(kept.select("k", "name")).collect()
-                assert Counter(map(repr, both)) == Counter(map(repr, twice))
-            finally:
-                kept.unpersist()
-            anti = table.join(stream.repartition(2), how="anti", where="amount_batch > amount")
-            assert anti.agg(F.sum("p"), F.count("*")).collect() == of_anti
+    checked = {**CODE[runtime], "spark.sql.planChangeValidation": "true"}
+    with configured(spark, {"spark.bsjoin.runtime": runtime, **checked}):
+        left = table.join(stream, how="left", where="amount < limit", select=["limit", "name"])
+        assert left.columns == columns
+        semi = table.join(left, how="semi", where="n > 3 AND name_batch >= tag")
+        assert semi.count() == of_semi > 0
+        left.createOrReplaceTempView("joined")
+        try:
+            of_view = spark.sql("SELECT k, count(*) AS n FROM joined WHERE p > 1 GROUP BY k")
+            assert Counter(of_view.collect()) == Counter(of_left)
+        finally:
+            spark.catalog.dropTempView("joined")
+        kept = left.cache()
+        try:
+            again = kept.repartition(2, "name").select("k", "name")
+            both = again.union(kept.select("k", "name")).collect()
+            assert Counter(map(repr, both)) == Counter(map(repr, twice))
+        finally:
+            kept.unpersist()
+        anti = table.join(stream.repartition(2), how="anti", where="amount_batch > amount")
+        assert anti.agg(F.sum("p"), F.count("*")).collect() == of_anti
 
 
 @pytest.mark.usefixtures("without_code")
@@ -255,6 +259,7 @@ def test_references_hold_in_the_condition_and_in_the_result(spark: SparkSession)
 
 
 @pytest.mark.usefixtures("without_code")
+@pytest.mark.long
 def test_a_python_function_in_the_condition(
     spark: SparkSession, stream: DataFrame, batch: DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,7 +312,14 @@ def test_an_indicator_says_which_rows_have_a_match(spark: SparkSession) -> None:
         assert found == cases[label][2], (label, runtime)
 
 
-def test_the_look_up_says_whether_there_is_a_match(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ways",
+    [["jvm", "rows"], pytest.param(["jvm", "keys", "rows", "source"], marks=pytest.mark.long)],
+    ids=["two", "all"],
+)
+def test_the_look_up_says_whether_there_is_a_match(
+    spark: SparkSession, tmp_path: Path, ways: list[str]
+) -> None:
     """Whatever travels, however many rows a key has, and with no column of the table for it."""
     ids, many_of = (0, 1, 1, None, 7), (1, 3, 150)
     stream = spark.createDataFrame([(k,) for k in ids], "k long").coalesce(1)
@@ -320,7 +332,7 @@ def test_the_look_up_says_whether_there_is_a_match(spark: SparkSession, tmp_path
         there = spark.createDataFrame(pairs, "k long, v long").coalesce(1)
         source = Model(tmp_path / str(many), there.toArrow(), unique=many == 1)
         tables.append((pairs, BatchTable.build(there, on="k"), source))
-    for turn, way in enumerate(("jvm", "keys", "rows", "source")):
+    for turn, way in enumerate(ways):
         runtime = "jvm" if way == "jvm" else "python"
         own = {"spark.bsjoin.runtime": runtime, **CODE[runtime]}
         own["spark.bsjoin.python.transfer"] = way if way in ("keys", "rows") else "auto"

@@ -154,6 +154,7 @@ def test_a_table_for_range_joins_has_the_rows_without_a_point(
         assert_same_rows(rows, wanted[case], str(case))
 
 
+@pytest.mark.long
 def test_many_rows_without_a_key_are_in_few_segments(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_table_that_lacks_rows_is_searched_and_not_scanned(
         assert "Build it again" in str(caught.value)
 
 
+@pytest.mark.long
 def test_building_it_again_makes_it_whole(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(4).selectExpr("nullif(id, 1) AS k", "id AS v").write.parquet(str(tmp_path / "df"))
     df = spark.read.parquet(str(tmp_path / "df"))  # known to be unchanged

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import importlib
 import os
-import random
 import signal
 import sys
 import threading
@@ -194,17 +193,8 @@ class Lethal(Model):
         return super().lookup(keys, columns)
 
 
-def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: Path) -> None:
-    """At two of the steps, by the seed of the run."""
-    killed_at(spark, folder, random.Random(sys.argv[-1]).sample(Lethal.PLACES, 2))
-
-
 def a_worker_killed_at_every_step_breaks_nothing(spark: SparkSession, folder: Path) -> None:
-    killed_at(spark, folder, Lethal.PLACES)
-
-
-def killed_at(spark: SparkSession, folder: Path, places: Sequence[str]) -> None:
-    """A worker dies at each place; Spark runs its task again. Each run reads what is left."""
+    """Spark runs its task again. Each run reads what is left."""
     source = Lethal(folder / "model", planes(range(6_000)), max_keys=300)
     limits = CacheLimits(max_rows=1_000)
     cache = Incremental(max_rows=1_000, folder=folder / "cache")
@@ -212,7 +202,7 @@ def killed_at(spark: SparkSession, folder: Path, places: Sequence[str]) -> None:
     joined = bsjoin.join(stream, source, "k", how="left", cache=cache)
     checked = joined.agg(F.count("*"), F.count("v"), F.countDistinct("k"), F.max("v"))
     armed = source.folder / "armed"
-    for place in (*places, ""):
+    for place in (*Lethal.PLACES, ""):
         if place:
             armed.write_text(place)
         assert tuple(checked.first() or ()) == (7_000, 6_000, 7_000, "v1"), place
@@ -239,14 +229,13 @@ def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path
     check_cache(opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000)))
 
 
-CHECKS = named(
-    every_key_is_queried_and_held_once,
+CHECKS = named(every_key_is_queried_and_held_once)
+LONG = named(
     a_bound_in_bytes_holds_for_all_workers_together,
     a_cold_start_does_not_flood_the_source,
-    a_worker_killed_while_it_writes_breaks_nothing,
+    a_worker_killed_at_every_step_breaks_nothing,
     a_worker_killed_during_a_query_is_replaced,
 )
-LONG = named(a_worker_killed_at_every_step_breaks_nothing)
 
 if __name__ == "__main__":
     run(LONG if "long" in sys.argv else CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))
