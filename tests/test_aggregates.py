@@ -345,6 +345,7 @@ def test_what_has_no_aggregate_is_refused_at_the_call(spark: SparkSession) -> No
 
 @pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.long
 def test_every_way_to_a_table_that_was_built_with_them(spark: SparkSession, tmp_path: Path) -> None:
     agg = {"n": "count(1)", "total": "sum(v)", "least": "min(z)", "most": "max(z)"}
     when, path = Band("p", "q", 2, 0, agg=agg), tmp_path / "table"

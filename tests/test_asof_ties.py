@@ -105,6 +105,7 @@ def test_the_rows_are_those_of_a_window_function(
         assert got == expected[name.split()[0]], name
 
 
+@pytest.mark.long
 def test_other_columns_may_be_refreshed(spark: SparkSession, tmp_path: Path) -> None:
     """What comes after the columns that decide does not change the row."""
     stream, rows = streamed(spark), table_rows(1, with_maps=True)

@@ -255,7 +255,10 @@ def test_a_table_keeps_its_boxes(both: tuple[DataFrame, DataFrame], tmp_path: Pa
 
 @pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
-@pytest.mark.parametrize(("label", "on"), [("points in boxes", False), ("three", True)])
+@pytest.mark.parametrize(
+    ("label", "on"),
+    [("points in boxes", False), pytest.param("three", True, marks=pytest.mark.long)],
+)
 def test_layers_and_compacted_tables_have_boxes(
     both: tuple[DataFrame, DataFrame],
     tmp_path: Path,

@@ -193,6 +193,7 @@ class TestDoors:
         with pytest.raises(WorkerEnvironmentError, match="it is refused"):
             table.to_df(spark)
 
+    @pytest.mark.long
     def test_paths_are_those_of_python(self, spark: SparkSession) -> None:
         for given in (
             "a/../b", "/x/./y//z/", "/x/../y", ".", "~/t", "a/~/b", "~nobody-here/t", "file:/x",
@@ -354,6 +355,7 @@ class TestVersions:
         assert rows(spark.table(customers)) == new
         assert {row.v for row in stream.join(spark.table(customers), "k").collect()} == {5}
 
+    @pytest.mark.long
     def test_columns_that_come_and_change(
         self, spark: SparkSession, table: BatchTable, customers: str
     ) -> None:
@@ -366,6 +368,7 @@ class TestVersions:
         BatchTable.build(spark.range(3).selectExpr("id AS k", "'x' AS v"), on="k", path=table.path)
         fails(TableMismatchError, first.select("v").collect, "'v'", table.path, "string", "for int")
 
+    @pytest.mark.long
     def test_micro_batches_and_their_replays(
         self, spark: SparkSession, feed: Feed, table: BatchTable
     ) -> None:

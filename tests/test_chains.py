@@ -122,6 +122,7 @@ def in_all_ways(
     return found
 
 
+@pytest.mark.long
 def test_the_figures_of_a_chain_are_those_of_its_joins(
     spark: SparkSession, tables: dict[str, BatchTable], tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_key_of_several_columns_and_a_chain(
         assert "CHAR(n)" in joins_of(second)[-1].apart
 
 
+@pytest.mark.long
 def test_one_column_is_compared_with_columns_of_several_lengths(
     spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:

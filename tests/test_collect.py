@@ -213,6 +213,7 @@ def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
 
 @pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.long
 def test_a_stream_and_cycles_have_arrays(spark: SparkSession, tmp_path: Path) -> None:
     source = spark.sql("SELECT id AS q, id * 2 AS v FROM range(20)")
     when = AsOf("k", "q", tolerance=5, n=3, collect="near")

@@ -116,6 +116,7 @@ def test_a_range_column(spark: SparkSession) -> None:
         assert got == sorted(pairs, key=str), label
 
 
+@pytest.mark.long
 def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
     keys, brought = NAMES[::2], NAMES[1::2]
     columns = {name: pa.array([i, i + 1, i + 1], pa.int64()) for i, name in enumerate(keys)}

@@ -289,6 +289,7 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
 # What the sink does
 
 
+@pytest.mark.long
 def test_what_did_not_run_did_not_run_elsewhere(
     spark: SparkSession,
     built: BatchTable,

@@ -38,7 +38,7 @@ MODULES += [
 # Pages whose examples take seconds each: with databases, lakes, or several queries.
 LONG_PAGES = [
     f"docs/how-to/{name}.md"
-    for name in ("database", "lakes", "late-rows", "placement", "skew", "testing")
+    for name in ("database", "lakes", "late-rows", "placement", "range-joins", "skew", "testing")
 ]
 # Modules whose examples need a session and a shop; those of the first ones run by default.
 OFTEN = ["bsjoin._join", "bsjoin.metrics.progress", "bsjoin.planner.chain", "bsjoin.table"]

@@ -228,6 +228,7 @@ def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
     goes_on(feed, query, [(1,)])
 
 
+@pytest.mark.long
 def test_a_replay_of_an_older_version_has_nulls_in_what_was_added(
     spark: SparkSession, feed: Feed, path: Path
 ) -> None:

@@ -96,7 +96,9 @@ def test_hot_keys_are_named(spark: SparkSession, tmp_path: Path) -> None:
     assert {cycle.cache.hottest[0][0] for cycle in last if cycle.cache} == {label}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "timestamp")) for kind in KINDS]
+)
 def test_an_incremental_cache_holds_them(spark: SparkSession, kind: str) -> None:
     rows = tables(kind)[1]
     source = bsjoin.sources.function(answer(rows), rows.schema)

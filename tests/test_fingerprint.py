@@ -80,6 +80,7 @@ UNKNOWN = (
 )
 
 
+@pytest.mark.long
 def test_another_plan_has_another_fingerprint(spark: SparkSession, source: Path) -> None:
     read(spark, source).createOrReplaceTempView("t")
     found = [identity(spark.sql(plan)).fingerprint for plan in PLANS]

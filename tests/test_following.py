@@ -125,6 +125,7 @@ def test_a_join_warns_where_sparks_own_would_follow_the_table(
     assert "current time" in says["the time"][0]
 
 
+@pytest.mark.long
 def test_nothing_is_said_where_the_table_is_read_again_or_once_in_spark_too(
     spark: SparkSession, feed: Feed, kinds: dict[str, Kind], tmp_path: Path
 ) -> None:

@@ -54,7 +54,9 @@ def write(file: Path, keys: list[int], value: str) -> None:
     write_parquet(file, k=pa.array(keys), v=pa.array([value] * len(keys)))
 
 
-@pytest.mark.parametrize("where", ["a folder", "as on another file system"])
+@pytest.mark.parametrize(
+    "where", ["a folder", pytest.param("as on another file system", marks=pytest.mark.long)]
+)
 def test_files_are_read_whole_whenever_their_list_has_changed(
     spark: SparkSession,
     tmp_path: Path,
@@ -176,6 +178,7 @@ def test_a_table_of_a_catalogue_that_is_partitioned(
         spark.sql("DROP TABLE parts")
 
 
+@pytest.mark.long
 def test_a_query_tells_the_version(
     spark: SparkSession, tmp_path: Path, builds: list[str], feed: Feed
 ) -> None:

@@ -119,6 +119,7 @@ def test_other_tables_in_every_micro_batch(
     assert [df.count() for df in joined] == [2] * 3
 
 
+@pytest.mark.long
 def test_a_source_is_read_in_every_micro_batch_and_names_that_differ_make_other_tables(
     spark: SparkSession, tmp_path: Path, temporary: Path
 ) -> None:

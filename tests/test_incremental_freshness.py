@@ -40,6 +40,7 @@ def test_a_change_is_seen_after_the_ttl_of_a_row_or_of_an_absence_and_not_before
     assert model.times[9] >= 2  # it has rows now, and their ttl
 
 
+@pytest.mark.long
 def test_without_negative_entries_a_missing_key_is_queried_every_time(
     feed: Feed, model: Model
 ) -> None:
@@ -52,6 +53,7 @@ def test_without_negative_entries_a_missing_key_is_queried_every_time(
     assert run.turn(1, 9).rows == [(1, "v1"), (9, "v2")]
 
 
+@pytest.mark.long
 def test_only_a_row_not_used_for_its_idle_ttl_is_queried_again(feed: Feed, model: Model) -> None:
     run = Run(feed, joined(feed, model, idle_ttl=0.5))
     first = run.turn(1, 3)
@@ -64,6 +66,7 @@ def test_only_a_row_not_used_for_its_idle_ttl_is_queried_again(feed: Feed, model
     assert model.times[1] == 1 or widest > 0.5
 
 
+@pytest.mark.long
 def test_a_stale_row_is_used_while_it_is_refreshed(feed: Feed, model: Model) -> None:
     run = Run(feed, joined(feed, model, ttl=0.3, stale_while_revalidate="1 hour"))
     first = run.turn(1)

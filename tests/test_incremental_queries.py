@@ -34,6 +34,7 @@ def test_a_limit_takes_what_it_needs_and_leaves_the_cache_in_order(
     assert set(model.times.values()) == {1}
 
 
+@pytest.mark.long
 def test_joins_and_queries_with_equal_options_share_a_cache(
     spark: SparkSession, feed: Feed, model: Model, tmp_path: Path
 ) -> None:

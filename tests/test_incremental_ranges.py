@@ -111,6 +111,7 @@ def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -
     assert second.cache.rows == 50 + 2 + 1  # the row without a point is not kept
 
 
+@pytest.mark.long
 def test_of_equal_rows_the_same_one_is_taken_whenever_they_are_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -229,6 +229,7 @@ def refreshed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BatchTable]]:
         table.stop_refreshing()
 
 
+@pytest.mark.long
 def test_auto_follows_a_source_that_changes(
     feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refreshed: list[BatchTable]
 ) -> None:

@@ -99,6 +99,7 @@ def test_watermarks_survive_joins_and_close_windows(spark: SparkSession, feed: F
     assert Counter(row for some in feed.results.values() for row in some) == wanted
 
 
+@pytest.mark.long
 def test_figures_of_ranges_are_exact_for_every_join_type(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def by_spark(stream: DataFrame, table: DataFrame, equal: Column, how: str) -> Da
     return joined.select(*(stream[name] for name in stream.columns), *brought)
 
 
+@pytest.mark.long
 def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> None:
     stream, lower = streamed(spark), F.lower("name")
     with sqlite3.connect(tmp_path / "db") as connection:

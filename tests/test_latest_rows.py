@@ -251,6 +251,7 @@ def test_bad_input_is_refused_at_the_call(spark: SparkSession) -> None:
             bsjoin.join(spark.range(1).toDF("k"), source, "k", cache=Full(**options))
 
 
+@pytest.mark.long
 def test_unique_is_checked_of_what_is_kept(spark: SparkSession) -> None:
     source = spark.range(4).selectExpr("id % 2 AS k", "id AS v")
     assert BatchTable.build(source, on="k", latest_by="v", unique=True).stats().rows == 2

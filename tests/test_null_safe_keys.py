@@ -166,7 +166,14 @@ def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, tmp_path: Path
     assert {name for name, _ in cycle.partition.hottest} == {"null,a", "a,null", "null,null"}
 
 
-def test_databases_files_and_functions_find_null_keys(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [["table", "parquet"], pytest.param(["query", "function"], marks=pytest.mark.long)],
+    ids=["two", "others"],
+)
+def test_databases_files_and_functions_find_null_keys(
+    spark: SparkSession, tmp_path: Path, names: list[str]
+) -> None:
     left, there = _left_and_right(spark)
     held = pa.table({"k": [None, None, 0, 0, 1, 1], "s": [None, "a", None, "", "a", None],
                      "v": pa.array(range(6))})  # fmt: skip
@@ -184,9 +191,9 @@ def test_databases_files_and_functions_find_null_keys(spark: SparkSession, tmp_p
     }
     joined = {
         (kind, *safe): bsjoin.join(
-            left, source, ["k", "s"], "left", nulls_equal=list(safe), cache=ROOMY
+            left, kinds[kind], ["k", "s"], "left", nulls_equal=list(safe), cache=ROOMY
         )
-        for kind, source in kinds.items()
+        for kind in names
         for safe in ("ks", "s")
     }
     both = [(0, 0), (1, 1), (2, 2), (3, None), (4, 5), (5, 4), (6, None), (7, None)]
@@ -196,6 +203,7 @@ def test_databases_files_and_functions_find_null_keys(spark: SparkSession, tmp_p
         assert pairs == (both if len(name) == 3 else half), name
 
 
+@pytest.mark.long
 def test_a_stream_over_versions_and_invalidated_keys(
     tmp_path: Path, spark: SparkSession, feed: Feed
 ) -> None:

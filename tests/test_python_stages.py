@@ -85,6 +85,7 @@ def test_columns_keep_their_metadata_and_nullability(spark: SparkSession) -> Non
         assert found == [(n, n, "x", None, n) for n in range(3)], transfer
 
 
+@pytest.mark.long
 def test_figures_of_a_chain_of_which_nothing_is_left(
     spark: SparkSession, names: Model, tmp_path: Path
 ) -> None:

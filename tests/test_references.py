@@ -74,7 +74,7 @@ def test_they_hold_as_after_sparks_own_join(
     assert differences(sides, kinds) == []
 
 
-@pytest.mark.parametrize("runtime", ["jvm", "python"])
+@pytest.mark.parametrize("runtime", ["python", pytest.param("jvm", marks=LONG)])
 def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime: str) -> None:
     """What is referred to is read, filtered and sorted by, not another column of the same name."""
     stream = sides.streams["one replaced"]
@@ -90,6 +90,7 @@ def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime
         assert rows(counted) == [(1, 1)]
 
 
+@pytest.mark.long
 def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     """With a column of the name under which rows are sent, and a watermark."""
     feed = Feed(spark, tmp_path)
@@ -144,6 +145,7 @@ def test_what_a_result_does_not_have_cannot_be_referred_to(spark: SparkSession) 
     assert itself.drop(table["v"]).columns == ["k", "v_batch"]
 
 
+@pytest.mark.long
 def test_one_to_the_table_has_the_values_of_each_version(
     spark: SparkSession, tmp_path: Path
 ) -> None:

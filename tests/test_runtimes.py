@@ -141,6 +141,7 @@ def test_types_that_the_jvm_does_not_read_go_to_python(
     assert is_in_jvm(table.join(probes, select=["plain"]))  # what is not selected does not matter
 
 
+@pytest.mark.long
 def test_what_only_python_does_is_done_there_whatever_the_setting(
     spark: SparkSession, people: DataFrame, model: Model, feed: Feed
 ) -> None:

@@ -192,6 +192,7 @@ def test_for_each_batch_and_cycles_end_too(
     assert seen == [[(1, 1)]] * 2
 
 
+@pytest.mark.long
 def test_how_refreshes_went_is_a_figure(feed: Feed, source: Source, refreshes: Refreshes) -> None:
     begun = datetime.now(UTC)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))

@@ -29,7 +29,7 @@ def stream(spark: SparkSession) -> DataFrame:
     return spark.sql("SELECT * FROM VALUES (0L, 4L, 5L), (1L, 9L, null) AS t(k, p, x)")
 
 
-@pytest.mark.parametrize("on", ["k", []])
+@pytest.mark.parametrize("on", ["k", pytest.param([], marks=pytest.mark.long)])
 def test_a_table_is_joined_as_it_was_built(
     stream: DataFrame, batch: DataFrame, tmp_path: Path, on: Any
 ) -> None:

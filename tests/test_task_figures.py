@@ -133,6 +133,7 @@ def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTa
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.long
 def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchTable) -> None:
     """A query that waits for data reports itself with the number of the next micro-batch."""
     query = feed.start(table.join(feed.stream))

@@ -244,6 +244,7 @@ def test_between_and_below_what_spark_does(
 
 
 @pytest.mark.usefixtures("without_code")
+@pytest.mark.long
 def test_references_hold_in_the_condition_and_in_the_result(spark: SparkSession) -> None:
     orders = spark.sql("SELECT * FROM VALUES (1, 5, 'x'), (2, 50, 'y') AS t(k, amount, name)")
     customers = spark.sql(

@@ -125,6 +125,7 @@ def same_in_sql(spark: SparkSession, table: BatchTable, df: DataFrame, *queries:
     spark.catalog.dropTempView("source")
 
 
+@pytest.mark.long
 def test_a_table_for_range_joins_has_the_rows_without_a_point(
     spark: SparkSession, tmp_path: Path
 ) -> None:
