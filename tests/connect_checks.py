@@ -658,7 +658,6 @@ CHECKS = named(
     errors_come_at_the_call,
     stored_tables_are_tables_of_the_catalog,
     changes_are_applied_in_foreach_batch,
-    reporting_checks.a_table_is_refreshed_in_the_server,
 )
 LONG = reporting_checks.LONG | named(
     references_hold_as_after_sparks_own_join,

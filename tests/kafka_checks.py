@@ -324,8 +324,9 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-CHECKS = checks_apart.named(json_in_real_time, late_rows)
+CHECKS = checks_apart.named(late_rows)
 LONG = kafka_fault_checks.CHECKS | checks_apart.named(
+    json_in_real_time,
     avro_in_real_time,
     fewer_slots_than_partitions,
     what_arrives_and_what_waits,

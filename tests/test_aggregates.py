@@ -179,8 +179,7 @@ def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
         for number, (holds, when) in enumerate(ways)
     }
     of_every = expected(stream, table, "s.k = t.k AND q BETWEEN p - 700 AND p + 60", AGG)
-    with sessions.configured(spark, sessions.CODE["python"]):
-        wanted = {**rows_of(right), **rows_of({"every": of_every})}
+    wanted = {**rows_of(right), **rows_of({"every": of_every})}
     assert all(any(row["n"] > 64 for row in rows.values()) for rows in wanted.values())
     with sessions.configured(spark, sessions.CODE["python"]):
         monkeypatch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)

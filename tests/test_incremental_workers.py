@@ -1,4 +1,7 @@
-"""Many workers of a host share one cache: they ask once, hold it once, and survive each other."""
+"""Many workers of Spark share one cache: they ask once, hold it once, and survive each other.
+
+Processes without Spark do so in `cache/test_shared_processes.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,7 @@ import worker_checks
 from checks_apart import each, passes
 
 
+@pytest.mark.long
 @each(worker_checks.CHECKS)
 def test_four_workers_share_a_cache(check: str) -> None:
     passes("worker_checks.py", check)
-
-
-@pytest.mark.long
-@each(worker_checks.LONG)
-def test_a_bound_holds_a_start_is_slow_and_workers_may_die(check: str) -> None:
-    passes("worker_checks.py", check, "long")

@@ -1,4 +1,7 @@
-"""Random SQL around stored tables (`tests.fuzz.plans`): a few plans, and how plans are drawn."""
+"""Random SQL around stored tables (`tests.fuzz.plans`): some plans, and how plans are drawn.
+
+Plans of each kind are in `jvm/test_plain_*.py`.
+"""
 
 from __future__ import annotations
 
@@ -27,27 +30,20 @@ def answered(runner: Runner, seeds: Sequence[int]) -> int:
     return found
 
 
-@pytest.mark.parametrize(
-    "many", [False, pytest.param(True, marks=pytest.mark.long)], ids=["few", "many"]
-)
+@pytest.mark.long
 def test_plans_answer_what_spark_answers(
-    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config, many: bool
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Some are planned as those of a query in real-time mode; a few are others in each run.
-
-    Of so few it may be that the index answers none.
-    """
+    """Some are planned as those of a query in real-time mode; a few are others in each run."""
     first = random.Random(f"{pytestconfig.option.hypothesis_seed} plans").randrange(1 << 32)
-    seeds, in_real_time = range(first, first + 2), range(first + 2, first + 3)
-    if many:
-        seeds, in_real_time = range(1, 31), range(101, 113)
+    seeds = [*range(1, 31), *range(first, first + 5)]
+    in_real_time = [*range(101, 113), *range(first + 5, first + 8)]
     with running(spark, tmp_path) as runner:
         found = answered(runner, seeds)
         with planned_in_real_time(spark, tmp_path / "idle"):
             found_there = answered(runner, in_real_time)
-    if many:
-        assert found > len(seeds) / 10
-        assert found_there > len(in_real_time) / 10
+    assert found > len(seeds) / 10
+    assert found_there > len(in_real_time) / 10
 
 
 def test_everything_is_drawn_and_always_the_same() -> None:

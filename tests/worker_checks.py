@@ -229,8 +229,8 @@ def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path
     check_cache(opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000)))
 
 
-CHECKS = named(every_key_is_queried_and_held_once)
-LONG = named(
+CHECKS = named(
+    every_key_is_queried_and_held_once,
     a_bound_in_bytes_holds_for_all_workers_together,
     a_cold_start_does_not_flood_the_source,
     a_worker_killed_at_every_step_breaks_nothing,
@@ -238,4 +238,4 @@ LONG = named(
 )
 
 if __name__ == "__main__":
-    run(LONG if "long" in sys.argv else CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))
+    run(CHECKS, session(f"local[{WORKERS},8]", INTERPRETED))
