@@ -77,6 +77,24 @@ def test_where_records_go(joined: DataFrame) -> None:
     }
 
 
+def test_what_became_of_the_rows_is_counted_in_their_pass(joined: DataFrame) -> None:
+    """Behind all that is computed, which is one stage, and by what Spark need not replace."""
+    routed = bsjoin.kafka.route(joined, value="upper(name)", patience="1 minute", **TOPICS)
+    routed.collect()
+    execution: Any = routed._jdf.queryExecution()
+    row = execution.observedMetrics().apply("bsjoin.kafka.route out")
+    counted = [row.get(place) for place in range(row.length())]
+    waited = [any(name == WAITING_SINCE for name, _ in headers or ()) for headers, *_ in CASES]
+    topics = [topic for *_, topic in CASES]
+    recovered = sum(topic == "out" and one for topic, one in zip(topics, waited, strict=True))
+    found, waiting, expired = map(topics.count, ("out", "again", "never"))
+    assert counted == [found, recovered, waiting, expired, "again"]
+    assert recovered > 1
+    plan = execution.executedPlan().toString()
+    assert plan.startswith("CollectMetrics"), plan
+    assert "common_expr" not in execution.optimizedPlan().toString()
+
+
 def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
     nulls = joined.withColumn("key", F.lit(None).cast("binary")).withColumn("value", F.col("key"))
     named = nulls.withColumnRenamed("found", "is `there`").withColumn("since_", F.lit(1))
