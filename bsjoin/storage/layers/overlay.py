@@ -47,10 +47,11 @@ def distinct_keys(hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
         [1, 0, 3]
     """
     if not keys:
-        order = np.argsort(hashes)  # the first of equal ones is their least
+        order = np.argsort(hashes, kind="stable")  # those of each segment are in order
         sorted_ = hashes.take(order)
-        starts = np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]]))
-        return np.minimum.reduceat(order, starts) if len(order) else order
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = sorted_[1:] != sorted_[:-1]
+        return order[is_first]
     names = [str(number) for number in range(1 + len(keys))]
     table = pa.table([pa.array(hashes), *keys], names)
     table = table.append_column("place", pa.array(np.arange(len(hashes))))
@@ -96,7 +97,9 @@ class Overlay:
         self.hashes = every.take(chosen)
         self.keys = [column.take(pa.array(chosen)) for column in columns]
         self._rows = np.concatenate(rows).take(chosen)
-        self._index = HashIndex.build(self.hashes, np.zeros(len(chosen) - 1, np.bool_))
+        self._index = None
+        if compared:  # of few hashes a binary search is the faster one
+            self._index = HashIndex.build(self.hashes, np.zeros(len(chosen) - 1, np.bool_))
         bits = min(_MOST_BITS, max(10, (_FLAGS_PER_KEY * len(chosen)).bit_length()))
         self._shift = np.uint64(64 - bits)
         self._flags = np.zeros(1 << bits, np.bool_)
@@ -119,12 +122,12 @@ class Overlay:
         if not len(places):
             return
         searched = hashes.take(places)
-        if keys:
+        if self._index is not None:
             indices = pa.array(places)
             wanted = [key.take(indices) for key in keys]
             entries = find_keys(self._index, self.keys, searched, wanted)
             there = entries >= 0
-        else:  # of few keys a binary search is the faster one
+        else:
             entries = np.searchsorted(self.hashes, searched)
             there = self.hashes.take(entries, mode="clip") == searched
         rows[places[there]] = self._rows.take(entries[there])
