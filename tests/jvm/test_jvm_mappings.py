@@ -75,6 +75,7 @@ def test_plans_of_many_times_leave_few_mappings(
     assert mapped(spark, folder) <= _FEW
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_code")
 def test_what_versions_share_is_mapped_once(
     spark: SparkSession, table: BatchTable, tmp_path: Path

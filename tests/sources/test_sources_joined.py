@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Both kinds of Redis would clear the other's rows; the contract holds them.
 PLACES = [kind for kind in EVERYWHERE if kind not in ("function", "redis json")]
-QUICK = ("sqlite", "postgresql", "mariadb", "delta", "iceberg", "redis hash")
+QUICK = ("sqlite", "postgresql", "iceberg", "redis hash")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def compare(expected: tuple[list[tuple[str, str]], Rows] | None, path: Path, nam
 EXTRAS = {"uuid", "half", "nanoseconds"}
 """Types that Spark's reader has no word for, and ours has."""
 ALONE = {*EXTRAS, "time", "wide decimal"}
-QUICK = {"together", "time", "uuid"}
+QUICK = {"together", "int96", "time", "uuid"}
 """The files that the default run writes."""
 
 
@@ -256,7 +256,11 @@ def test_partition_values(
 
 
 @pytest.mark.parametrize(
-    ("stored", "zone"), [("INT96", "America/Los_Angeles"), ("TIMESTAMP_MICROS", "+05:30")]
+    ("stored", "zone"),
+    [
+        pytest.param("INT96", "America/Los_Angeles", marks=pytest.mark.long),
+        ("TIMESTAMP_MICROS", "+05:30"),
+    ],
 )
 def test_timestamps_of_spark_itself(
     spark: SparkSession, tmp_path: Path, stored: str, zone: str
