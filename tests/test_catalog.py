@@ -337,6 +337,7 @@ class TestVersions:
         fails(DamagedTableError, first.collect, table.path, "was the version vacuumed")
         fails(VersionNotFoundError, lambda: spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1"))
 
+    @pytest.mark.long
     def test_a_table_that_is_built_again_is_never_mixed_up(
         self, spark: SparkSession, table: BatchTable, customers: str
     ) -> None:

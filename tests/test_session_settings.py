@@ -163,6 +163,7 @@ def wanted(
     return found
 
 
+@pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.parametrize(
     "name", ["together", pytest.param("not ANSI, as before", marks=pytest.mark.long)]
 )
