@@ -213,6 +213,7 @@ def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
 
 @pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.long
 def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_path: Path) -> None:
     """A table that was built for aggregates, and is refreshed while the query runs."""
     when = Band("k", "q", 5, 0, agg={"n": "count(*)", "top": "max(v)", "mean": "avg(v)"})

@@ -124,6 +124,7 @@ def test_other_columns_may_be_refreshed(spark: SparkSession, tmp_path: Path) -> 
     assert chosen({name: t.join(stream, select=["n"]) for name, t in tables.items()}) == first
 
 
+@pytest.mark.long
 def test_a_private_table_of_few_columns_is_refreshed_by_all_of_them(
     spark: SparkSession, runtime: str, feed: Feed, tmp_path: Path
 ) -> None:

@@ -307,6 +307,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_disk")
+@pytest.mark.long
 def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
     people: DataFrame, a_copy: Path, tmp_path: Path
 ) -> None:

@@ -386,6 +386,7 @@ def test_steps_of_one_and_of_many_versions_lead_to_the_same_rows(
     assert (int(mark.name.split("-")[0]), table.version) == (number, number)
 
 
+@pytest.mark.long
 def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: list[str]
 ) -> None:

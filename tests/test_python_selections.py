@@ -105,8 +105,8 @@ def texts(results: Mapping[Any, DataFrame]) -> Counter[tuple[Any, str]]:
 
 @pytest.mark.parametrize(
     "kinds",
-    [["expressions", "a chain of them"], pytest.param([*SELECTIONS], marks=pytest.mark.long)],
-    ids=["two", "all"],
+    [["a chain of them"], pytest.param([*SELECTIONS], marks=pytest.mark.long)],
+    ids=["one", "all"],
 )
 def test_a_selection_keeps_the_stage(
     spark: SparkSession, rows: Model, by_id: BatchTable, kinds: list[str]

@@ -84,7 +84,8 @@ def test_a_member_that_is_missing_is_an_error_with_its_name(spark: SparkSession)
         compat.catalyst(Other())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("runtime", ["jvm", pytest.param("python", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
 def test_without_a_member_the_rows_are_the_same(
     runtime: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
