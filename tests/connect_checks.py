@@ -656,8 +656,8 @@ CHECKS = named(
     the_joins_of_a_dataframe_are_explained,
     a_stream_follows_its_table,
     errors_come_at_the_call,
-    stored_tables_are_tables_of_the_catalog,
     changes_are_applied_in_foreach_batch,
+    reporting_checks.plain_joins_of_a_batch_query_are_counted,
 )
 LONG = reporting_checks.LONG | named(
     references_hold_as_after_sparks_own_join,
@@ -674,6 +674,7 @@ LONG = reporting_checks.LONG | named(
     parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database_and_is_watched,
     a_skewed_stream_is_steered,
+    stored_tables_are_tables_of_the_catalog,
     the_python_of_the_workers_is_checked_and_copies_remote_tables,
 )
 

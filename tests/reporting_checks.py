@@ -231,5 +231,4 @@ LONG = named(
     what_failed_is_not_reported_and_a_restart_is,
     reports_do_not_pile_up,
     a_table_is_refreshed_in_the_server,
-    plain_joins_of_a_batch_query_are_counted,
 )

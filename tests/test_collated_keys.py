@@ -178,6 +178,7 @@ def test_streams_and_joins_of_joins(spark: SparkSession, runtime: str, feed: Fee
 
 
 @pytest.mark.usefixtures("without_code")
+@pytest.mark.long
 def test_stored_tables_sql_and_other_rules(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,7 +172,7 @@ def test_arrays_have_the_rows_that_spark_collects(
                     assert told(results) == right[label], (runtime, code)
 
 
-@pytest.mark.in_turns("runtime", others="long")
+@pytest.mark.long
 @pytest.mark.usefixtures("runtime")
 def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
     table = spark.sql("SELECT id % 3 AS k, id AS q, string(id) AS t, array(id) AS a FROM range(30)")

@@ -191,6 +191,7 @@ def test_what_begins_a_stage(
     assert joins_of(spark.range(3).select("id")) == []
 
 
+@pytest.mark.long
 def test_a_stream_with_a_watermark_and_its_figures(
     spark: SparkSession, rows: Model, by_id: BatchTable, tmp_path: Path
 ) -> None:

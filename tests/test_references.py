@@ -181,6 +181,7 @@ def test_one_to_the_table_has_the_values_of_each_version(
         assert [*held] == names, later
 
 
+@pytest.mark.long
 def test_those_to_the_table_hold_in_streams(spark: SparkSession, tmp_path: Path) -> None:
     """In a plan of its own, in ``foreachBatch`` and in a cycle there."""
     table = table_of(spark, 1).selectExpr("k", "v", "v + 1 AS w").alias("c")
