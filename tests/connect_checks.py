@@ -657,12 +657,12 @@ CHECKS = named(
     a_stream_follows_its_table,
     errors_come_at_the_call,
     changes_are_applied_in_foreach_batch,
+    a_range_join_takes_the_width_and_the_row_that_it_says,
     reporting_checks.plain_joins_of_a_batch_query_are_counted,
 )
 LONG = reporting_checks.LONG | named(
     references_hold_as_after_sparks_own_join,
     references_to_the_table_hold_as_after_sparks_own_join,
-    a_range_join_takes_the_width_and_the_row_that_it_says,
     the_cause_of_a_failure_is_found,
     char_keys_are_padded,
     the_rest_of_a_condition_is_part_of_the_join,

@@ -36,7 +36,6 @@ def nested(keys: list[int | None]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-@pytest.mark.in_turns("runtime", others="long")
 def test_nested_types_arrive_unchanged(spark: SparkSession) -> None:
     """Keys have one row, several, or more than are fetched at once; in another time zone."""
     keys = [1, 2, 2, 3, None, 3, 3, *[5] * 70, 9]

@@ -57,7 +57,7 @@ def wide(kinds: Mapping[str, Sequence[Any]], number: str) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "pairs", [PAIRS[::3], pytest.param(PAIRS, marks=pytest.mark.long)], ids=["a third", "all"]
+    "pairs", [PAIRS[1::3], pytest.param(PAIRS, marks=pytest.mark.long)], ids=["a third", "all"]
 )
 def test_every_pair_of_key_types_matches_as_in_spark(
     spark: SparkSession, pairs: list[tuple[str, str]]

@@ -31,6 +31,7 @@ from bsjoin.storage.layers.change_set import ChangeSet
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.layers.widening import widened, with_columns
+from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 
 __all__ = ["apply_changes", "compact", "forget", "start_compacting"]
@@ -123,6 +124,7 @@ def apply_changes(
                 return before, False
             identity = _identity(location, before, call, df)
             if batch is not None and _is_applied(location, before, batch):
+                location.sync(VERSIONS, files=False)  # who wrote it may have been killed before
                 return before, False
             form = _with_new_columns(df, before, call) if merge_schema else before
             if read is None or _content(form) != _content(read.form):

@@ -176,13 +176,18 @@ class VersionedFolder:
             active = now if first else _whole_ms(max(now + delay, earliest))
             published = Publication(number, now, active)
 
-            def in_time(active: int = active, first: bool = first) -> bool:
-                return first or clock() < active
+            # When the entry is made half of the delay is left: it is not there for anybody before
+            # it is known to have been there in time.
+            latest = active - delay // 2
+
+            def in_time(latest: int = latest, first: bool = first) -> bool:
+                return first or clock() < latest
 
             if not self.location.create(self.name(number), content(published), in_time):
                 # Another process has taken this number, or the file was written too slowly.
                 delay *= 1 if in_time() else 4
                 continue
+            is_seen = first or clock() < active  # by all that begins when it is active
             # It was withdrawn, perhaps, and its files are gone: who withdraws looks for followers.
             alone = parent is None or not self._has_others(parent.number, number)
             if parent is not None and not (alone and parent.is_there()):
@@ -191,7 +196,7 @@ class VersionedFolder:
             if first:
                 return published
             in_order = after is None or self._is_in_order(published, last, after)
-            if in_order and in_time():
+            if in_order and is_seen:
                 return published
             # A micro-batch may have begun without seeing it, or another entry hides it.
             self.sweep([number])

@@ -168,6 +168,8 @@ def publish(
     def content(slot: Publication) -> bytes:
         for digest in noted:
             location.create(f"{MARKS}/{_mark_prefix(*slot[:2])}{digest}", b"")
+        if noted and durable:  # not every file system keeps the order of two folders
+            location.sync(MARKS, files=False)
         published = draft.published_as(*slot)
         if fingerprint is not None:
             mark(location, published, fingerprint)

@@ -18,9 +18,12 @@ MOUNTS = rb"""22 27 0:21 / /proc rw,relatime - proc proc rw
 33 32 0:41 / /twice rw - fuse.s3fs s3fs rw
 34 27 0:42 / /odd\134name rw - tmpfs none rw
 35 27 0:43 / /new rw - unheardof none rw
+37 27 8:3 / /below/t rw - xfs /dev/sdd rw
+38 27 0:45 / /below rw - nfs4 server:/below rw
 36 27 0:44 / /data
 not a mount
 """
+DEVICES = {b"/data/local disk": b"8:1", b"/odd\\name": b"0:42", b"/below": b"0:45"}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,7 @@ not a mount
         ("/", True), ("/tables/a", True), ("/database", True), ("/data", False),
         ("/data/tables/a", False), ("/data/local disk/a", True), ("/data/local", False),
         ("/twice/a", False), ("/odd\\name", True), ("/new/a", False), ("/proc/1", False),
+        ("/below/t/a", False),  # its mount is hidden by a later one above it
     ],
 )  # fmt: skip
 def test_the_mount_that_a_path_is_below(
@@ -37,6 +41,8 @@ def test_the_mount_that_a_path_is_below(
     (tmp_path / "mounts").write_bytes(MOUNTS)
     monkeypatch.setattr(file_systems, "_MOUNTS", str(tmp_path / "mounts"))
     monkeypatch.setattr("os.path.realpath", lambda path: path)
+    device = next((DEVICES[at] for at in DEVICES if path.encode().startswith(at)), b"254:0")
+    monkeypatch.setattr(file_systems, "_device_of", lambda _: device)
     assert is_of_one_machine(path) is found
 
 
@@ -52,6 +58,7 @@ def test_a_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     mounts = b"1 0 8:1 / / rw - ext4 a rw\n2 1 0:9 / " + real + b" rw - nfs b rw\n"
     (tmp_path / "mounts").write_bytes(mounts)
     monkeypatch.setattr(file_systems, "_MOUNTS", str(tmp_path / "mounts"))
+    monkeypatch.setattr(file_systems, "_device_of", lambda _: b"8:1")
     assert is_of_one_machine(str(tmp_path))
     assert not is_of_one_machine(str(tmp_path / "link" / "table"))
 
@@ -61,6 +68,7 @@ def test_a_shared_folder_has_the_longer_delay(
 ) -> None:
     activation = Activation(local_us=100_000, remote_us=10_000_000, tries=4, host_us=20_000)
     folder = VersionedFolder(StorageLocation.of(tmp_path), "", ".entry", 1000)
+    monkeypatch.setattr(file_systems, "_device_of", lambda _: b"8:1")
     for kind, delay in ((b"nfs4", 100_000), (b"ext4", 20_000)):
         (tmp_path / "mounts").write_bytes(b"1 0 8:1 / / rw - " + kind + b" a rw\n")
         monkeypatch.setattr(file_systems, "_MOUNTS", str(tmp_path / "mounts"))

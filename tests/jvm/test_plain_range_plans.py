@@ -88,7 +88,7 @@ def _query(table: str, condition: str, *, keyed: bool, number: int = 0) -> str:
     return f"SELECT {number}, s.id, t.v FROM s LEFT JOIN {table} t ON {key}{condition}"
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_what_the_index_answers_and_what_is_checked(
     spark: SparkSession, tables: dict[str, str], step: int
 ) -> None:

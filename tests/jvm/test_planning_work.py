@@ -36,7 +36,7 @@ _ABOVE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_what_is_moved_to_a_table_stays_above(
     spark: SparkSession, tmp_path: Path, step: int
 ) -> None:

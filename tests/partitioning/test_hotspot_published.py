@@ -46,7 +46,7 @@ def test_a_micro_batch_has_the_rule_of_its_time(location: StorageLocation) -> No
 def test_a_rule_that_was_written_too_late_is_put_off(location: StorageLocation) -> None:
     location.make()
     # The first writing takes 30 ms, the second none; it could be seen for a moment.
-    times = itertools.chain([0, 19_000, 30_000, 40_000], itertools.repeat(40_001))
+    times = itertools.chain([0, 9_000, 30_000, 40_000], itertools.repeat(40_001))
     in_force = Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
     last = Rules(location).last()
     assert last is not None

@@ -245,7 +245,6 @@ def catalog(tmp_path: Path) -> Catalog:
     return found
 
 
-@pytest.mark.long
 def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
     made = catalog.create_table("shop.t", every_row(1).schema)
     source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)

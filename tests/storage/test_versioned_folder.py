@@ -5,12 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bsjoin.storage import StorageLocation
-from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder, active_at
+from bsjoin.storage.versioned_folder import (
+    Activation,
+    Parent,
+    Publication,
+    VersionedFolder,
+    active_at,
+)
 
 DELAY = Activation(local_us=100_000, remote_us=10_000_000, tries=4)
 
@@ -111,8 +118,9 @@ def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
         written.append(slot)
         return described(slot)
 
-    # Until a file is there it takes 100, then 400, then 1599 ms: the delays are 100, 400 and 1600.
-    clock = in_ms(0, 99, 100, 1000, 1399, 1400, 2000, 3598, 3599)
+    # Until a file is there it takes 100, then 400, then 1599 ms: the delays are 100, 400 and 1600,
+    # and half of each has gone when a file is made.
+    clock = in_ms(0, 49, 100, 1000, 1199, 1400, 2000, 2799, 3599)
     assert folder.publish(content, DELAY, clock=clock) == (4, 2_000_000, 3_600_000)
     assert [tuple(slot)[:2] for slot in written] == [(2, 0), (3, 1_000_000), (4, 2_000_000)]
     assert folder.numbers() == [1, 4]
@@ -122,13 +130,29 @@ def test_what_is_late_before_it_can_be_seen_keeps_its_number(
     folder: VersionedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.append(b"before")
-    # Writing takes 100, then 400 ms: the delays are 100, 400 and 1600.
-    clock = in_ms(0, 100, 100, 1000, 1400, 1400, 2000, 2001)
+    # Writing takes half of the delays, of 100, 400 and 1600 ms.
+    clock = in_ms(0, 50, 50, 1000, 1200, 1200, 2000, 2001, 2002)
     with monkeypatch.context() as patched:
         patched.setattr(VersionedFolder, "sweep", lambda *_: pytest.fail("it was to be seen"))
         assert folder.publish(described, DELAY, clock=clock) == (2, 2_000_000, 3_600_000)
     assert folder.numbers() == [1, 2]
     assert not [name for name in os.listdir(folder.location.url) if name.startswith(".")]
+
+
+def test_what_was_there_in_time_stays_however_long_looking_for_others_takes(
+    folder: VersionedFolder,
+) -> None:
+    now = [0]
+
+    def is_there() -> bool:
+        now[0] += 40_000  # the first time before the entry's own times are taken
+        return True
+
+    found = folder.publish(
+        described, replace(DELAY, local_us=40_000), clock=lambda: now[0], parent=Parent(0, is_there)
+    )
+    assert found == (1, 40_000, 80_000)
+    assert (now, folder.numbers()) == ([80_000], [1])
 
 
 def test_an_entry_that_is_withdrawn_while_the_next_is_made_is_not_its_predecessor(
