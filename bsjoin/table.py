@@ -609,10 +609,11 @@ class BatchTable:
             changes: rows with all columns of the table, in the same types; those that are deleted
                 need no values but those of ``key``, or of the table's keys. They go through the
                 driver. What happened to a row is recognised: the envelopes of Debezium (``before``,
-                ``after``, ``op``; tombstones are passed over), ``_change_type`` of Delta's change
-                data feed and of Iceberg's changelog views, or a column ``op`` with one of
-                ``insert``, ``update``, ``upsert``, ``delete``, or their first letters, ``c`` and
-                ``r``; names in upper or lower case. Without any of these all rows are upserts.
+                ``after``, ``op``; tombstones are passed over), and ``__op`` or ``__deleted`` of its
+                records without envelopes; ``_change_type`` of Delta's change data feed and of
+                Iceberg's changelog views; or a column ``op`` with one of ``insert``, ``update``,
+                ``upsert``, ``delete``, or their first letters, ``c`` and ``r``; names in upper or
+                lower case. Without any of these all rows are upserts.
             key: the columns that tell a row from all others, a primary key. They may be other than
                 the table's keys, or more: its keys and a point. ``()``: all rows of a key of the
                 table are replaced by those that come. Default None: as for the first call; for that

@@ -21,7 +21,7 @@ from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.collations import has_collations
 from bsjoin.planner.columns import names_of, schema_of
-from bsjoin.planner.keys import is_floating
+from bsjoin.planner.keys import is_collated, is_floating
 from bsjoin.planner.uses import check_unique
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.interrupts import Interruption, interruptible
@@ -345,11 +345,12 @@ def _identity(
     schema = schema_of(manifest)
     for name in found:
         dtype = schema[name].dataType
-        if name not in on and (is_floating(dtype) or not _is_comparable(manifest, name)):
+        is_inexact = is_floating(dtype) or is_collated(dtype)
+        if name not in on and (is_inexact or not _is_comparable(manifest, name)):
             raise ArgumentError(
                 f"key={list(found)}: the column {name!r} is {dtype.simpleString()}, by which rows "
-                "are not told apart. Give columns of numbers without a fraction, texts, dates or "
-                "timestamps"
+                "are not told apart. Give columns of numbers without a fraction, texts without a "
+                "collation, dates or timestamps"
             )
     return found if declared is None else declared
 

@@ -19,6 +19,7 @@ from bsjoin.planner.keys import table_key
 from bsjoin.planner.uses import as_nullable, used_by
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import check_storable
+from bsjoin.spark.session import is_case_sensitive
 from bsjoin.storage import Manifest, StorageLocation
 from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
 from bsjoin.values.retype import retyped, whole
@@ -37,9 +38,12 @@ _TYPES = {
 }
 _BEFORE = "before u"
 _ENVELOPE = ("before", "after", "op")
+_DELETES, _UPDATES = "('d', 'delete')", "('u', 'update', 'upsert')"  # in envelopes
 _CHANGE_TYPE = "_change_type"
 _VERSIONS = ("_commit_version", "_change_ordinal")  # of Delta, of Iceberg
 _OF_FEEDS = (_CHANGE_TYPE, *_VERSIONS, "_commit_timestamp", "_commit_snapshot_id")
+# Of Debezium's records without an envelope, by its transformation ExtractNewRecordState.
+_UNWRAPPED = {"__op": _PLAIN, "__deleted": {"true": DELETE, "false": UPSERT}}
 _OP, _ORDER = "bsjoin_op", "bsjoin_order"
 
 
@@ -80,7 +84,8 @@ class Feed:
         names = names_of(df, "the changes")
         order = None if sequence is None else _path(df, names, sequence)
         if op is not None:
-            return cls(df, names.find(op, "op"), order, _PLAIN)
+            found = names.find(op, "op")
+            return cls(df, found, order, _UNWRAPPED.get(found.lower(), _PLAIN))
         # Whatever the session takes for the same name: a delete must not become an upsert.
         given = Names(df.columns, "the changes", case_sensitive=False)
         stored = Names(columns, "the table", case_sensitive=False)
@@ -95,6 +100,9 @@ class Feed:
                 if ranked and order is None and versions:
                     order = sql.column(versions[0])
                 return cls(df, found, order, kinds, ranked)
+        for name, kinds in _UNWRAPPED.items():
+            if name in given and name not in stored:  # else it is a value of the row
+                return cls(df, given.find(name, "op"), order, kinds)
         for name in (_CHANGE_TYPE, "op"):
             if name in given and name in stored:
                 raise ArgumentError(
@@ -139,19 +147,18 @@ def _unwrapped(df: DataFrame, before: str, after: str, op: str, order: str | Non
 
     Tombstones, in which all is null, are left out.
     """
-    dtype = df.schema[after].dataType.simpleString()
+    was = _as_after(df, before, after)
     before, after, op = map(sql.column, (before, after, op))
 
     def entry(row: str, op: str) -> str:
         parts = f"'op', {op}, 'row', {row}" + (f", 'order', {order}" if order else "")
         return f"named_struct({parts})"
 
-    was = f"cast({before} AS {dtype})"
     gone, now = entry(was, op), entry(after, op)
     entries = sql.case(
-        (f"lower({op}) = 'd'", f"array({gone})"),
+        (f"lower({op}) IN {_DELETES}", f"array({gone})"),
         (
-            f"lower({op}) = 'u' AND {before} IS NOT NULL",
+            f"lower({op}) IN {_UPDATES} AND {before} IS NOT NULL",
             f"array({entry(was, repr(_BEFORE))}, {now})",
         ),
         otherwise=f"array({now})",
@@ -160,6 +167,25 @@ def _unwrapped(df: DataFrame, before: str, after: str, op: str, order: str | Non
     rows = rows.selectExpr(f"explode({entries}) AS entry")
     beside = ["entry.order AS " + _ORDER] if order else []
     return rows.selectExpr("entry.row.*", f"entry.op AS {_OP}", *beside)
+
+
+def _as_after(df: DataFrame, before: str, after: str) -> str:
+    """The row before a change with the fields of that after it, by their names.
+
+    A cast of the whole row would go by their places. What it lacks is null.
+    """
+    was, now = df.schema[before].dataType, df.schema[after].dataType
+    assert isinstance(was, T.StructType)
+    assert isinstance(now, T.StructType)
+    names = Names(was.names, before, is_case_sensitive(df.sparkSession))
+    fields = []
+    for field in now.fields:
+        value = "NULL"
+        if field.name in names:
+            value = f"{sql.column(before)}.{sql.quoted(names.find(field.name, before))}"
+        fields += [sql.text(field.name), sql.cast(value, field.dataType)]
+    row = f"named_struct({', '.join(fields)})"
+    return sql.case((f"{sql.column(before)} IS NOT NULL", row))
 
 
 def _path(df: DataFrame, names: Names, name: str) -> str:
@@ -192,6 +218,8 @@ def added_columns(
         beside.add(names.find(sequence if sequence in names else sequence.partition(".")[0], ""))
     if feed.ranked:
         beside.update(name for name in names.columns if name.lower() in _OF_FEEDS)
+    if feed.op is not None and feed.op.lower() in _UNWRAPPED:
+        beside.update(name for name in names.columns if name.lower() in _UNWRAPPED)
     found = [
         T.StructField(field.name, field.dataType)
         for field in feed.rows.schema.fields
@@ -288,7 +316,8 @@ def change_set(
     )
     _check_nulls(changes, manifest)
     column = None
-    if sequence is not None and sequence in names:
+    # A column beside the rows of envelopes is not the one of that name in them.
+    if sequence is not None and sequence in names and feed.op != _OP:
         column = next((n for n, found in given.items() if found == names.find(sequence, "")), None)
     if column is not None and changes.order is not None:
         wanted = manifest.schema.types[manifest.compared + manifest.columns.index(column)]

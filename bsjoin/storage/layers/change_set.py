@@ -113,14 +113,26 @@ class ChangeSet:
         ends[:-1] = sorted_[0][1:] != sorted_[0][:-1]
         # The last change of each group, at the place of each of its changes.
         last = np.flatnonzero(ends).take(np.cumsum(ends) - ends)
-        equal = np.ones(len(places), np.bool_)
-        for column in sorted_[1:]:
-            equal &= column == column.take(last)
+        tied = sorted_[1] == sorted_[1].take(last)
+        equal = tied & (sorted_[2] == sorted_[2].take(last))
         kept = equal if several else ends
-        doubtful = equal & ~ends & (sorted_[2] > PRE_IMAGE)
+        moved = self._moved(groups).take(places) & (self.kinds.take(places.take(last)) == UPSERT)
+        doubtful = ~ends & (equal & (sorted_[2] > PRE_IMAGE) | tied & moved)
         if not several and doubtful.any():
             self._check_same(places, doubtful, np.asarray(last, np.int64))
         return self.take(np.sort(places[kept]))
+
+    def _moved(self, groups: Int64s) -> Bools:
+        """The rows as they were before an update that has made other rows of them.
+
+        An update that keeps its row has it behind the one before. What comes from table formats has
+        another order, in which nothing moves twice.
+        """
+        if self.ranked:
+            return np.zeros(len(self), np.bool_)
+        stays = np.zeros(len(self), np.bool_)
+        stays[:-1] = (groups[1:] == groups[:-1]) & (self.kinds[1:] == UPSERT)
+        return np.asarray((self.kinds == PRE_IMAGE) & ~stays, np.bool_)
 
     def _check_same(self, places: Int64s, doubtful: Bools, last: Int64s) -> None:
         """Let changes that are delivered twice pass, and refuse others that are not in order."""
@@ -154,7 +166,8 @@ def values_of(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):
         return column
     found = np.asarray(column.to_numpy(zero_copy_only=False), np.float64) + 0.0
-    return pa.array(np.where(np.isnan(found), np.nan, found).view(np.int64))
+    bits = np.where(np.isnan(found), np.nan, found).view(np.int64)
+    return pa.array(bits, mask=bools(column.is_null()) if column.null_count else None)
 
 
 def group_ids(columns: Sequence[pa.Array]) -> Int64s:

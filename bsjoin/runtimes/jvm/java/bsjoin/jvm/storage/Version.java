@@ -32,6 +32,7 @@ public final class Version {
   private final int bases; // segments below all layers
   private final int present; // segments with rows
   private final int[] above; // the numbers of those that are not of the base, the newest first
+  private final boolean isByInteger;
   private final KeyBits changed; // the keys of layers; null without layers
   private BitSet[] hidden; // rows, by segment; made when they are first asked for
 
@@ -46,6 +47,7 @@ public final class Version {
     slot = manifest.version % SLOTS;
     bases = manifest.segments.length;
     present = manifest.shown().length;
+    isByInteger = manifest.isByInteger();
     List<Manifest.Rows> listed = manifest.indexed().toList();
     manifest.check(listed.size() <= SEGMENT_MASK, "it has too many segments");
     segments = new Segment[listed.size()];
@@ -61,7 +63,7 @@ public final class Version {
     for (int number : above) {
       layers.add(segments[number]);
     }
-    changed = layers.isEmpty() ? null : new KeyBits(layers);
+    changed = layers.isEmpty() ? null : new KeyBits(layers, isByInteger);
   }
 
   private Segment ofAnother(Manifest.Rows rows, Iterable<Version> opened) {
@@ -98,7 +100,7 @@ public final class Version {
    * <p>Where keys are compared, it may be that of a key that is gone: see {@link #ifPresent}.
    */
   public long find(long hash) {
-    if (changed != null && changed.mayHave(hash)) {
+    if (changed != null && changed.mayHave(isByInteger ? IntegerHash.inverse(hash) : hash)) {
       long found = inLayers(0, hash, hash);
       if (found != MISSING) {
         return manifest.compared.length == 0 ? ifPresent(found) : found;
@@ -117,9 +119,8 @@ public final class Version {
 
   /** The reference of the first row with an integer as its key; {@link #MISSING} if none. */
   public long findInteger(long key) {
-    if (changed != null) {
-      long hash = Segment.hash(key);
-      long found = changed.mayHave(hash) ? inLayers(0, hash, key) : MISSING;
+    if (changed != null && changed.mayHave(key)) {
+      long found = inLayers(0, Segment.hash(key), key);
       if (found != MISSING) {
         return ifPresent(found);
       }
@@ -280,10 +281,12 @@ public final class Version {
 
   private void findChanged(long[] keys, boolean areIntegers, int count, long[] found) {
     for (int i = 0; i < count; i++) {
-      long hash = areIntegers ? Segment.hash(keys[i]) : keys[i];
-      long newest = changed.mayHave(hash) ? inLayers(0, hash, keys[i]) : MISSING;
-      if (newest != MISSING) {
-        found[i] = manifest.compared.length == 0 ? ifPresent(newest) : newest;
+      if (changed.mayHave(keys[i])) {
+        long hash = areIntegers ? Segment.hash(keys[i]) : keys[i];
+        long newest = inLayers(0, hash, keys[i]);
+        if (newest != MISSING) {
+          found[i] = manifest.compared.length == 0 ? ifPresent(newest) : newest;
+        }
       }
     }
   }
