@@ -258,14 +258,8 @@ def _join_whole(
 ) -> DataFrame:
     """Build the table, let it be refreshed if that is wanted, and join with it.
 
-    Args:
-        stream: the probe side.
-        join: what is joined.
-        origin: the DataFrame or the token of the source; identifies the table.
-        read: the table as a DataFrame that has at least some columns.
-        columns: all columns of the table.
-        options: how to build it.
-        source: what is read; None (default) for a DataFrame.
+    ``origin``, the DataFrame or the token of the source, identifies the table; ``read`` returns it
+    as a DataFrame that has at least some columns.
     """
     if options.store is not None:
         join = join.in_order_of(_stored_keys(options.store))

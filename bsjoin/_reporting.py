@@ -128,9 +128,7 @@ class _Reports:
     def of(self, batch: int, session: SparkSession | None) -> Iterator[None]:
         """Report a micro-batch whose function runs meanwhile, unless that fails.
 
-        Args:
-            batch: its number.
-            session: the one that its rows are of; None for the client's.
+        It has a session if its rows are of another one than the client's.
         """
         session = self._session if session is None else session
         if self._is_in_a_call:  # of a function that calls this one
@@ -166,11 +164,7 @@ class _Reports:
             characters -= len(self._made.pop(batch))
 
     def _find(self, batch: int) -> None:
-        """Find the run, if that is certain by now; its function runs, or has just returned.
-
-        Args:
-            batch: the number of the micro-batch.
-        """
+        """Find the run, if that is certain by now; its function runs, or has just returned."""
         if self._run is not None or self._others is None:
             return
         with _not_raised():

@@ -144,12 +144,7 @@ _lock = threading.Lock()
 
 
 def reused(batch: MicroBatch, wanted: PrivateTable) -> BatchTable:
-    """The table for a join in a micro-batch: that of an earlier one, or built now.
-
-    Args:
-        batch: the micro-batch.
-        wanted: the table that the join needs.
-    """
+    """The table for a join in a micro-batch: that of an earlier one, or built now."""
     query = _query(batch.query)
     with query.lock:
         query.begin(batch.number)

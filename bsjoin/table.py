@@ -454,11 +454,6 @@ class BatchTable:
     ) -> DataFrame:
         """Join by a call that was resolved before the table was built.
 
-        Args:
-            join: the call.
-            stream: the probe side.
-            given: the DataFrame of the call, if the table is one.
-
         Raises:
             TableMismatchError: another table has been built at its path since then.
         """

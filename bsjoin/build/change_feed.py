@@ -201,11 +201,7 @@ def added_columns(
 ) -> tuple[T.StructField, ...]:
     """The columns of changes that a table does not have, beside what is about the change.
 
-    Args:
-        df: the changes.
-        manifest: a version of the table.
-        op: as for :meth:`Feed.of`.
-        sequence: as for :meth:`Feed.of`.
+    ``op`` and ``sequence`` are as for :meth:`Feed.of`.
 
     Raises:
         ColumnError: one has a type that is not stored, or several have one name.
@@ -242,16 +238,10 @@ def change_set(
     added: Collection[str] = (),
     most: int | None = None,
 ) -> tuple[ChangeSet, str | None]:
-    """Collect the changes.
+    """Collect the changes, of which there are ``most`` rows at the most.
 
-    Args:
-        df: the changes.
-        location: the table's location.
-        manifest: a version of the table.
-        op: as for :meth:`Feed.of`.
-        sequence: as for :meth:`Feed.of`.
-        added: the columns of ``manifest`` that the table does not have yet; default none.
-        most: how many rows may be collected; default None: all.
+    ``op`` and ``sequence`` are as for :meth:`Feed.of`; ``added`` are columns of ``manifest`` that
+    the table does not have yet.
 
     Returns:
         The changes; and the column of the table with their order, None if it is in none.

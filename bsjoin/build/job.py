@@ -61,10 +61,7 @@ _HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     """Write the segments of a new version; nothing is visible until it is published.
 
-    Args:
-        df: the table.
-        begun: where it is to be written, to be abandoned by the caller if this fails.
-        layout: which columns, which limits.
+    If this fails the caller abandons ``begun``.
 
     Returns:
         The manifest, its version number still open.

@@ -119,18 +119,11 @@ def layout_of(
     private: bool,
     nulls_equal: Sequence[str] = (),
 ) -> Layout:
-    """Return what the table of a DataFrame is to hold.
+    """Return what the table of a DataFrame is to hold, its columns as that spells them.
 
-    Args:
-        df: the source; its names are distinct.
-        keys: the key columns, as it spells them.
-        columns: the columns to store, as it spells them.
-        options: limits and uniqueness.
-        condition: the range condition that it is sorted for.
-        others: further ones, which an index of boxes has, too; default: none.
-        private: whether the table belongs to one join. If it has no store either, it is for
-            look-ups only, and rows that match nothing are left out.
-        nulls_equal: the key columns that are null-safe.
+    It is sorted for the condition; an index of boxes has the others, too. A private table belongs
+    to one join: if it has no store either, it is for look-ups only, and rows that match nothing are
+    left out.
 
     Raises:
         ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
@@ -183,14 +176,9 @@ def key_columns(df: DataFrame, layout: Layout) -> tuple[KeyColumn, ...]:
 def layout_there(
     layout: Layout, df: DataFrame, before: Manifest, path: str, *, private: bool
 ) -> Layout:
-    """A layout at a location that has a table.
+    """A layout at a location that has a table, whose newest version is ``before``.
 
-    Args:
-        layout: what is wanted.
-        df: the source.
-        before: the table's newest version.
-        path: of the table, for the error messages.
-        private: whether a join wants it: then what the table has more stays, and so do its rules.
+    It is private where a join wants it: then what the table has more stays, and so do its rules.
 
     Raises:
         TableMismatchError: the table is of other keys or another condition, or the source lacks a
@@ -226,12 +214,8 @@ def layout_of_refresh(
 ) -> Layout:
     """The layout of the next version of a table, by a refresh.
 
-    Args:
-        df: the table as it is now, in its own spelling.
-        before: its newest version.
-        path: of the table, for the error messages.
-        options: limits and uniqueness.
-        adds: whether columns of ``df`` that the table does not have are added to it.
+    The DataFrame is in the table's own spelling. If it ``adds``, columns that the table does not
+    have are added to it.
 
     Raises:
         TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.

@@ -49,14 +49,9 @@ def merged(
     segment_bytes: int,
     progress: Progress,
 ) -> tuple[SegmentInfo, ...]:
-    """Merge runs into segments with an index.
+    """Merge runs, in the order in which equal rows are to be, into segments with an index.
 
-    Args:
-        spark: the session; its tasks write the segments that are larger than a run.
-        merge: how.
-        runs: in the order in which equal rows are to be.
-        segment_bytes: how large a segment may grow.
-        progress: is told how many there will be.
+    Tasks of the session write the segments that are larger than a run.
     """
     if not runs:
         return ()
@@ -76,11 +71,7 @@ def gathered(
 ) -> tuple[UnindexedInfo, ...]:
     """Put runs of rows that match nothing together, into segments without an index.
 
-    Args:
-        spark: the session; its tasks write the segments that are larger than a run.
-        gathering: how.
-        runs: in the order of the source.
-        segment_bytes: how large a segment may grow.
+    Runs are in the order of the source; tasks are as for :func:`merged`.
     """
     if not runs:
         return ()
@@ -101,11 +92,7 @@ def _written(
 ) -> list[dict[str, Any]]:
     """Return the metadata of the segments below ``count``, as JSON; tasks write large ones.
 
-    Args:
-        spark: the session.
-        write: writes the segment of a number under a name; None if it has no rows.
-        count: how many segments.
-        runs: what they are made of.
+    ``write`` writes the segment of a number under a name; None if it has no rows.
     """
     if sum(sum(run.block_bytes) for run in runs) <= RUN_BYTES:
         found = [write(number, f"{number:04d}") for number in range(count)]

@@ -50,13 +50,7 @@ class Progress:
         self._lines = 0
 
     def merging(self, rows: int, segments: int, columns: int) -> None:
-        """All rows are read, and become segments.
-
-        Args:
-            rows: how many.
-            segments: how many.
-            columns: how many files each has, beside its index.
-        """
+        """All rows are read, and become segments of an index and so many columns."""
         self._rows, self._segments, self._files = rows, segments, 1 + columns
 
     def text(self) -> str:

@@ -24,10 +24,8 @@ def repeated(
 ) -> Result:
     """Call an attempt with the newest version, and again while others publish before it does.
 
-    Args:
-        location: the table's location.
-        attempt: makes something from a version, and publishes it with that as its parent.
-        called: what is done to the table, for the error message: "changed".
+    It publishes what it makes with that version as its parent. ``called`` is what is done to the
+    table, for the error message: "changed".
 
     Raises:
         StoreError: another version came first each time.

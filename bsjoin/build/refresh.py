@@ -25,12 +25,6 @@ def start_refreshing(
 ) -> threading.Event:
     """Call ``refresh`` every so often in a background thread while any stream is active.
 
-    Args:
-        spark: the session of the streams.
-        refresh: what is called.
-        interval_s: how long to wait before each call; a function is asked each time.
-        name: of the table.
-
     The thread ends with the session. A refresh that fails is logged and tried again after the
     next interval; the streams go on with the version they have.
 

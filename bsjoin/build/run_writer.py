@@ -60,12 +60,8 @@ def run_writer(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its rows: a run for every ``limit`` bytes.
 
-    Args:
-        begun: the build.
-        schema: the columns after the hashes.
-        limit: bytes.
-        split: how rows that match nothing differ from the others; None if there are none.
-        latest: which rows of a key are kept; None for all.
+    The schema is of the columns after the hashes; ``split`` says how rows that match nothing
+    differ.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -37,11 +37,7 @@ def streamed(
 ) -> DataFrame:
     """Batches of rows that one task reads, again in every action.
 
-    Args:
-        spark: the session.
-        read: reads them, in a worker; the batches have the columns of ``schema``.
-        close: called in the worker when all are read, or no more are wanted.
-        schema: of the rows.
+    ``close`` is called in the worker when all are read, or no more are wanted.
     """
     wanted = pa.schema(arrow_fields(schema))
 

@@ -79,14 +79,7 @@ def _noted(
 def build_new(
     location: StorageLocation, df: DataFrame, layout: Layout, version: SourceVersion | None = None
 ) -> None:
-    """Build a table in an empty location.
-
-    Args:
-        location: where the table is stored.
-        df: the source.
-        layout: what the table is to hold.
-        version: the version of a source that is followed, whose rows ``df`` has; None (default) for
-            others.
+    """Build a table in an empty location; of a source that is followed, from a version of it.
 
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
@@ -96,12 +89,7 @@ def build_new(
 
 @_noted
 def confirmed(location: StorageLocation, read_us: int) -> None:
-    """Note that the source of a table was looked at, and is the same as for its newest version.
-
-    Args:
-        location: where the table is stored.
-        read_us: when that began, microseconds since the epoch.
-    """
+    """Note that the source of a table was looked at, and is the same as for its newest version."""
     freshness.confirm(location, versions.latest(location), read_us)
 
 
@@ -179,18 +167,11 @@ def refreshed(
     adds: bool,
     advance: Advance | None = None,
 ) -> Manifest:
-    """Publish a new version of a table, unless it holds what is there already.
+    """Publish a new version of a table, unless it holds what is there already; the newest one.
 
-    Args:
-        location: where the table is stored.
-        df: the table as it is now.
-        options: limits and uniqueness.
-        adds: whether columns of ``df`` that the table does not have are added to it.
-        advance: as for :func:`ensure`: nothing is read if the table has another version by now. If
-            the rows are the same, a version says so.
-
-    Returns:
-        The newest version.
+    If it ``adds``, columns of ``df`` that the table does not have are added. With ``advance``, as
+    for :func:`ensure`, nothing is read if the table has another version by now, and if the rows are
+    the same, a version says so.
 
     Raises:
         TableMismatchError: the keys differ, or ``df`` lacks a column or has it in another type.

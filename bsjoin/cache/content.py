@@ -78,15 +78,7 @@ class Content:
     def touch(
         self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int, *, newest: bool = False
     ) -> None:
-        """Record uses, ascending.
-
-        Args:
-            view: the generation of the entries.
-            ids: the entries.
-            ticks: the uses.
-            now_us: the time.
-            newest: whether no later use can have been recorded; default False.
-        """
+        """Record uses, ascending; if they are newest, no later use can have been recorded."""
         if len(ids):
             entries = view.entries(int(ids.max()) + 1)
             self.policy.use(entries, ids, ticks, newest=newest)

@@ -87,15 +87,7 @@ class Found:
 
 
 def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now_us: int) -> Found:
-    """Classify entries at a given time.
-
-    Args:
-        view: the generation they are in.
-        ids: int64[m], entries or -1, from :meth:`Generation.find`.
-        count: the number of entries.
-        limits: the times to live.
-        now_us: the time, in microseconds since the epoch.
-    """
+    """Classify entries, or -1, of :meth:`Generation.find` at a given time."""
     if not count:
         zeros = np.zeros(len(ids), np.int64)
         return Found(view, ids, zeros.astype(np.int8), zeros, zeros.copy())  # both are written

@@ -25,12 +25,7 @@ _SAMPLES = (50_000, 200_000)
 
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the commands to a parser of ``argparse``.
-
-    Args:
-        commands: the subparsers.
-        shared: options that all commands have.
-    """
+    """Add the commands to a parser of ``argparse``."""
     source = argparse.ArgumentParser(add_help=False, parents=[shared])
     source.add_argument("source", help="a path, or the name of a table with --format table")
     told = "the format of the path as Spark's reader names it, or 'table'; parquet"

@@ -40,12 +40,7 @@ class Finding(NamedTuple):
 
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the command to a parser of ``argparse``.
-
-    Args:
-        commands: the subparsers.
-        shared: options that all commands have.
-    """
+    """Add the command to a parser of ``argparse``."""
     told = "check Python, packages, memory, and a Spark session with its jar and workers"
     command = commands.add_parser("doctor", help=told, description=told, parents=[shared])
     command.set_defaults(run=_doctor)

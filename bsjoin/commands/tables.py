@@ -23,12 +23,7 @@ __all__ = ["add_to"]
 
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the commands to a parser of ``argparse``.
-
-    Args:
-        commands: the subparsers.
-        shared: options that all commands have.
-    """
+    """Add the commands to a parser of ``argparse``."""
 
     def command(name: str, run: object, told: str, *, version: bool = False) -> Any:
         made = commands.add_parser(name, help=told, description=told, parents=[shared])

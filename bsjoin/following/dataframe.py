@@ -29,10 +29,6 @@ _UNKNOWN_S = 60.0
 def followed_of(df: DataFrame, version: str | None) -> Followed:
     """The source of a DataFrame, to be followed.
 
-    Args:
-        df: the DataFrame.
-        version: a query of the version, as in :class:`bsjoin.Full`; None: that of what it reads.
-
     Raises:
         ArgumentError: it cannot be followed; the error says why.
     """

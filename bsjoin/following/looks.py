@@ -193,10 +193,6 @@ class Following:
     def catch_up(self, until: SourceVersion, began_us: int) -> None:
         """Let a table that was stored before have a version of the source, if changes tell it.
 
-        Args:
-            until: the version.
-            began_us: when it was asked for, microseconds since the epoch.
-
         Raises:
             SourceError: the changes cannot be read, and ``fail_on_data_loss`` says to stop.
             StoreError, DuplicateKeyError: the version cannot be published.

@@ -31,11 +31,6 @@ __all__ = ["FollowedTable", "followed_table"]
 def followed_table(spark: SparkSession, source: Source, columns: Sequence[str]) -> FollowedTable:
     """A source's table, as what can be followed.
 
-    Args:
-        spark: the session.
-        source: the table.
-        columns: those that are read, without those of its primary key that are not among them.
-
     Raises:
         ArgumentError: the source is none that can be followed.
         SourceError: the server does not answer, or has no such table.

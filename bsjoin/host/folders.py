@@ -151,11 +151,7 @@ class HostRoot:
 
 
 def temporary_folder(kind: str) -> HostFolder:
-    """A new folder of this process for temporary files, removed when the process ends.
-
-    Args:
-        kind: the prefix of its name.
-    """
+    """A new folder of this process for temporary files, removed when the process ends."""
     root = HostRoot(Path(tempfile.gettempdir()))
     folder = root.use(f"{kind}-{uuid.uuid4().hex}", keeper=os.getpid())
     atexit.register(folder.remove)

@@ -29,12 +29,7 @@ _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.
 def sender(
     stream: DataFrame, cycle: ObservedCycle | None, name: str
 ) -> Callable[[str], None] | None:
-    """Return a function that sends the metrics of joins of these rows.
-
-    Args:
-        stream: the stream.
-        cycle: the cycle that the rows are of; None for any other micro-batch.
-        name: under which Spark would report the metrics if it observed them.
+    """Return a function that sends the metrics of joins of these rows, named as Spark would.
 
     Returns:
         A function for workers, which takes the line of a task at its end. None where

@@ -27,11 +27,7 @@ def counted(
 ) -> list[OperatorMetrics]:
     """The joins that were executed in micro-batches, in this order; none where none can be known.
 
-    Args:
-        run: Spark's id of the run of a query, or what stands for it.
-        first: the number of the first micro-batch.
-        last: and of the last one.
-        spark: a session that the query belongs to; None (default) for the active one.
+    ``run`` is Spark's id of the run of a query, or what stands for it.
     """
     text = _text_of_classic(run, first, last)
     if text is None:
@@ -64,10 +60,7 @@ def _text_of_query(run: str, first: int, last: int, spark: SparkSession | None) 
 def tagged(spark: SparkSession, run: str, batch: int) -> Iterator[None]:
     """Count the joins of this thread for a micro-batch, where Spark does not say which it is.
 
-    Args:
-        spark: the session.
-        run: what stands for the run of a query: hexadecimal digits and hyphens.
-        batch: the number of the micro-batch.
+    What stands for the run of a query has hexadecimal digits and hyphens.
     """
     tag = f"bsjoin-batch-{run}_{batch}"
     if is_remote():

@@ -91,14 +91,7 @@ class JoinMetrics:
         self.cache += other.cache
 
     def count(self, how: str, rows: int, hits: int, matches: int) -> None:
-        """Count rows of the stream.
-
-        Args:
-            how: the join type.
-            rows: how many there are.
-            hits: how many of them have a match.
-            matches: how many matches they have; in semi and anti joins those with a match count.
-        """
+        """Count rows of the stream; in semi and anti joins those with a match are the matches."""
         misses = rows - hits
         matches = hits if how in ("semi", "anti") else matches
         self.rows_in += rows

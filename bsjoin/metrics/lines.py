@@ -52,10 +52,6 @@ def read(kind: type[Record], lines: str | None) -> list[list[Record]]:
     """The records of each line.
 
     What nobody here has written is left out, with a warning in the log: metrics end no query.
-
-    Args:
-        kind: the dataclass.
-        lines: from anywhere; None for none.
     """
     found: list[list[Record]] = []
     for line in filter(None, (lines or "").split("\n")):

@@ -21,13 +21,7 @@ new_number = itertools.count(1).__next__
 
 @functools.lru_cache(_REPORTED)
 def number_of_reported(query: str, number: int, on: tuple[str, ...]) -> int:
-    """The number, in this process, of a join that another one has planned.
-
-    Args:
-        query: Spark's id of the query.
-        number: of the join, in the other process.
-        on: the columns of the stream that the join compares.
-    """
+    """The number, in this process, of a join that another one has planned."""
     return new_number()
 
 
@@ -59,11 +53,7 @@ class JoinNumbers:
     def next(self, query: str, run: str, batch: int, columns: tuple[str, ...]) -> int:
         """The number of the next join of a micro-batch: that of the same join in the one before.
 
-        Args:
-            query: Spark's id of the query.
-            run: and of the run; another one has begun the micro-batch again.
-            batch: the number of the micro-batch.
-            columns: the columns of the stream that the join compares.
+        Another run has begun the micro-batch again.
         """
         with self._lock:
             one = self._queries.setdefault(query, _Query())

@@ -23,13 +23,7 @@ LINES = "lines"
 
 
 def observed(rows: DataFrame, cycle: ObservedCycle | None, name: str, lines: Column) -> DataFrame:
-    """Let Spark collect the lines that tasks have written, while their rows pass by.
-
-    Args:
-        rows: the rows.
-        cycle: the cycle that they are of; None for any other micro-batch.
-        name: of what was counted: :func:`name_of` joins, or :func:`route_of` one.
-        lines: the column with the lines, null in most rows.
+    """Let Spark collect the lines that tasks have written, null in most rows, while rows pass by.
     """
     return observe(rows, cycle, name, F.listagg(lines, F.lit("\n")).alias(LINES))
 
@@ -45,13 +39,7 @@ def route_of(label: str) -> str:
 
 
 def label_of(plan: JoinPlan, rows: DataFrame, cycle: ObservedCycle | None) -> JoinLabel:
-    """Return the label of a join's operator in the JVM, ``label`` in ``Lookup.java``.
-
-    Args:
-        plan: the join, which reports.
-        rows: the stream's.
-        cycle: the cycle that they are of; None for any other micro-batch.
-    """
+    """Return the label of a join's operator in the JVM, ``label`` in ``Lookup.java``."""
     label = _described(plan)
     if rows.isStreaming:
         return label

@@ -56,9 +56,8 @@ class ObservedCycle:
     def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what was observed, by name; without what no action has used.
 
-        Args:
-            below: what was observed in a plan that Spark's observations do not reach, since
-                the partitions of its rows were placed.
+        What is ``below`` was observed in a plan that Spark's observations do not reach, since the
+        partitions of its rows were placed.
         """
         found: dict[str, dict[str, Any]] = dict(below)
         missing = {name: one for name, one in self._observations.items() if name not in below}
@@ -99,14 +98,7 @@ def is_reported(stream: DataFrame, cycle: ObservedCycle | None) -> bool:
 def observe(
     df: DataFrame, cycle: ObservedCycle | None, name: str, *aggregates: Column
 ) -> DataFrame:
-    """Let Spark compute aggregates while the rows of ``df`` pass by.
-
-    Args:
-        df: the rows.
-        cycle: the cycle that they are of; None for any other micro-batch.
-        name: of the figures.
-        aggregates: what to compute.
-    """
+    """Let Spark compute aggregates while the rows of ``df`` pass by."""
     if cycle is not None and not df.isStreaming:
         return cycle.observe(df, name, *aggregates)
     batch = None if df.isStreaming else micro_batch(df)

@@ -23,12 +23,8 @@ def joins_of(query: str, operators: Sequence[OperatorMetrics]) -> list[Found]:
 
     Several actions may use the rows of one join. Where their plans have the same joins, those of
     the action count that has looked most rows up: another one may have failed, or shown the first
-    rows only. What actions with other joins have looked up comes in addition.
-
-    Args:
-        query: what is the same for the query's micro-batches; a plain join of all of them has one
-            number.
-        operators: those that were executed.
+    rows only. What actions with other joins have looked up comes in addition. A plain join has one
+    number in all micro-batches of the query.
     """
     found: dict[str, Found] = {}
     for action in _actions(operators):

@@ -227,11 +227,7 @@ def is_idle(one: Any) -> bool:
 def _counted(
     observed: Mapping[str, Any],
 ) -> Iterator[tuple[list[JoinLabel], list[list[JoinMetrics]]]]:
-    """Joins whose tasks count them together, first to last, and what each task has counted.
-
-    Args:
-        observed: by name what Spark has observed, or lines of tasks.
-    """
+    """Joins whose tasks count them together, first to last, and what each task has counted."""
     for name, metrics in observed.items():
         if name.startswith(f"{FIGURES}{{"):
             lines = observed_row(metrics).get(LINES)  # another version of bsjoin may have none
@@ -240,11 +236,7 @@ def _counted(
 
 
 def observed_row(metrics: Any) -> dict[str, Any]:
-    """The observed row, or lines, by name; Spark Connect delivers a row's values and schema.
-
-    Args:
-        metrics: what a progress has under one name.
-    """
+    """The observed row, or lines, by name; Spark Connect delivers a row's values and schema."""
     if isinstance(metrics, str):
         return {LINES: metrics}
     row: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
@@ -257,14 +249,7 @@ def observed_row(metrics: Any) -> dict[str, Any]:
 def _cycle(
     one: Any, join: JoinLabel, metrics: JoinMetrics, plain: OperatorMetrics | None = None
 ) -> CycleProgress:
-    """The metrics of a join.
-
-    Args:
-        one: Spark's progress of the micro-batch.
-        join: what it is called.
-        metrics: what was counted.
-        plain: which plain join it is; None (default) for another.
-    """
+    """The metrics of a join."""
     number, _, columns = join.label.partition(":")
     is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
     url = url_of(join.label) if plain is None else plain.path
@@ -315,9 +300,6 @@ def route(one: Any, label: str) -> Note | None:
 
 def cached_entries(observed: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
     """Return the entries that tasks of an incremental cache saw, by partition.
-
-    Args:
-        observed: Spark's figures of a micro-batch, by name.
 
     Returns:
         The bytes in the cache of the host where the partition ran, and the keys that it has loaded.

@@ -97,27 +97,16 @@ def recorded(url: str) -> Iterator[None]:
 
 
 def looked(url: str, newest: SourceVersion, source: SourceVersion | None) -> None:
-    """Remember a look at the source of a table.
-
-    Args:
-        url: the location of the table.
-        newest: the version that the source has.
-        source: the version that the table has; None if that is not known.
-    """
+    """Remember a look at the source of a table, which has the version ``source`` of it, if any."""
     _note(url, newest=newest, source=source, last_look=datetime.now(UTC))
 
 
 def published(
     url: str, version: int, source: SourceVersion, *, whole: str | None = None, is_first: bool
 ) -> None:
-    """Remember that a table has got a version of its source.
+    """Remember that a table has got a version of its source; if it was read ``whole``, why.
 
-    Args:
-        url: the location of the table.
-        version: the table's version.
-        source: that of the source.
-        whole: why the source was read whole; None (default): changes were applied.
-        is_first: whether it is the first version that this application knows of.
+    The first one is the first that this application knows of.
     """
     with _lock:
         _sources.setdefault(url, LRUCache(_VERSIONS_KEPT))[version] = source
@@ -154,12 +143,7 @@ def url_of(join: str) -> str | None:
 
 
 def follow(join: str, url: str) -> None:
-    """Remember which table a join has.
-
-    Args:
-        join: its label.
-        url: the location of its table.
-    """
+    """Remember which table a join has."""
     with _lock:
         _joins[join] = url
 
@@ -171,11 +155,6 @@ def of_table(url: str | None) -> RefreshProgress | None:
 
 
 def error_text(error: Exception, url: str = "") -> str:
-    """The kind and the message of an error in one line, without credentials.
-
-    Args:
-        error: the error.
-        url: a URL whose secrets are left out as well.
-    """
+    """The kind and the message of an error in one line, without credentials, also of ``url``."""
     text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()), secrets_of(url))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -50,22 +50,14 @@ def claim(spark: SparkSession, run: str) -> None:
 
 
 def write(spark: SparkSession, run: str, reports: Mapping[int, str]) -> None:
-    """Put reports in the place of those that a run has made before.
-
-    Args:
-        spark: the client's session.
-        run: Spark's id of the run.
-        reports: by the number of the micro-batch.
-    """
+    """Put reports in the place of those that a run has made before."""
     _put(spark, _name(run), _REPORT, list(reports.items()))
 
 
 def read(query: Any, run: str) -> dict[int, str]:
     """The last reports of a run by the number of the micro-batch; none where it makes none.
 
-    Args:
-        query: the query, which knows its session; or a progress, whose session is the active one.
-        run: Spark's id of the run.
+    A query knows its session; that of a progress is the active one.
     """
     try:
         spark = compat.session_of(query) or SparkSession.active()

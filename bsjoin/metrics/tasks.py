@@ -149,11 +149,6 @@ class MicroBatches:
     def of(self, query: str, run: str, batch: int) -> dict[str, Any]:
         """The metrics of a micro-batch.
 
-        Args:
-            query: Spark's id of the query.
-            run: and of the run.
-            batch: the number of the micro-batch.
-
         Returns:
             By name the lines of all tasks, with line feeds between; or the row that Spark has
             observed. Without those of joins that nothing has used, and of tasks without rows.

@@ -23,11 +23,7 @@ class Listener(StreamingQueryListener):
         self.totals = Totals()
 
     def changed(self, query: str) -> None:
-        """The totals of a query have changed.
-
-        Args:
-            query: its label.
-        """
+        """The totals of a query, named by its label, have changed."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""

@@ -98,15 +98,7 @@ class ProgressLog(Listener):
 
 
 def line(found: QueryTotals, took_s: float) -> str:
-    """Say what micro-batches have done.
-
-    Args:
-        found: their sums; how long they took of the last 100.
-        took_s: the time in which they ran, in seconds.
-
-    Returns:
-        A line without a line end.
-    """
+    """Say in a line what micro-batches have done, and how long the last 100 took."""
     parts = [f"{found.batches:,} micro-batch{'es' if found.batches > 1 else ''}"]
     for join in found.joins.values():
         last = join.last

@@ -13,11 +13,7 @@ CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def text(samples: Iterable[Sample]) -> str:
-    """Write samples as OpenMetrics 1.0 does.
-
-    Args:
-        samples: those of one metric follow each other.
-    """
+    """Write samples as OpenMetrics 1.0 does; those of one metric follow each other."""
     lines: list[str] = []
     last: Metric | None = None
     for sample in samples:

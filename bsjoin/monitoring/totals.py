@@ -199,10 +199,8 @@ class Totals:
     def take(self, *news: Any, session: Any = None, name: str | None = None) -> list[MicroBatch]:
         """Add the progress of micro-batches of one query, oldest first; return what was new.
 
-        Args:
-            news: Spark's progress, or that of a cycle. What was added before is left out.
-            session: the one of the query, under Spark Connect; None (default) for the active one.
-            name: what the query is called; None (default) for what its progress says.
+        The session is that of the query, under Spark Connect; None (default) for the active one.
+        Without a name the query is called what its progress says.
         """
         with self._reading:
             fresh = self._fresh(news)
@@ -229,11 +227,7 @@ class Totals:
             return made
 
     def end(self, query: str) -> None:
-        """Keep of a query its counters alone: it has ended, and may be started again.
-
-        Args:
-            query: Spark's id of it.
-        """
+        """Keep of a query, by Spark's id, its counters alone: it has ended, and may start again."""
         with self.lock:
             self._samples = None
             if query in self._queries:
@@ -244,20 +238,12 @@ class Totals:
                 del self._queries[one]
 
     def of(self, query: str) -> QueryTotals | None:
-        """What a query has done; None if it is not known.
-
-        Args:
-            query: Spark's id of it.
-        """
+        """What a query has done, by Spark's id of it; None if it is not known."""
         with self.lock:
             return self._queries.get(query)
 
     def samples(self, query: str | None = None) -> list[Sample]:
-        """The values of all metrics, those of one metric together.
-
-        Args:
-            query: the label of one query; None (default) for all of them.
-        """
+        """The values of all metrics, those of one metric together; of one query, or of all."""
         with self.lock:
             if query is not None:
                 return [

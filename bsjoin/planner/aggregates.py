@@ -57,11 +57,7 @@ class ResolvedAggregate:
 
 
 def check_aggregates(conditions: Sequence[Condition], call: JoinCall) -> bool:
-    """Whether a join returns aggregates.
-
-    Args:
-        conditions: all range conditions: of the call, or those that the table was built with.
-        call: the arguments.
+    """Whether a join returns aggregates, by the conditions of the call or of the table's build.
 
     Raises:
         ArgumentError: it has arguments that exclude them.
@@ -100,11 +96,6 @@ def check_built_aggregates(
 ) -> None:
     """Refuse what a table that is built with these conditions cannot aggregate.
 
-    Args:
-        conditions: the conditions.
-        table: the table's names.
-        schema: its columns.
-
     Raises:
         ArgumentError: there are others besides the band.
         ColumnError: the table has no such column.
@@ -127,13 +118,6 @@ def resolved_aggregates(
     when: Condition | None, table: Names, schema: T.StructType, stream: Names, spark: SparkSession
 ) -> tuple[tuple[ResolvedAggregate, ...], tuple[str, ...]]:
     """The aggregates of a band, and the columns of the table that they are of.
-
-    Args:
-        when: the condition.
-        table: the table's names.
-        schema: its columns.
-        stream: the stream's names.
-        spark: whose settings count.
 
     Raises:
         ColumnError: the table has no such column, or a name is taken.

@@ -29,11 +29,7 @@ def automatic_cache(
 ) -> Full | Incremental:
     """Choose a cache; the cycles of one join keep the first choice.
 
-    Args:
-        stream: the probe side.
-        source: the table.
-        cycle: the cycle that the join is of; None for any other.
-        needs_whole: whether the source cannot be queried by key for this join.
+    ``needs_whole`` says that the source cannot be queried by key for this join.
     """
     if cycle is None:
         follows = stream.isStreaming or micro_batch(stream) is not None
@@ -44,13 +40,7 @@ def automatic_cache(
 
 
 def automatic_full(stream: DataFrame, table: DataFrame, cycle: Cycle | None) -> Full:
-    """Choose how a DataFrame is cached: one that Spark's own join would read anew is followed.
-
-    Args:
-        stream: the probe side.
-        table: the table.
-        cycle: the cycle that the join is of; None for any other.
-    """
+    """Choose how a DataFrame is cached: one that Spark's own join would read anew is followed."""
     if not (stream.isStreaming or cycle is not None):
         return Full()
     names = read_anew(table)

@@ -26,14 +26,7 @@ __all__ = ["box_ranges", "box_sides", "checked_ranges", "with_boxes"]
 def box_ranges(
     searched: Condition | None, others: Sequence[Condition], schema: T.StructType, table: Names
 ) -> tuple[BoxRange, ...]:
-    """The further ranges of a table that belongs to one join: those that boxes can have.
-
-    Args:
-        searched: the condition that the table is sorted for.
-        others: those that are checked.
-        schema: the table's.
-        table: its names.
-    """
+    """The further ranges of a table that belongs to one join: those that boxes can have."""
     if searched is None or chooses(searched) or _why_not(searched, schema, table):
         return ()
     found = [
@@ -125,10 +118,7 @@ def _reach(columns: RangeColumns, when: Condition) -> tuple[float, float] | None
 def with_boxes(join: ResolvedJoin, manifest: Manifest) -> ResolvedJoin:
     """A join that finds rows by all ranges of the table's boxes, if its conditions have them.
 
-    Args:
-        join: the join.
-        manifest: the version of the table. Later versions of a stream may lack the index: they are
-            searched by the first range.
+    Later versions of a stream may lack the index: they are searched by the first range.
     """
     if not manifest.boxes or join.condition is None or chooses(join.condition):
         return join

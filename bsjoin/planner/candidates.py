@@ -44,13 +44,6 @@ def with_candidates(
 ) -> ResolvedJoin:
     """The join with the columns that checks and ``indicator=`` need behind those of its result.
 
-    Args:
-        join: the call, resolved without the two.
-        stream: the probe side.
-        schema: all columns of the table.
-        given: the DataFrame that the table was given as; None if there is none.
-        call: the arguments.
-
     Raises:
         ColumnError: a name in the condition that no column has; or the indicator's is taken.
         ArgumentError: no condition on a pair of rows; or an indicator where all rows match, or
@@ -150,12 +143,8 @@ def _checked(
 ) -> tuple[ResolvedJoin, Column, list[tuple[str, str]]]:
     """The range conditions that pairs are checked for, and the columns that they need besides.
 
-    Args:
-        join: the join; the one returned spells these conditions as both sides do.
-        stream: the probe side.
-        stream_names: its columns.
-        schema: all columns of the table.
-        needed: columns that the result lacks and that are there for ``where=``, with their names.
+    The join that comes back spells these conditions as both sides do. ``needed`` are columns, with
+    their names, that the result lacks and that are there for ``where=``.
     """
     table = Names(schema.names, "the table", stream_names.case_sensitive)
     checked = [_as_spelled(one, stream, stream_names, schema, table) for one in join.checked]
@@ -211,12 +200,7 @@ def _nameable(
 
 
 def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
-    """The result of a join.
-
-    Args:
-        rows: the pairs that match, and, of a left join, the rows of the stream without a match.
-        join: the join.
-    """
+    """The result of a join: pairs that match and, of a left join, the stream's rows without one."""
     if join.aggregates and join.indicator is not None:  # an array
         found = F.size(F.col(quoted(join.names[0]))) > 0
         rows = rows.select("*", found.alias(join.indicator))

@@ -67,11 +67,8 @@ class Stage:
     ) -> Stage:
         """The stage with one more join.
 
-        Args:
-            planned: the join.
-            given: the result of this stage, or what is derived from it.
-            found: the numbers of the columns, among those of this stage, that the join finds its
-                matches by.
+        ``given`` is the result of this stage, or what is derived from it; ``found`` the numbers of
+        the columns, among those of this stage, that the join finds its matches by.
         """
         return Stage(self.stream, (*self.joins, planned), (*self.found, found), given)
 
@@ -115,11 +112,8 @@ class JoinStep:
 def remember(result: DataFrame, step: JoinStep, below: DataFrame | None = None) -> DataFrame:
     """Note on the result of a join how it was made.
 
-    Args:
-        result: what the join returns.
-        step: how it was made.
-        below: the result below its projections, with the columns of all joins of the stage; None
-            (default) where it has none.
+    ``below`` is the result below its projections, if it has any, with the columns of all joins of
+    the stage.
     """
     setattr(result, _ATTRIBUTE, step)
     register(result if below is None else below, step)

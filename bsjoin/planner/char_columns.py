@@ -41,13 +41,9 @@ def check_char_pair(
     *,
     ordered: bool,
 ) -> tuple[int, int] | None:
-    """Check two columns that are compared.
+    """Check two columns that are compared: of each its name, and its length if it is a CHAR(n).
 
-    Args:
-        spark: the session.
-        stream: the name of the stream's column, and its length if it is a CHAR(n).
-        table: the same of the table's.
-        ordered: whether their order matters; else only whether they are equal.
+    ``ordered`` says whether their order matters; else only whether they are equal.
 
     Returns:
         Both lengths where the stream's values need the table's; else None.
@@ -78,10 +74,6 @@ def check_char_pair(
 def check_padded(df: DataFrame, names: Iterable[str]) -> None:
     """Refuse to store columns to join by that other sessions would read with padding.
 
-    Args:
-        df: the table.
-        names: the columns to join by, in any case.
-
     Raises:
         KeyTypeError: one is a CHAR(n), and this session reads it without.
     """
@@ -109,9 +101,7 @@ def _is_on(spark: SparkSession, setting: str, default: str) -> bool:
 def with_length(value: str, lengths: tuple[int, int] | None) -> str:
     """The stream's value, in SQL, with the length of the table's; null if nothing there equals it.
 
-    Args:
-        value: the stream's value.
-        lengths: the stream's and the table's; None to leave it as it is.
+    ``lengths`` are the stream's and the table's; None leaves it as it is.
     """
     if lengths is None:
         return value

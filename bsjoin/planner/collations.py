@@ -32,11 +32,6 @@ def has_collations(manifest: Manifest) -> bool:
 def check_collations(spark: SparkSession, manifest: Manifest, path: str) -> None:
     """Refuse a table whose keys were made by other rules than the session has.
 
-    Args:
-        spark: a session that has the jar.
-        manifest: of a version of the table.
-        path: how errors name it.
-
     Raises:
         TableMismatchError: names both versions.
     """

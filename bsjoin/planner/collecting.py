@@ -19,10 +19,6 @@ __all__ = ["collected_as", "resolved_collection"]
 def collected_as(conditions: Sequence[Condition], call: JoinCall) -> str | None:
     """The name of the array that a join returns; None if it returns rows.
 
-    Args:
-        conditions: all range conditions: of the call, or those that the table was built with.
-        call: the arguments.
-
     Raises:
         ArgumentError: it has arguments that exclude an array.
     """
@@ -50,13 +46,7 @@ def collected_as(conditions: Sequence[Condition], call: JoinCall) -> str | None:
 def resolved_collection(
     name: str, columns: Sequence[str], table: T.StructType, stream: Names
 ) -> ResolvedAggregate:
-    """The array as a column of the result.
-
-    Args:
-        name: what it is called.
-        columns: the table's columns in its structs.
-        table: all columns of the table.
-        stream: the stream's names.
+    """The array as a column of the result; its structs have some of the table's columns.
 
     Raises:
         ColumnError: the name is taken, or there is no column, or one that no struct can have.

@@ -46,11 +46,7 @@ def check_free(columns: Iterable[str]) -> None:
 def unused(columns: Iterable[str], *names: str) -> list[str]:
     """Names for columns of ours that no column of a DataFrame has, in upper or lower case.
 
-    They end with more underscores than any of its columns does.
-
-    Args:
-        columns: the columns of the DataFrame, and those it is going to have.
-        names: what to call ours; they do not end with an underscore.
+    They end with more underscores than any of its columns does; those that are given end with none.
 
     Example:
         >>> unused(["id", "note_"], "note", "answer")

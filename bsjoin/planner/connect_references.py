@@ -65,13 +65,7 @@ class _Below:
 
 
 def with_columns_of(rows: DataFrame, given: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Rows whose first columns are found by the references that find those of another result.
-
-    Args:
-        rows: the rows.
-        given: its columns are the first ones of the rows, with the same names.
-        names: the names of the columns of the rows.
-    """
+    """Rows whose first columns are found by the references to those of ``given``, named alike."""
     return _projected(rows, names, _known(given, given.columns))
 
 
@@ -84,13 +78,8 @@ def with_columns_of_table(
 ) -> DataFrame:
     """The result of a join whose columns of the table are found by references to the table.
 
-    Args:
-        rows: the result.
-        stream: the probe side.
-        table: the DataFrame that the table was given as; None if it was not.
-        payload: the names of its columns in the result, and what the DataFrame calls them; None
-            for those that it does not have.
-        between: other columns of the result, behind the stream's; default none.
+    ``payload`` has the names of its columns in the result, and what the DataFrame that it was given
+    as calls them, None for those that it lacks; ``between`` are other columns, behind the stream's.
     """
     known: tuple[_Known, ...] = ()
     result = {own: name for name, own in payload.items() if own is not None}
@@ -109,9 +98,7 @@ def with_columns_of_table(
 def skip(rows: DataFrame, below: DataFrame) -> None:
     """Let columns above rows have references that other columns have in the rows.
 
-    Args:
-        rows: made of others by :func:`with_columns_of_table`.
-        below: the others.
+    These were made of ``below`` by :func:`with_columns_of_table`.
     """
     setattr(compat.connect_plan(rows), _SKIPS_TO, compat.connect_plan(below))
 

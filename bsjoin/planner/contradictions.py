@@ -96,9 +96,6 @@ def excluding(conditions: Sequence[tuple[Condition, bool]]) -> list[Condition]:
     """The fewest conditions that no values fulfil together; none if some fulfil all.
 
     One that holds for no row by itself is left aside: it is not that it excludes others.
-
-    Args:
-        conditions: as for :func:`check_together`.
     """
     ways = [
         (when, cases)

@@ -18,9 +18,8 @@ __all__ = ["warn_unless_followed"]
 def warn_unless_followed(table: DataFrame | str, options: Full) -> None:
     """Warn of a table that a stream's join reads once, and Spark's own in each micro-batch.
 
-    Args:
-        table: the DataFrame; the token of a source, which Spark's own join does not read.
-        options: how it is cached. Whoever names its state, or has it refreshed, needs no warning.
+    Not of a source, given by its token, which Spark's own join does not read; and whoever names its
+    state, or has it refreshed, needs no warning.
     """
     if isinstance(table, str) or options.refresh is not None or options.fingerprint is not None:
         return

@@ -21,12 +21,6 @@ def note_columns(
 ) -> bool:
     """Keep the columns that a join returns from being taken away while queries run.
 
-    Args:
-        stream: the probe side.
-        join: the join.
-        location: where the table is stored.
-        manifest: its newest version.
-
     Returns:
         Whether they could be taken away until now.
     """
@@ -48,16 +42,8 @@ def plan_stored(
 ) -> PlannedJoin:
     """Plan a join with a table in files.
 
-    A streaming plan lives on while the table changes; a batch result is bound to a version.
-
-    Args:
-        stream: the probe side.
-        join: the join.
-        location: where the table is stored.
-        manifest: its newest version.
-        given: the DataFrame that the table was given as; None if there is none.
-        may_change: whether other versions of the table may come while the plan is in use.
-        max_staleness_us: as for :class:`bsjoin.plan.StoredTable`.
+    A streaming plan lives on while the table changes; a batch result is bound to a version. Other
+    versions may come while the plan is in use if it ``may_change``.
     """
     join = with_boxes(join, manifest)
     changes, stored = may_change and stream.isStreaming, schema_of(manifest)

@@ -61,10 +61,7 @@ def answer_of(work: Callable[[], V], options: Incremental) -> V:
 def schema_of_source(source: Source, options: Incremental | None = None) -> T.StructType:
     """A source's columns as Spark types; all nullable, for what is there may change.
 
-    Args:
-        source: the source.
-        options: how often it is queried again after a transient failure; None (default): as
-            often as by default.
+    The options say how often it is queried again after a transient failure.
     """
     fields = []
     for field in answer_of(lambda: source.schema, options or _DEFAULT):
@@ -82,14 +79,7 @@ def schema_of_source(source: Source, options: Incremental | None = None) -> T.St
 def plan_source(
     stream: DataFrame, join: ResolvedJoin, source: Source, options: Incremental
 ) -> PlannedJoin:
-    """Plan a join with a table in its source, behind a cache.
-
-    Args:
-        stream: the probe side.
-        join: the join.
-        source: the source.
-        options: how its rows are cached.
-    """
+    """Plan a join with a table in its source, behind a cache."""
     schema = schema_of_source(source, options)
     unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
     if join.safe_keys:

@@ -34,11 +34,6 @@ def keyed_stream(
 ) -> KeyedStream | None:
     """Make the stream's expressions columns of it; None if all keys are given by name.
 
-    Args:
-        call: the arguments of the join.
-        stream: the probe side.
-        table: returns the names of the table's columns.
-
     Raises:
         ArgumentError: a key is neither a name nor a pair; or an expression is none that Spark
             evaluates for each row alone.

@@ -231,12 +231,7 @@ def _side(
 ) -> KeySide:
     """The key of values in the table's canonical types.
 
-    Args:
-        given: what they were made of; it is null where a value is null, but not the other way
-            round.
-        values: the values.
-        table: the table's types.
-        nulls: which of them are null-safe.
+    ``given`` is what they were made of: null where a value is null, but not the other way round.
     """
     if not values:  # a pure range join: all rows have the same, empty key
         return KeySide("0L", ())
@@ -300,11 +295,7 @@ def stream_key(
 ) -> KeySide:
     """The stream's side of the key, comparable with the table's.
 
-    Args:
-        values: the keys in SQL.
-        types: their types.
-        table: the table's types.
-        nulls_equal: which keys are null-safe in this join, of a table that has null-safe keys.
+    ``nulls_equal`` says which keys are null-safe in this join, of a table that has null-safe keys.
     """
     triples = zip(values, types, table, strict=True)
     return _side(values, [_canonical(*triple) for triple in triples], table, nulls_equal)

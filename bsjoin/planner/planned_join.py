@@ -72,11 +72,7 @@ class PlannedJoin:
         return _answer_row(self.read)
 
     def key(self, column: Callable[[str], str] = sql.column) -> KeySide:
-        """The stream's key, comparable with the table's.
-
-        Args:
-            column: gets the stream's columns in SQL, by name; default: as the stream has them.
-        """
+        """The stream's key, comparable with the table's; ``column`` gets its columns in SQL."""
         side = source_key if isinstance(self.plan.table, SourceTable) else stream_key
         join, schema = self.join, self.stream.schema
         types = [schema[name].dataType for name in join.stream_keys]
@@ -100,13 +96,7 @@ class PlannedJoin:
 def given_names(
     given: DataFrame | None, names: Sequence[str], columns: Sequence[str]
 ) -> dict[str, str | None]:
-    """What the DataFrame that a table was given as calls columns; None for those it lacks.
-
-    Args:
-        given: the DataFrame; None if there is none.
-        names: of the columns in the result.
-        columns: the same, as the table calls them.
-    """
+    """What the DataFrame that a table was given as calls columns; None for those it lacks."""
     own = [] if given is None else given.columns
     folded = {name.lower(): name for name in own}
     return {
@@ -124,17 +114,7 @@ def plan_join(
     given: DataFrame | None = None,
     table_bytes: int = 0,
 ) -> PlannedJoin:
-    """Plan a join with a table, whatever its cache; the runtime is chosen later.
-
-    Args:
-        stream: the probe side.
-        join: the call, resolved.
-        table: where the table's rows are.
-        shape: what the answer to one key is.
-        fields: the columns to return, as the table has them.
-        given: as for :class:`PlannedJoin`; default None.
-        table_bytes: as for :class:`PlannedJoin`; default 0.
-    """
+    """Plan a join with a table, whatever its cache; the runtime is chosen later."""
     predicate = None
     if join.condition is not None and join.ranged is not None:
         predicate = predicate_of(join.condition, join.ranged, stream.schema)
@@ -230,11 +210,7 @@ def clock_of(plan: JoinPlan) -> list[str]:
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:
     """Choose what the answer to one key is (docs/decisions/0001-plan.md).
 
-    Args:
-        how: the join type.
-        columns: the columns to return.
-        unique: whether no version that the query may meet can hold a key twice.
-        longest_run: the largest number of rows of one key, as the table is now.
+    ``unique`` holds for all versions that the query may meet, ``longest_run`` for the present one.
     """
     if how in ("semi", "anti") or (unique and not columns):
         return "exists"

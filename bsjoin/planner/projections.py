@@ -61,9 +61,6 @@ class Projection:
     def numbers(self, columns: Sequence[int]) -> list[int | None] | None:
         """The columns of the result that columns of the DataFrame are; None for a computed one.
 
-        Args:
-            columns: the numbers of the columns in the DataFrame.
-
         Returns:
             None altogether where the plan cannot be read.
 
@@ -90,9 +87,8 @@ class Projection:
     def above(self, rows: DataFrame, added: int) -> DataFrame | None:
         """The projections above other rows; None where the plan cannot be rewritten.
 
-        Args:
-            rows: have the columns of the result, in the same order, then others.
-            added: so many of these, the last ones, come behind the columns of the DataFrame.
+        These have the columns of the result, in the same order, then others; the ``added`` last
+        ones come behind the columns of the DataFrame.
 
         Complexity: O(nodes) calls of the JVM.
         """
@@ -133,9 +129,7 @@ def register(result: DataFrame, made_by: object) -> None:
 def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None:
     """Return how a DataFrame is derived from the result of a join; None if it is not.
 
-    Args:
-        df: the DataFrame.
-        rows_change: whether to look below filters, aggregations and so on, too, which end a stage.
+    With ``rows_change`` also by filters, aggregations and so on, which end a stage.
 
     Complexity: O(nodes above the result) calls of the JVM.
     """

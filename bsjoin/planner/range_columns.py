@@ -62,11 +62,6 @@ def _family(dtype: T.DataType) -> str:
 def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeColumns:
     """Return the columns that a table for this condition is sorted by.
 
-    Args:
-        when: the condition.
-        schema: the table's.
-        table: its names.
-
     Raises:
         ColumnError: the table has no such column.
         KeyTypeError: a column cannot be searched, or sorted by.
@@ -177,11 +172,7 @@ def check_range_types(
 def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Predicate:
     """Return the predicate that checks a condition, in the units of encoded values.
 
-    Args:
-        when: the condition, its columns as the stream and the table spell them, checked by
-            :func:`check_range_types`.
-        table: the table's range columns.
-        stream: the stream's schema.
+    The condition has passed :func:`check_range_types`, its columns as both sides spell them.
     """
     points = type_of(table.types[0])
     probes = probe_type(points, [stream[name].dataType for name in when.stream_columns])
@@ -306,12 +297,7 @@ def range_side(*ranged: RangeColumns | None) -> dict[str, str]:
 
 
 def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
-    """The type in which the stream's side is searched: that of the table, with room for more.
-
-    Args:
-        points: in which the table's side is searched.
-        given: the stream's types.
-    """
+    """The type in which the stream's side is searched: that of the table, with room for more."""
     if not any(isinstance(dtype, T.DecimalType) for dtype in [points, *given]):
         return points
     scale = max(map(_digits_after, [points, *given]))

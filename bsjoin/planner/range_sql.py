@@ -32,12 +32,9 @@ Typed = tuple[str, T.DataType]
 
 
 def condition_sql(when: Condition, stream: Mapping[str, Typed], table: Mapping[str, Typed]) -> str:
-    """A condition as a boolean expression over the columns of both sides.
+    """A condition, any but an as-of join, as a boolean expression over the columns of both sides.
 
-    Args:
-        when: anything but an as-of join, its columns and widths checked.
-        stream: for each of its columns of the stream, how it is called in SQL, and its type.
-        table: the same of the table's columns.
+    Of each column a side has how it is called in SQL, and its type.
 
     Raises:
         KeyTypeError: numbers with so many digits that Spark cannot add a width to them exactly.
@@ -56,18 +53,9 @@ def condition_sql(when: Condition, stream: Mapping[str, Typed], table: Mapping[s
 
 
 def relation_sql(when: Overlaps, stream: Mapping[str, Typed], table: Mapping[str, Typed]) -> str:
-    """What is left of such a condition for rows that an index of overlaps has found.
+    """What is left of a condition for rows that an index of overlaps has found; empty for nothing.
 
-    Args:
-        when: the condition.
-        stream: as for :func:`condition_sql`.
-        table: as for :func:`condition_sql`.
-
-    Returns:
-        The expression; empty if nothing is left.
-
-    Raises:
-        KeyTypeError: as for :func:`condition_sql`.
+    It takes and raises what :func:`condition_sql` does.
     """
     ours, theirs = [stream[name] for name in when.stream], [table[name] for name in when.batch]
     scale = _Scale([dtype for _, dtype in (*ours, *theirs)])

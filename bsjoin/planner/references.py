@@ -40,11 +40,8 @@ _IDENTITIES = "_bsjoin_identities"
 def identified(rows: DataFrame, given: DataFrame | Projection, names: Sequence[str]) -> DataFrame:
     """Rows that a Python worker has returned, their first columns as those that they are.
 
-    Args:
-        rows: the direct result of ``mapInArrow``.
-        given: its columns, or those of the result that it is derived from, are the first ones of
-            the rows, with the same names.
-        names: the names of the columns of the rows.
+    They are the direct result of ``mapInArrow``. Their first columns are those of ``given``, or of
+    the result that it is derived from, with the same names.
 
     Complexity: a few calls of the JVM, for any number of columns.
     """
@@ -76,10 +73,7 @@ def with_table_columns(
 ) -> DataFrame:
     """The result of a join, its columns of the table as those of a DataFrame that they are.
 
-    Args:
-        rows: the result; the table's columns are the last ones.
-        planned: the join.
-        between: other columns, between the stream's and the table's; default none.
+    The table's columns are the last ones; ``between`` are others, between the stream's and these.
 
     Complexity: O(columns of the table) calls of the JVM.
     """
@@ -97,13 +91,8 @@ def with_columns(
 ) -> DataFrame:
     """The same, for rows of a join that is not planned yet.
 
-    Args:
-        rows: the rows; the table's columns are the last ones.
-        stream: the probe side, whose columns are the first ones.
-        table: the DataFrame that the table was given as; None if there is none.
-        fields: the table's columns in the rows.
-        names: what the DataFrame calls them; see ``PlannedJoin.given_names``.
-        between: as for :func:`with_table_columns`.
+    ``names`` is what the DataFrame that the table was given as calls its columns; see
+    ``PlannedJoin.given_names``.
     """
     try:
         if is_connect(rows.sparkSession):

@@ -120,11 +120,7 @@ class ResolvedJoin:
     aggregates: tuple[ResolvedAggregate, ...] = ()
 
     def key_values(self, column: Callable[[str], str]) -> list[str]:
-        """The stream's keys in SQL, each as long as the table's.
-
-        Args:
-            column: gets the stream's columns in SQL, by name.
-        """
+        """The stream's keys in SQL, each as long as the table's; ``column`` gets columns in SQL."""
         return [
             with_length(column(name), lengths)
             for name, lengths in zip(self.stream_keys, self.lengths, strict=True)
@@ -141,11 +137,7 @@ class ResolvedJoin:
         return tuple(table for _, table in self.keys)
 
     def in_order_of(self, keys: Sequence[str]) -> ResolvedJoin:
-        """The same join with its keys in another order.
-
-        Args:
-            keys: the table's key columns; nothing changes where they are others.
-        """
+        """The same join with its keys in another order of the table's; as it is for other keys."""
         if sorted(keys) != sorted(self.table_keys):
             return self
         places = [self.table_keys.index(key) for key in keys]
@@ -174,11 +166,6 @@ class ResolvedJoin:
 
 def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall) -> ResolvedJoin:
     """Find the columns that a call means, and refuse what cannot be joined.
-
-    Args:
-        stream: the probe side.
-        table: the other side.
-        call: the arguments.
 
     Raises:
         ColumnError: a column is not there, is there twice, or names clash in the result.
@@ -484,13 +471,7 @@ class BuiltTable:
         ranged: RangeColumns | None,
         nulls_equal: Sequence[str],
     ) -> None:
-        """Refuse a table of other keys or another condition.
-
-        Args:
-            keys: the wanted key columns, in order.
-            types: their types.
-            ranged: the wanted range columns.
-            nulls_equal: the key columns that are to be null-safe, at least.
+        """Refuse a table of other keys or another condition, or that lacks null-safe keys.
 
         Raises:
             TableMismatchError: says what it was built for.

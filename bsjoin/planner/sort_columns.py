@@ -20,12 +20,6 @@ def sort_columns(
 ) -> tuple[str, ...]:
     """Sort orders in their normal form, their columns as the table spells them.
 
-    Args:
-        orders: in their normal form.
-        schema: the table's.
-        table: its names.
-        argument: the argument that has them, for error messages.
-
     Raises:
         ColumnError: the table has no such column.
         KeyTypeError: a column has no order.

@@ -38,11 +38,7 @@ def note_use(
 ) -> bool:
     """Note what a join in a stream uses of a table that may change.
 
-    Args:
-        spark: the session of the stream.
-        location: the table's location.
-        columns: those that the join returns.
-        unique: whether it relies on keys that do not repeat.
+    ``unique`` says that it relies on keys that do not repeat.
 
     Returns:
         Whether the note was written now; else it was there before.
@@ -109,10 +105,7 @@ def _in_use(location: StorageLocation) -> Uses:
 def check_columns(location: StorageLocation, before: T.StructType, schema: T.StructType) -> None:
     """Refuse a new version that lacks what a running query uses, or has it in another type.
 
-    Args:
-        location: the table's location.
-        before: the columns of the newest version: what that lacks is taken away from nobody.
-        schema: the columns of the new version.
+    What the newest version, ``before``, lacks is taken away from nobody.
 
     Raises:
         TableMismatchError: names the columns of the queries.
@@ -151,10 +144,8 @@ def _named() -> str:
 def check_unique(location: StorageLocation, before: int, longest_run: int) -> None:
     """Refuse keys that repeat, where a running query was planned for a table that was unique.
 
-    Args:
-        location: the table's location.
-        before: the largest number of rows of one key in the newest version.
-        longest_run: that in the new version.
+    The most rows of one key are ``before`` in the newest version and ``longest_run`` in the new
+    one.
 
     Raises:
         DuplicateKeyError: they do.

@@ -59,14 +59,9 @@ class Where:
 def where_over(
     where: Column | str, how: str, pairs: DataFrame, table_names: Sequence[str]
 ) -> tuple[Where, list[str]]:
-    """Resolve a condition.
+    """Resolve a condition over ``pairs``, whose rows do not matter.
 
-    Args:
-        where: of the call.
-        how: the join.
-        pairs: has the columns of the inner join of both sides, the table's last; its rows do not
-            matter.
-        table_names: of the table's columns in it.
+    They are the inner join of both sides, the table's columns last.
 
     Returns:
         The condition, and the columns of the table that it needs.

@@ -26,11 +26,7 @@ class Runtime(Protocol):
         """Why it cannot carry a join out; None if it can."""
 
     def apply(self, planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-        """Put a join behind the stream.
-
-        Args:
-            planned: a join for which :meth:`why_not` has no objection.
-            rows: the stream's rows, in their partitions.
+        """Put a join for which :meth:`why_not` has no objection behind the stream.
 
         Returns:
             The stream's columns, then (inner, left) the table's. It remembers how it was made: see
@@ -55,11 +51,7 @@ class Runtime(Protocol):
     ) -> DataFrame:
         """Send rows to partitions by a rule, and count and sample them on the way.
 
-        Args:
-            stream: the rows.
-            key: the 64-bit hash of their keys, in SQL; null for a null key.
-            number: of the row, in SQL; see :func:`bsjoin.runtimes.partitioning.number_of`.
-            names: the key columns.
-            plan: the rule, or where rules come from; :meth:`why_not_by_rule` has no objection.
-            cycle: the cycle of ``bsjoin.cycles`` that the rows are of; None for any other.
+        ``key`` is the 64-bit hash of their keys in SQL, null for a null key; ``number`` the row's,
+        see :func:`bsjoin.runtimes.partitioning.number_of`. :meth:`why_not_by_rule` does not object
+        to the plan.
         """

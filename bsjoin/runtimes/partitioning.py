@@ -80,14 +80,7 @@ def _sent(
 
 
 def _by_hash(stream: DataFrame, key: str, number: str, partitions: int) -> DataFrame:
-    """Send rows to partitions by the hash of their key.
-
-    Args:
-        stream: the rows.
-        key: the 64-bit hash of their keys, in SQL; null for a null key.
-        number: of the row, see :func:`number_of`.
-        partitions: how many.
-    """
+    """Send rows to partitions by the hash of their key; see :func:`number_of`."""
     spread = f"coalesce({key}, {number})"
     return stream.repartitionById(partitions, F.expr(f"cast(pmod({spread}, {partitions}) AS int)"))
 
@@ -99,12 +92,8 @@ def number_of(stream: DataFrame, key: str, how: str, *, counted: bool) -> str:
     must be the same in any order, equal rows have equal numbers; equal rows with null keys only in
     one task.
 
-    Args:
-        stream: the rows.
-        key: the hash of their keys, in SQL; null for a null key.
-        how: the join.
-        counted: whether the rows are counted on the way. If not, the number depends on nothing
-            but the row, so that filters above the join still move below.
+    ``key`` is the hash of the keys in SQL, null for a null key. If rows are not ``counted`` on the
+    way the number depends on nothing but the row, so that filters above the join still move below.
     """
     content = f"xxhash64({', '.join(map(sql.column, hashable(stream.schema)))})"
     if not counted:

@@ -72,8 +72,7 @@ class Steering:
     def spread(self, splits: Splits) -> bool:
         """Move parts of partitions to others, from the next cycle on.
 
-        Args:
-            splits: by partition, the share of its load for each other partition.
+        Splits have, by partition, the share of its load for each other partition.
 
         Returns:
             Whether there is a new rule; see :meth:`bsjoin.partitioning.Controller.spread`.
@@ -124,16 +123,7 @@ class Steering:
 
 
 def steered(spark: SparkSession, options: HotSpot, label: str) -> RoutePlan:
-    """Begin to steer the partitions of a streaming join.
-
-    Args:
-        spark: the session.
-        options: how.
-        label: the join's.
-
-    Returns:
-        What the workers do.
-    """
+    """Begin to steer the partitions of a streaming join; what the workers do."""
     location = _location(options) or temporary_location()
     steering = Steering(options, default_parallelism(spark), location)
     _listener(spark).steer(label, steering)

@@ -13,10 +13,6 @@ __all__ = ["driver"]
 def driver(module: str, extra: str) -> Any:
     """Import a driver.
 
-    Args:
-        module: what to import.
-        extra: the extra of this package that installs it.
-
     Raises:
         SourceError: it is not installed.
     """

@@ -105,12 +105,8 @@ def key_table(
 ) -> pa.Table:
     """Keys as a user gives them, as a table; nulls that match nothing are left out.
 
-    Args:
-        keys: a table with the key columns; or a sequence of values for one key column, of
-            tuples or dicts for several.
-        schema: the key columns.
-        argument: what an error message calls the keys.
-        nulls_equal: in which key columns null equals null; None (default) for none.
+    That is a table with the key columns; or a sequence of values for one key column, of tuples or
+    dicts for several.
 
     Raises:
         ArgumentError: a value does not have its column's type.

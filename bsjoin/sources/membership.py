@@ -23,12 +23,7 @@ def is_among(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
 
 
 def rows_among(columns: Mapping[str, pa.ChunkedArray], keys: Mapping[str, pa.Array]) -> pa.Array:
-    """Tell the rows that have one of the keys in each key column; not yet together in one key.
-
-    Args:
-        columns: the key columns of the rows.
-        keys: the keys, column by column.
-    """
+    """Tell the rows that have one of the keys in each key column; not yet together in one key."""
     found = [is_among(columns[name], values) for name, values in keys.items()]
     return functools.reduce(pc.and_, found).combine_chunks()
 

@@ -24,13 +24,7 @@ def is_any_list(dtype: pa.DataType) -> bool:
 
 
 def list_of(array: pa.Array, values: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """A list array with other values.
-
-    Args:
-        array: a list array of any type.
-        values: as many as ``array.flatten()`` has.
-        dtype: the type of the result.
-    """
+    """A list array with other values, as many as ``array.flatten()`` has."""
     ends = np.cumsum(pc.list_value_length(array).fill_null(0), dtype=np.int32)
     offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
     return pa.ListArray.from_arrays(offsets, values, dtype, mask=array.is_null())

@@ -130,9 +130,8 @@ def _places(number: Decimal) -> int:
 def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ...]]:
     """The keys as tuples of Python values, dates and times as text in ISO 8601 form.
 
-    Args:
-        keys: the keys, without nulls; those outside of the years 0 to 9999 are left out.
-        finite: leave out NaN and infinities, which MySQL lacks; default False.
+    They have no nulls. Those outside of the years 0 to 9999 are left out, and, if they have to be
+    finite, as for MySQL, NaN and infinities.
     """
     for place, name in enumerate(keys.column_names):
         column = keys.column(name)

@@ -63,12 +63,9 @@ def run_translated(
 ) -> T:
     """Run some work; its failure has a type of ours, without the driver's error as its cause.
 
-    Args:
-        work: what to do.
-        translated: a driver's error as one of ours.
-        close: closes a connection that has failed; the next call opens a new one. A fault of the
-            data leaves it as it is.
-        at_once: the caller raises every failure, so it is a :class:`SourceError`.
+    ``close`` closes a connection that has failed; the next call opens a new one. A fault of the
+    data leaves it as it is. If the caller raises every failure, it is a :class:`SourceError`
+    ``at_once``.
     """
     try:
         return work()
@@ -93,12 +90,8 @@ def run_with_retries(
 ) -> T:
     """Run some work, and again after a transient failure; the last failure is raised as it is.
 
-    Args:
-        work: what to do.
-        retries: how often it is repeated.
-        backoff_s: the maximum pause before the first retry, in seconds; it doubles with each.
-        is_transient: whether a failure may pass.
-        noted: told of each failure that is followed by a retry.
+    The maximum pause before the first retry, ``backoff_s``, doubles with each. ``noted`` is told of
+    each failure that is followed by a retry.
     """
     for attempt in range(retries):
         try:

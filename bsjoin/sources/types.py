@@ -132,10 +132,7 @@ def overridden(
 ) -> pa.Schema:
     """The schema of a table: the declared types, replaced by the user's where given.
 
-    Args:
-        declared: name, Arrow type (None: unknown) and the database's name of the type.
-        override: the user's types for some or all columns; None for none.
-        what: the source, for messages.
+    Declared are name, Arrow type (None: unknown) and the database's name of the type.
 
     Raises:
         ColumnError: the override names a missing column, or a name occurs twice.
@@ -203,12 +200,7 @@ def wanted_columns(
 
 
 def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
-    """The table's columns, cast to exactly the schema's types.
-
-    Args:
-        table: has all columns of ``schema``, in any order.
-        schema: the requested columns.
-        what: the source, for messages.
+    """The table's columns, cast to exactly the schema's types, in its order.
 
     Raises:
         DataError: a value does not fit its type; names the column and the value.

@@ -38,12 +38,7 @@ class Address:
 
 
 def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) -> Address:
-    """Parse a URL.
-
-    Args:
-        url: the user's argument.
-        files: the schemes whose URL is the path of a file.
-        servers: the schemes whose URL names a host.
+    """Parse a URL of one of the schemes whose URL is the path of a file, or names a host.
 
     Raises:
         ArgumentError: the URL is invalid; the message shows only its scheme.

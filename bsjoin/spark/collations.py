@@ -24,12 +24,7 @@ def collation_key(value: str) -> str:
 
 
 def collation_version(spark: SparkSession, collation: str) -> str:
-    """The version of the rules of a collation: another one may make other bytes.
-
-    Args:
-        spark: a session that has the jar.
-        collation: the name.
-    """
+    """The version of the rules of a collation: another one may make other bytes."""
     known = _versions.setdefault(application_of(spark), {})
     if collation not in known:
         text = f"decode(bsjoin.collation_version(collate('', '{collation}')), 'UTF-8')"

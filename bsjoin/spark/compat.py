@@ -231,12 +231,7 @@ def _module(package: Any, name: str) -> Any:
 
 
 def attach_jar(spark: SparkSession, path: Path, name: str) -> bool:
-    """Give a jar to the driver's class loader and to the executors.
-
-    Args:
-        spark: a classic session.
-        path: of the jar.
-        name: a class in it.
+    """Give a jar, which has the class ``name``, to the driver's class loader and to the executors.
 
     Returns:
         Whether the session has it now. Without the members, or where the loader is not one of
@@ -327,12 +322,7 @@ def is_observed(observation: Observation) -> bool:
 
 
 def progress_since(query: Any, batch: int) -> list[Any]:
-    """The progress of micro-batches of a query after one, oldest first, as far as Spark has it.
-
-    Args:
-        query: a streaming query.
-        batch: the number of a micro-batch.
-    """
+    """The progress of micro-batches of a query after one, oldest first, as far as Spark has it."""
     try:
         return _progress_since(query, batch)
     except MissingMemberError:

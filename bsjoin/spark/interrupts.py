@@ -54,11 +54,8 @@ def is_waited_for() -> bool:
 def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
     """Do work that runs Spark jobs; if it is interrupted, it has ended when this returns.
 
-    Only the main thread is interrupted: in others the work is done as it is.
-
-    Args:
-        spark: the session of the jobs.
-        work: the work; an exception that it raises is raised again.
+    Only the main thread is interrupted: in others the work is done as it is. What it raises is
+    raised again.
 
     Raises:
         KeyboardInterrupt: the main thread was interrupted. A second time it does not wait for the

@@ -63,13 +63,7 @@ def columns_of(leaf: Leaf) -> Columns:
 
 
 def columns_at(leaf: Leaf, version: str, pinned: DataFrame) -> Columns:
-    """The columns that a table of a lake had at a version; none as :func:`columns_of` has.
-
-    Args:
-        leaf: the table.
-        version: the version.
-        pinned: a DataFrame that reads it.
-    """
+    """The columns that a table had at a version, which ``pinned`` reads; as :func:`columns_of`."""
     table = _iceberg(leaf)
     if table is None:
         return columns_of(leaves_of(pinned)[0])

@@ -39,13 +39,7 @@ class MismatchedColumnError(TableMismatchError):
 
 
 def used_of(df: DataFrame, leaf: Any, names: Collection[str]) -> list[str]:
-    """Which of some columns of a leaf a DataFrame uses.
-
-    Args:
-        df: the DataFrame.
-        leaf: a leaf of its plan, in the JVM.
-        names: of columns.
-    """
+    """Which of some columns of a leaf a DataFrame uses."""
     used = _used(compat.analyzed(df))
     return [
         str(one.name())
@@ -79,11 +73,9 @@ def _used_of_rows(plan: Any) -> set[int] | None:
 
 
 def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | None:
-    """A DataFrame that reads something else.
+    """A DataFrame that reads something else in the place of leaves of its plan.
 
-    Args:
-        df: the DataFrame.
-        leaves: for each leaf of its plan, in order, what takes its place; None: it stays.
+    These are in order; None: it stays.
 
     Returns:
         None where that cannot be done: there are subqueries, or a column that is used is not
@@ -117,11 +109,8 @@ def through_operators(
 ) -> DataFrame | None:
     """The rows of a DataFrame that come of some rows of the only table that it reads.
 
-    Args:
-        df: filters and selections of one table.
-        rows: rows of the table, and columns beside its own.
-        names: those that columns of the table have in them, where these are others.
-        beside: these columns, which the result has, too.
+    It has filters and selections. The rows have columns beside the table's own, which the result
+    has, too, and ``names`` for columns of the table that are called otherwise.
 
     Returns:
         None where a row of the DataFrame is not a matter of one row of the table alone, or may be

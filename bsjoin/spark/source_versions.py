@@ -111,10 +111,6 @@ def _why_not(leaf: Leaf) -> str | None:
 def version_of(leaves: Sequence[Leaf], selection: str) -> SourceVersion | None:
     """The version of all that is read; None if one is not known for certain at this moment.
 
-    Args:
-        leaves: those that have versions.
-        selection: as in :class:`bsjoin.SourceVersion`.
-
     Raises:
         SourceError: a table is not there any more.
     """
@@ -135,11 +131,6 @@ def version_in(
     """The version of all that is read, whose states are known; None if all of it stays.
 
     None also where a version is not that of what is read, as of a branch: its state alone is known.
-
-    Args:
-        leaves: all leaves.
-        states: of each what :meth:`Leaf.state` returns.
-        selection: as in :class:`bsjoin.SourceVersion`.
 
     Raises:
         SourceError: a table is not there any more.
@@ -234,11 +225,6 @@ def _digest(*parts: str) -> str:
 
 def at_version(df: DataFrame, version: SourceVersion, known: Sequence[Columns]) -> DataFrame | None:
     """A DataFrame as of a version of all that it reads; None where that cannot be asked for.
-
-    Args:
-        df: the DataFrame.
-        version: the version.
-        known: the columns of its leaves, as it was made with them.
 
     Raises:
         MismatchedColumnError: a column of a table has another type.

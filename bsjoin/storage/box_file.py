@@ -137,11 +137,9 @@ def box_batch(index: BoxIndex) -> pa.RecordBatch:
 
 
 def boxes_of(batch: pa.RecordBatch, dimensions: int) -> BoxIndex:
-    """The inverse of :func:`box_batch`; the invariants are not checked here.
+    """The inverse of :func:`box_batch`, for a schema that has passed :func:`check_box_schema`.
 
-    Args:
-        batch: a batch whose schema has passed :func:`check_box_schema`.
-        dimensions: of the boxes.
+    The invariants are not checked here.
 
     Raises:
         ValueError: an array is null, or its length is not that of whole blocks.

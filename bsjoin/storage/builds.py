@@ -152,11 +152,7 @@ def sweep(location: StorageLocation) -> None:
 def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "keep") -> list[int]:
     """Remove old versions as :func:`bsjoin.storage.versions.vacuum`, and what killed builds left.
 
-    Args:
-        location: the table's location.
-        keep: so many of the newest versions stay in any case.
-        from_us: versions that were in use at this time or later stay, microseconds since the epoch.
-        argument: what the user calls ``keep``, for the error message.
+    ``argument`` is what the user calls ``keep``, for the error message.
 
     Returns:
         The numbers of the versions that were removed.

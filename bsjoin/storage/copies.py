@@ -83,14 +83,9 @@ class HostCopies:
     def link(
         self, name: str, size: int, expected: str, download: Callable[[str], object], link: Path
     ) -> Path | None:
-        """Make a hard link to the copy of a file, for a process that maps it itself.
+        """Link to the copy of a file, for a process that maps it itself; otherwise as :meth:`map`.
 
-        Args:
-            name: as for :meth:`map`.
-            size: as for :meth:`map`.
-            expected: as for :meth:`map`.
-            download: as for :meth:`map`.
-            link: the path of the link, in the temporary folder of this host.
+        The link, a hard one, is in the temporary folder of this host.
 
         Returns:
             The link; None if the downloaded file does not match its size and checksum.

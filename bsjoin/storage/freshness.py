@@ -56,14 +56,9 @@ class Mark(NamedTuple):
 
 
 def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None:
-    """Note that a version was found to hold the rows of its source.
+    """Note that a version has the rows of its source, whose reading began at ``read_us``.
 
     A failure is logged: who only reads may not be able to write.
-
-    Args:
-        location: the table's location.
-        manifest: the newest version.
-        read_us: when the reading of the source began, microseconds since the epoch.
     """
     try:
         location.create(f"{FRESH}/{manifest.version:08d}-{read_us}-{now_us()}", b"")
@@ -105,10 +100,7 @@ def _remove(location: StorageLocation, mark: Mark) -> None:
 def read_us(manifest: Manifest, successor: Manifest | None, marks: Iterable[Mark]) -> int:
     """Since when the rows of a version may be out of date, microseconds since the epoch.
 
-    Args:
-        manifest: the version.
-        successor: the next one; marks that were made after it was published say nothing.
-        marks: of the table.
+    Marks that were made after its successor was published say nothing.
     """
     built = manifest.created_at_us - round(manifest.build_s * 1e6)
     confirmed = [
@@ -130,13 +122,7 @@ def fresh_version(
 ) -> Manifest:
     """The version that a micro-batch uses, if rows must not be older than so much.
 
-    Args:
-        location: the table's location, to name it in an error.
-        chosen: the version that is active at its timestamp.
-        entries: all versions, ascending.
-        marks: of the table.
-        time_us: the timestamp, microseconds since the epoch.
-        max_staleness_us: how long before it the source must have been read at the latest.
+    ``chosen`` is active at its timestamp; all versions are ascending.
 
     Raises:
         StaleTableError: there is none yet.

@@ -68,11 +68,9 @@ def index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
 
 
 def index_of(batch: pa.RecordBatch, *, dense: bool = False) -> tuple[HashIndex, RangeIndex | None]:
-    """The inverse of :func:`index_batch`; the invariants are not checked here.
+    """The inverse of :func:`index_batch`, of a batch whose schema has passed its check.
 
-    Args:
-        batch: a batch whose schema has passed :func:`check_index_schema`.
-        dense: whether it is to be an index of dense integers. Default False.
+    The invariants are not checked here. ``dense`` makes it an index of dense integers.
 
     Raises:
         ValueError: a number or an array is null.

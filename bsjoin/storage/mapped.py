@@ -53,14 +53,9 @@ def map_batch(
     expected: str,
     check_schema: Callable[[pa.Schema], None],
 ) -> pa.RecordBatch:
-    """Map a file of one record batch.
+    """Map a file of one record batch, of which the manifest has the size and the checksum.
 
-    Args:
-        location: the table's location.
-        name: of the file, relative to the location.
-        size: its size in bytes, from the manifest.
-        expected: its checksum, to verify a downloaded copy.
-        check_schema: raises ValueError unless the columns are the expected ones.
+    ``check_schema`` raises ValueError unless the columns are the expected ones.
 
     Raises:
         DamagedTableError: the file is missing or invalid.
@@ -87,15 +82,9 @@ def map_column(
     rows: int,
     field: pa.Field | None,
 ) -> pa.Array:
-    """Map a file of one column.
+    """Map a file of one column, of which the manifest has the size and the checksum.
 
-    Args:
-        location: the table's location.
-        name: of the file, relative to the location.
-        size: its size in bytes, from the manifest.
-        expected: its checksum, to verify a downloaded copy.
-        rows: how many rows it must have.
-        field: type and nullability that it must have; None: its own.
+    ``field`` has the type and nullability that it must have; None: its own.
 
     Raises:
         DamagedTableError: the file is missing or invalid.
@@ -135,11 +124,7 @@ def _batch(
 
 
 def read_column(message: pa.Buffer, dtype: pa.DataType) -> pa.Array:
-    """The column of a record batch with one column; its buffers are those of the message.
-
-    Args:
-        message: an encapsulated IPC message.
-        dtype: the type of the column.
+    """The column of an encapsulated message that has one; its buffers are those of the message.
 
     Raises:
         ValueError: the message is invalid, or of other columns.

@@ -53,13 +53,7 @@ class Merge:
         return len(self.schema) - self.form.sides - self.form.unstored
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
-        """Write the segment of a range of hashes; None if there is no row.
-
-        Args:
-            name: the segment's, in the folder.
-            runs: all runs.
-            hashes: the range.
-        """
+        """Write the segment of a range of hashes, of all runs; None if there is no row."""
         location = self.build.location
         found = RunRows(location, runs, self.schema, *hashes)
         if not len(found.hashes):
@@ -95,12 +89,7 @@ class Gathering:
     schema: pa.Schema
 
     def segment(self, name: str, runs: Sequence[RunInfo]) -> UnindexedInfo:
-        """Write all rows of some runs as one segment.
-
-        Args:
-            name: the segment's, in the folder.
-            runs: one or more.
-        """
+        """Write all rows of some runs, one or more, as one segment."""
         location = self.build.location
         rows = RunRows(location, runs, self.schema)
         with self.build.writing():
@@ -112,9 +101,7 @@ class Gathering:
 def run_groups(runs: Sequence[RunInfo], segment_bytes: int) -> list[list[RunInfo]]:
     """Neighbouring runs that together are not too many for a segment without an index.
 
-    Args:
-        runs: in the order of the source.
-        segment_bytes: how large a segment may grow, unless one run is larger; at most 1 GiB.
+    A segment has at most ``segment_bytes``, which is up to 1 GiB, unless one run is larger.
     """
     groups: list[list[RunInfo]] = []
     limit, size = min(segment_bytes, _MOST_BYTES), 0
@@ -132,10 +119,6 @@ def hash_ranges(runs: Sequence[RunInfo], segment_bytes: int) -> list[HashRange]:
     """Ranges of hashes that have about equally many bytes, not too many for a segment.
 
     The bytes of a block are taken as spread evenly between its hashes.
-
-    Args:
-        runs: at least one.
-        segment_bytes: how large a segment may grow.
     """
     firsts = np.array([first for run in runs for first in run.first_hashes], np.float64)
     lasts = np.array([last for run in runs for last in (*run.first_hashes[1:], run.last_hash)])

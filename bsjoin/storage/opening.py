@@ -39,11 +39,8 @@ def open_segments(
 ) -> list[Segment]:
     """Open a version: indexes and compared keys immediately, columns when they are first used.
 
-    Args:
-        location: the table's location.
-        manifest: the version.
-        opened: segments that another version with the same columns has open. They are shared: not
-            mapped and not checked again. Default: none.
+    Segments that another version with the same columns has ``opened`` are shared: not mapped and
+    not checked again.
 
     Raises:
         DamagedTableError: a file is missing or invalid, or is inconsistent with the manifest or the

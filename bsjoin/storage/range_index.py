@@ -260,10 +260,7 @@ class RangeCodes:
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> RangeCodes:
-        """Encode range columns.
-
-        Args:
-            columns: the points; or the starts and the ends, null where open-ended.
+        """Encode range columns: the points; or the starts and the ends, null where open-ended.
 
         Complexity: O(n); O(n log n) for ranked types.
         """
@@ -291,11 +288,8 @@ def index_ranges(
 ) -> RangeIndex:
     """Index the range columns of rows that are sorted by (key, first range column).
 
-    Args:
-        codes: of the range columns.
-        slices: the first row of each key.
-        closed: which ends belong to the intervals; None for points.
-        places: the places of rows of intervals in the order of their key; None (default) for none.
+    ``slices`` has the first row of each key; ``places``, of intervals, each row's in its key's
+    order.
 
     Complexity: O(n).
     """

@@ -74,15 +74,10 @@ class RunInfo:
 
 
 def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
-    """Sort rows by their hash, and write them.
+    """Sort rows by their hash, and write them; where what is.
 
-    Args:
-        location: the table's location.
-        name: the file's name, relative to the location; it ends with :data:`RUN`.
-        rows: at least one row, in any order; the first column has the hashes, int64.
-
-    Returns:
-        Where what is.
+    There is at least one, in any order; their first column has the hashes, int64. The name ends
+    with :data:`RUN`.
 
     Complexity: O(n log n) time, the memory of one column beside the rows.
     """

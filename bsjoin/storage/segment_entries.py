@@ -62,11 +62,9 @@ class BoxFile:
 
     @classmethod
     def from_json(cls, item: Any, dimensions: int | None) -> BoxFile:
-        """One of data that is not trusted.
+        """One of data that is not trusted, of so many dimensions; None for any number.
 
-        Args:
-            item: the JSON; fields that are not known are passed over.
-            dimensions: how many the boxes of the table have; None for any number.
+        Fields that are not known are passed over.
 
         Raises:
             ValueError: names the invalid field.
@@ -138,12 +136,9 @@ class SegmentInfo(_StoredRows):
     ) -> SegmentInfo:
         """The inverse of :meth:`to_json`, for data that is not trusted.
 
-        Args:
-            item: the JSON; fields that are not known are passed over.
-            columns: how many columns are stored, compared keys included; default None: any number.
-            integers: whether the key is one integer; default True.
-            dimensions: of the table's boxes, 0 for none: a file of them is passed over; default
-                None: any number.
+        Fields that are not known are passed over, and of a table whose boxes have 0 dimensions the
+        file of boxes. Columns are those that are stored, compared keys included; None is any number
+        of them.
 
         Raises:
             ValueError: names the invalid field.
@@ -219,13 +214,7 @@ def column_file(name: str, number: int) -> str:
 
 
 def _files(item: Any, files: int | None, what: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
-    """The name of a segment, and the sizes and checksums of its files.
-
-    Args:
-        item: the JSON.
-        files: how many there are; None for any number.
-        what: they are.
-    """
+    """The name of a segment, and the sizes and checksums of its ``files``; None: any number."""
     name = fields.text(item, "name")
     if not _SEGMENT.fullmatch(name):
         raise ValueError(

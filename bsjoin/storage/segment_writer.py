@@ -94,17 +94,9 @@ class SegmentForm:
 def write_segment(
     location: StorageLocation, name: str, hashes: Int64s, rows: Rows, form: SegmentForm
 ) -> SegmentInfo:
-    """Write one segment.
+    """Write one segment; what the manifest has of it.
 
-    Args:
-        location: the table's location.
-        name: the segment's name, relative to the location.
-        hashes: int64[n]: the hash of each row's key, at least one.
-        rows: the n rows in the same order, which may be any.
-        form: what their columns are.
-
-    Returns:
-        The metadata of the segment for the manifest.
+    The rows, at least one, may be in any order; ``hashes`` are those of their keys.
 
     Raises:
         OverflowError: a column has more than 2 GiB of text.
@@ -238,12 +230,8 @@ def _sort_runs(
 ) -> None:
     """Sort the rows of each key by their point, in place; some keys at a time.
 
-    Args:
-        order: int32[n], the rows in the order of their keys.
-        starts: the position of the first row of each key.
-        points: int64[n], the point of each row.
-        rows: the columns.
-        ties: the columns that order rows with the same key and point.
+    ``order`` has the rows in the order of their keys, ``starts`` where each key begins in it.
+    ``ties`` are the columns that order rows with the same key and point.
     """
     n = len(order)
     some_keys = pieces(starts, n)
@@ -263,9 +251,7 @@ def _sort_runs(
 def pieces(starts: Int64s, n: int) -> list[tuple[int, int]]:
     """Neighbouring rows, some at a time: from where to where.
 
-    Args:
-        starts: where a piece may begin, ascending, the first one 0.
-        n: the number of rows.
+    A piece begins at one of ``starts``, which are ascending, the first one 0.
     """
     after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
     bounds = np.unique([0, *starts[after[after < len(starts)]], n])

@@ -59,13 +59,9 @@ class Tie:
 def ties_of(
     order_by: Sequence[str], row: Sequence[str], columns: Sequence[tuple[str, pa.DataType]]
 ) -> tuple[Tie, ...]:
-    """The columns to compare, first to last.
+    """The columns to compare, first to last: those of ``order_by``, then those of the row, if any.
 
-    Args:
-        order_by: sort orders in their normal form.
-        row: the names of the columns of the whole row, in order; none where any order will do.
-        columns: name and type of all columns, by their numbers; of columns with the same name the
-            last one counts.
+    Of columns with the same name the last one counts.
     """
     if not row:
         return ()
@@ -189,9 +185,7 @@ def _is_inexact(dtype: pa.DataType) -> bool:
 def order_codes(array: pa.Array, exact: bool) -> Int64s:
     """Numbers in the order of the values, null first, and the same for the same value.
 
-    Args:
-        array: not a slice.
-        exact: as for :class:`Tie`.
+    The array is not a slice; ``exact`` is as for :class:`Tie`.
     """
     found = _of_values(array, exact)
     if array.null_count:

@@ -30,16 +30,7 @@ Int64s = NDArray[np.int64]
 def write_unindexed(
     location: StorageLocation, name: str, hashes: Int64s, rows: Rows
 ) -> UnindexedInfo:
-    """Write a segment without an index.
-
-    Args:
-        location: the table's location.
-        name: the segment's name, relative to the location.
-        hashes: int64[n], by which the rows are sorted; at least one.
-        rows: the n rows in the same order, which may be any: the columns that can be selected.
-
-    Returns:
-        The metadata of the segment for the manifest.
+    """Write rows, at least one and in any order, by their hashes as a segment without an index.
 
     Raises:
         OverflowError: a column has more than 2 GiB of text.
@@ -63,12 +54,6 @@ def unindexed_column(
     location: StorageLocation, info: UnindexedInfo, number: int, field: pa.Field
 ) -> pa.Array:
     """A memory-mapped column of a segment without an index, validated.
-
-    Args:
-        location: the table's location.
-        info: the segment.
-        number: of the column, among those that can be selected.
-        field: its type and nullability.
 
     Raises:
         DamagedTableError: the file is missing or invalid.

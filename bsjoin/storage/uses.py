@@ -106,9 +106,7 @@ class Note:
 def others(location: StorageLocation, writers: Iterable[str]) -> Uses:
     """Return what queries of other processes use now; notes that no longer count are removed.
 
-    Args:
-        location: the table's location.
-        writers: of the notes of this process.
+    ``writers`` are those of the notes of this process.
     """
     for _ in range(_TRIES):
         with contextlib.suppress(FileNotFoundError):  # one was written anew: there is another name

@@ -220,11 +220,6 @@ class VersionedFolder:
         A number that was withdrawn is free again: an entry may get a number below one that was
         published before it. Both publishers look after they have created theirs, so at least one
         of them sees the other's.
-
-        Args:
-            published: the new entry.
-            last: the last entry of the listing.
-            activation_of: the activation time of an entry.
         """
         ours = published.activates_at_us
         for number in self.numbers():
@@ -250,15 +245,7 @@ def _whole_ms(time_us: int) -> int:
 
 
 def active_at(time_us: int, entries: Iterable[Entry]) -> Entry | None:
-    """The entry that a micro-batch uses.
-
-    Args:
-        time_us: the micro-batch's timestamp, microseconds since the epoch.
-        entries: the entries that are there, ascending by their numbers.
-
-    Returns:
-        The last entry that is active at that time; None where none is.
-    """
+    """The last of some entries, ascending by number, that is active at a time; None if none is."""
     chosen = None
     for entry in entries:
         if entry.activates_at_us <= time_us:

@@ -245,13 +245,8 @@ def since(
     """The version that a micro-batch of this time uses, and all after it, ascending.
 
     They are read from the newest one backwards, so that it is no matter how many older ones there
-    are.
-
-    Args:
-        location: the table's location.
-        time_us: the micro-batch's timestamp, microseconds since the epoch.
-        known: versions that were read before, by number; they are not read again once they are old
-            enough to stay: another process may have withdrawn one, and given its number away.
+    are. Those of ``known`` are not read again once they are old enough to stay: another process may
+    have withdrawn one, and given its number away.
 
     Raises:
         VersionNotFoundError: the version was vacuumed, or the table removed.
@@ -363,16 +358,10 @@ def has_older(location: StorageLocation, keep_from_us: int) -> bool:
 
 
 def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]:
-    """Remove versions that no micro-batch of ``keep_from_us`` or later can need.
+    """Remove versions that no micro-batch of ``keep_from_us`` or later can need; their numbers.
 
-    Args:
-        location: the table's location.
-        keep_from_us: a version that was in use at this time or later stays.
-        keep: so many of the newest versions stay in any case, at least 1.
-
-    Returns:
-        The numbers of the versions that were removed. Files that a version which stays shares
-        with them stay.
+    So many of the newest versions stay in any case, at least 1, and files that a version which
+    stays shares with them.
     """
     there = _all_held(location)
     gone: list[_Held] = []
@@ -403,11 +392,8 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
 def remove_copies(location: StorageLocation, in_use: Iterable[str]) -> None:
     """Remove this host's copies of a remote table, but for versions that may be opened again.
 
-    A failure is a warning: they only occupy disk space.
-
-    Args:
-        location: the table's location.
-        in_use: files whose copies stay; those of the two newest versions do in any case.
+    A failure is a warning: they only occupy disk space. Files that are in use stay, and those of
+    the two newest versions.
     """
     if location.is_local:
         return

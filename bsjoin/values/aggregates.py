@@ -69,10 +69,6 @@ class AggregateCall:
 def aggregate_calls(value: object, argument: str) -> tuple[tuple[str, str], ...]:
     """The names of columns and the normal forms of their calls.
 
-    Args:
-        value: a mapping of names to calls, or pairs of them.
-        argument: the argument's name, for the error message.
-
     Raises:
         ArgumentError: it is something else, or a text is no call.
 

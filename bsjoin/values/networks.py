@@ -46,13 +46,7 @@ def ends_of(text: str) -> tuple[bytes, bytes] | None:
 
 
 def bounds(texts: pa.Array, function: str, last: bool, null_on_error: bool) -> pa.Array:
-    """The first or the last address of each network.
-
-    Args:
-        texts: strings, which may be null.
-        function: that is called, for the error.
-        last: the last address; else the first one.
-        null_on_error: a text that is no network is null.
+    """The first or the last address of each network; null if ``null_on_error`` for other texts.
 
     Raises:
         DataError: a text is no network.

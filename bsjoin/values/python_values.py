@@ -17,9 +17,6 @@ _ALL = 2**31 - 1
 def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Tell the values that Python can express: all but dates and times outside of its calendar.
 
-    Args:
-        column: a key column, without nulls.
-
     >>> days = pa.chunked_array([pa.array([0, 10_000_000], pa.int32()).cast(pa.date32())])
     >>> in_calendar(days).to_pylist()
     [True, False]

@@ -17,13 +17,9 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array with another time zone or other field names in its type.
+    """The array with another time zone or other field names in its type; it is not a slice.
 
     Arrow's own cast refuses nested values that are never null inside values that are null.
-
-    Args:
-        array: not a slice.
-        wanted: of the same structure as the array's type.
     """
     if array.type.equals(wanted):
         return array

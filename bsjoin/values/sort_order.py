@@ -38,10 +38,6 @@ class SortOrder:
         As in Spark, null is below all values unless the text says otherwise: first ascending, last
         descending.
 
-        Args:
-            text: as a user writes it.
-            descending: the direction where the text has none; default ascending.
-
         Raises:
             ValueError: it names no column.
 
@@ -77,11 +73,6 @@ def respelled(orders: Iterable[str], name_of: Callable[[str], str]) -> tuple[str
 
 def sort_orders(value: object, argument: str, *, descending: bool = False) -> tuple[str, ...]:
     """The normal forms of one or more texts.
-
-    Args:
-        value: a text, or several.
-        argument: the argument's name, for the error message.
-        descending: the direction of a text that has none; default ascending.
 
     Raises:
         ArgumentError: it is no text that names a column, or a column is named twice.

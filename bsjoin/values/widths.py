@@ -39,10 +39,6 @@ _IN_JSON: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]
 def as_width(value: object, argument: str) -> Width:
     """An argument as a width of Python's own types.
 
-    Args:
-        value: a number, a timedelta or a text; a scalar of NumPy or pandas too.
-        argument: the argument's name, for the error message.
-
     Raises:
         ArgumentError: it is no width, or a duration of a fraction of a microsecond.
 
@@ -78,9 +74,6 @@ def is_duration(width: Width) -> bool:
 
 def size_of(width: Width) -> Fraction | float:
     """A width as a number, a duration in seconds; a float only where it is infinite.
-
-    Args:
-        width: what :func:`as_width` has returned.
 
     >>> size_of(0.3), size_of("1 hour"), size_of(Decimal("-Infinity"))
     (Fraction(3, 10), Fraction(3600, 1), -inf)

@@ -30,13 +30,7 @@ _refused: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def call(what: str, *arguments: str, **more: Any) -> str:
-    """A call of one of the functions, in SQL.
-
-    Args:
-        what: as for :func:`function`.
-        arguments: its arguments, in SQL.
-        more: as for :func:`function`.
-    """
+    """A call of one of the functions, see :func:`function`, with its arguments, in SQL."""
     return f"{function(what, **more)}({', '.join(arguments)})"
 
 

@@ -17,10 +17,6 @@ __all__ = ["attach_for"]
 def attach_for(spark: SparkSession, keys: Iterable[T.DataType]) -> None:
     """Let a session make the keys of texts with a collation, if any key is one.
 
-    Args:
-        spark: the session.
-        keys: the types of the keys.
-
     Raises:
         WorkerEnvironmentError: it refuses the jar.
     """

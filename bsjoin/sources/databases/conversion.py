@@ -22,13 +22,6 @@ def rows_of_keys(
 ) -> pa.Table:
     """The rows of some keys; those of other keys may be missing.
 
-    Args:
-        convert: converts rows.
-        rows: what the driver has returned for the keys.
-        columns: the columns of the rows.
-        schema: their types.
-        keys: the keys.
-
     Raises:
         DataError: a value of a row of these keys cannot be converted; its ``keys`` are those
             concerned.

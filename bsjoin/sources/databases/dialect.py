@@ -401,10 +401,7 @@ class Database(Source):
     def _execute(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
         """Work with the connection; after a failure the next call opens a new one.
 
-        Args:
-            work: receives the connection.
-            at_once: the caller does not retry, so every failure is a :class:`SourceError`;
-                default False.
+        If the caller does not retry, every failure is a :class:`SourceError` ``at_once``.
         """
         return run_translated(
             lambda: self._with_connection(work), self._translated, self.close, at_once=at_once

@@ -29,10 +29,7 @@ def depth_of(dtype: pa.DataType) -> int:
 def nested(rows: pa.ChunkedArray, lengths: pa.ChunkedArray, depth: int) -> pa.ChunkedArray:
     """Lists in lists, of as many dimensions as the type has.
 
-    Args:
-        rows: the items of every array, one list each.
-        lengths: the lengths of its dimensions, null for an empty array.
-        depth: the number of dimensions.
+    Of each array there are the items, and the lengths of its dimensions, null for an empty one.
 
     Raises:
         ValueError: an array has another number of dimensions; the message has its items.

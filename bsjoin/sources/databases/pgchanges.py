@@ -199,10 +199,7 @@ class TableChanges:
     def rows(self, since: str, until: str, columns: Sequence[str]) -> pa.Table | str:
         """The rows that have changed after one version up to another one, as they are now.
 
-        Args:
-            since: the version that is there.
-            until: the version that :meth:`version` has returned last.
-            columns: which; those of the key must be among them.
+        ``until`` is what :meth:`version` has returned last; the columns have those of the key.
 
         Returns:
             Rows with the columns and :data:`OP`, ``upsert`` or ``delete``. Or why what has changed

@@ -40,10 +40,6 @@ def types_of(columns: str, source: str) -> str:
 
     Names do not suffice: a type of the user's may have the name of a built-in one, and one that
     begins with an underscore is not always an array.
-
-    Args:
-        columns: the list of the columns.
-        source: the table or query in the form that follows FROM.
     """
     return f"""
         WITH RECURSIVE seen(place, type, modifier, dimensions) AS (
@@ -73,12 +69,7 @@ def reported_modifiers(schema: pa.Schema) -> list[int]:
 
 
 def column_of(field: pa.Field, kind: Kind) -> Column:
-    """The column for a type of PostgreSQL: its expression and its Arrow type.
-
-    Args:
-        field: the field that the driver reports.
-        kind: its type.
-    """
+    """The column for a type of PostgreSQL: its expression and its Arrow type."""
     name = field.name
     if kind.item is not None:
         dtype, item = pa.string(), "text"

@@ -56,12 +56,7 @@ class Form:
 
 
 def form_of(read: str, dtype: pa.DataType) -> Form:
-    """The form of a key column.
-
-    Args:
-        read: the expression that reads the column.
-        dtype: the type of the keys.
-    """
+    """The form of a key column."""
     if pa.types.is_decimal(dtype):
         # As long as all digits are exact, the ranges of two keys have nothing in common.
         exact = "{at} BETWEEN {0} AND {1}" if dtype.precision <= _EXACT_DIGITS else None
@@ -178,9 +173,7 @@ def _of_number(value: float, scale: int) -> str | None:
 def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
     """Return the value that all spellings of a key share; None for a value that is no such key.
 
-    Args:
-        value: as SQLite has it; a text, or its bytes.
-        dtype: the type of the keys.
+    SQLite has a value, a text, or its bytes.
 
     >>> canonical("2024-01-01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
     ('2024-01-01 00:00:00.000000', '110')

@@ -68,12 +68,6 @@ def is_told_by_text(dtype: pa.DataType) -> bool:
 def commits_between(table: str, options: Options, first: int, last: int) -> list[Commit] | str:
     """The commits from one on, up to another one; or why they are too many.
 
-    Args:
-        table: the table's folder or URL.
-        options: of its store.
-        first: the number of the first one.
-        last: the number of the last one.
-
     Raises:
         SourceError: one is not there any more, or is damaged.
     """
@@ -106,15 +100,7 @@ def changed_rows(
     columns: Mapping[str, DeltaColumn],
     what: str,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that came and went, with what happened to them, some at a time.
-
-    Args:
-        table: the table's folder or URL.
-        options: of its store.
-        files: that have them.
-        columns: which are wanted, by their names in the table.
-        what: the source, for messages.
-    """
+    """The rows that came and went, with what happened to them, some at a time."""
     opened = _opener(table, options)
     for file in files:
         with opened(file.path) as stream:

@@ -101,10 +101,8 @@ def changed_files(
 ) -> list[ChangedFile] | str:
     """The files with what some commits have changed; or why they do not tell it.
 
-    Args:
-        commits: in their order.
-        partition: the physical names of columns that are in the log instead of the files, and are
-            read. Default: none.
+    ``partition`` has physical names of columns that are in the log instead of the files, and are
+    read.
     """
     found: list[ChangedFile] = []
     for commit in commits:

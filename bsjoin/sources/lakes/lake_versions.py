@@ -57,11 +57,6 @@ class LakeVersions:
     def changes(self, since: TableVersion, until: str, columns: Sequence[str]) -> LakeChanges | str:
         """What has changed after one version, up to another one; or why that is not told.
 
-        Args:
-            since: the version that is there.
-            until: the version that is wanted.
-            columns: which.
-
         Raises:
             SourceError: the table's log or metadata cannot be read.
         """

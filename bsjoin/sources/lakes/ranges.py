@@ -39,11 +39,8 @@ class Ranges:
 def ranges_of(column: pa.ChunkedArray, most: int = _MOST) -> Ranges | None:
     """The ranges of a column of keys; None for types whose order the formats do not share.
 
-    These are floating-point numbers (NaN, and 0.0 beside -0.0), booleans and nested values.
-
-    Args:
-        column: the keys.
-        most: how many ranges; as many keys or fewer are a range each. Default 32.
+    These are floating-point numbers (NaN, and 0.0 beside -0.0), booleans and nested values. As many
+    keys as ``most``, or fewer, are a range each.
 
     >>> ranges_of(pa.chunked_array([[7, 1, 2, None, 90]]), 3)
     Ranges(bounds=[(1, 2), (7, 7), (90, 90)], null=True)

@@ -111,12 +111,7 @@ class Column:
 
 
 def columns_of(metadata: Any, rules: Rules) -> list[Column]:
-    """The columns of a file.
-
-    Args:
-        metadata: its footer.
-        rules: the session's settings.
-    """
+    """The columns of a file."""
     zones = _legacy_zones(metadata.metadata or {}, rules)
     leaves = iter(range(metadata.num_columns))
 
@@ -231,11 +226,7 @@ def converted(
 ) -> pa.Array:
     """A column's values as Spark reads them.
 
-    Args:
-        array: as Arrow has read them.
-        column: what the file says of it.
-        wanted: the table's type; None: the column's own, or what Arrow made of it if it has none.
-        rules: the session's settings.
+    ``wanted`` is the table's type; None: the column's own, or what Arrow made of it if it has none.
 
     Raises:
         TypesDifferError: Spark does not read the one as the other.

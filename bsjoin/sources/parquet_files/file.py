@@ -175,12 +175,7 @@ class ParquetFile:
         raise SourceError(reason)
 
     def groups(self, keys: Mapping[str, AskedKeys], schema: pa.Schema) -> list[int]:
-        """The row groups that can contain one of the keys.
-
-        Args:
-            keys: the keys, column by column.
-            schema: the table's columns.
-        """
+        """The row groups that can contain one of the keys."""
         for name, constant in self.constants.items():
             if name in keys and not _can_be(keys[name], constant):
                 return []

@@ -56,11 +56,8 @@ def partitioning_of(
 ) -> Partitioning:
     """The partition columns of a folder.
 
-    Args:
-        folders: the folders with data files below it, as relative paths; "" is the folder itself.
-        infer: whether the values decide the types; else all columns are strings.
-        case_sensitive: whether names that differ in case only are different columns.
-        what: the source, for messages.
+    Below it are folders with data files, as relative paths, "" for itself. If nothing is inferred
+    of the values, all columns are strings.
 
     Raises:
         SourceError: the folders contradict each other, as in Spark.
@@ -186,16 +183,7 @@ def _timestamp(value: str) -> dt.datetime | None:
 
 
 def partition_scalar(raw: str, dtype: pa.DataType, time_zone: str) -> pa.Scalar | None:
-    """A partition's value.
-
-    Args:
-        raw: as it is in the folder's name.
-        dtype: the column's type.
-        time_zone: that of timestamps.
-
-    Returns:
-        None if it is not a value of the type.
-    """
+    """A partition's value, of the text in the folder's name; None if it is none of the type."""
     if raw == NULL:
         return pa.scalar(None, dtype)
     try:

@@ -45,11 +45,7 @@ def min_max_of(
 ) -> list[MinMax]:
     """The bounds of one column in every row group of a file.
 
-    Args:
-        metadata: the metadata of the Parquet file.
-        leaf: the column's place among those of the file.
-        dtype: the type of the statistics.
-        converted: makes values of the table's type of them, in the same order.
+    ``converted`` makes values of the table's type of the statistics, in the same order.
     """
     # The order of INT96 is not defined.
     known = metadata.schema.column(leaf).physical_type != "INT96"

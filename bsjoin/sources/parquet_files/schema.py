@@ -89,14 +89,6 @@ def declared_columns(
 ) -> list[Declared]:
     """The names and types of a table: those of its first file, and the partition columns.
 
-    Args:
-        files: the table's files.
-        listing: all that is in the folder.
-        partitioning: the partition columns.
-        filesystem: that of the files.
-        rules: the session's settings.
-        what: the source, for messages.
-
     Raises:
         SourceError: names differ in case only, or the types of files contradict each other.
     """

@@ -56,12 +56,7 @@ class _Scratch(NamedTuple):
 
 
 def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-    """The stream's columns, then (inner, left) what the join brings.
-
-    Args:
-        planned: an equality join.
-        rows: the stream's, in their partitions.
-    """
+    """The stream's columns, then (inner, left) what an equality join brings."""
     plan, how = planned.plan, planned.plan.how
     taken = [*rows.columns, *(field.name for field in planned.fields)]
     ours = _Scratch(*unused(taken, *(f"bsjoin_{name}" for name in _Scratch._fields)))

@@ -38,10 +38,8 @@ def matched(
 ) -> DataFrame:
     """The stream's rows and their matches; without the table's columns for a semi or anti join.
 
-    Args:
-        planned: a left join, or an as-of join, with ``where``.
-        rows: the stream's, in their partitions.
-        candidates: carries out the join that finds them.
+    It is a left join, or an as-of join, with ``where``; ``candidates`` carries out the join that
+    finds them.
     """
     join, where = planned.join, planned.join.where
     assert where is not None

@@ -49,14 +49,10 @@ def choose(
     between: Projection | None,
     against: str = "",
 ) -> tuple[Stage | None, bool, str]:
-    """Choose for a join.
+    """Choose for a join whose stream is, or is derived from, the result of ``before``.
 
-    Args:
-        planned: the join.
-        rows: the stream's, in their partitions.
-        before: the join whose result its stream is, or is derived from; None if there is none.
-        between: the projections between that result and the stream; None without any.
-        against: why it cannot share the stage of that join, if that is known; default empty.
+    ``between`` are the projections between them; ``against`` says why it cannot share the stage of
+    that join, if that is known.
 
     Returns:
         The stage that ends with the join, or None if its rows cannot travel; whether whole rows
@@ -112,10 +108,6 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
 
 def _found(planned: PlannedJoin, between: Projection | None) -> Mapping[str, int] | str:
     """Find the columns that a join needs in the result before, by name; or say why it has them not.
-
-    Args:
-        planned: the join.
-        between: what is between it and that result.
     """
     columns, join = planned.stream.columns, planned.join
     needed = list(dict.fromkeys([*join.stream_keys, *join.probes]))

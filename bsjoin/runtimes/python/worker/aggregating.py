@@ -74,11 +74,7 @@ class Aggregates:
 def _aggregated(plan: JoinPlan, group: Groups, firsts: Int64s, stops: Int64s) -> list[pa.Array]:
     """The aggregates of a join over the rows of a group that match each probe.
 
-    Args:
-        plan: the join.
-        group: the rows.
-        firsts: int64[m], the first row of the index that matches each probe.
-        stops: int64[m], one past the last.
+    These are those of the index from ``firsts`` on, int64[m], to one before ``stops``.
 
     Returns:
         An array of m for each aggregate: null where there is no value, and 0 for a count.

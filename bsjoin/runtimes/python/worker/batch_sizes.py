@@ -24,12 +24,7 @@ _VARIATION = 16  # of the bytes of a row, that is expected
 
 
 def together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches, ``enough`` rows or bytes at a time if there are so many.
-
-    Args:
-        batches: as Spark sends them.
-        enough: the number of rows.
-    """
+    """The rows of the batches, ``enough`` rows or bytes at a time if there are so many."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

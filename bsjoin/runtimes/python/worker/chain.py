@@ -193,15 +193,10 @@ class _Join:
         where: Int64s | None = None,
         before: int = -1,
     ) -> Payload | None:
-        """What the join brings.
+        """What the join brings, of rows of sources as :class:`Payload` has them.
 
-        Args:
-            sources: as :class:`Payload` has them.
-            source: likewise.
-            rows: likewise.
-            where: int64[m], their rows of the stream, equal ones one after the other; None
-                (default) where each is another one.
-            before: the row of the stream before these; default none.
+        ``where`` has their rows of the stream, equal ones one after the other, of which ``before``
+        is the one before these; None (default) where each is another one.
         """
         if not self.types:
             return None

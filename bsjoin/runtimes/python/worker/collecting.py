@@ -25,11 +25,8 @@ def collected(
 ) -> Iterator[tuple[Int64s, pa.Array]]:
     """The lists of the probes of a group that have a match.
 
-    Args:
-        plan: the join.
-        group: the rows.
-        found: positions of probes, ascending, and rows of the index, those of a probe in the order
-            of their list.
+    ``found`` has positions of probes, ascending, and rows of the index, those of a probe in the
+    order of their list.
 
     Yields:
         int64[p]: positions of probes, each once; and their lists.

@@ -139,12 +139,7 @@ def _indexed(
 
 
 def range_columns(order: RangeOrder, columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """The columns to search in the form stored in a cache: codes, or values to be ranked.
-
-    Args:
-        order: their type.
-        columns: the points; or the starts and the ends.
-    """
+    """The columns to search in the form stored in a cache: codes, or values to be ranked."""
     cast = [column.cast(order.type) for column in columns]
     if is_ranked(order.type):
         return cast
@@ -190,11 +185,7 @@ def places_of(
 ) -> pa.Array:
     """The place of each row among those of its key, in the order of ties.
 
-    Args:
-        whose: as :func:`grouped` returns it.
-        order: likewise.
-        rows: as for :func:`grouped`.
-        ties: as for :func:`grouped`.
+    ``whose`` and ``order`` are what :func:`grouped` has returned for these rows.
     """
     keys, places = whose.take(order), np.empty(len(order), np.int32)
     first = np.ones(len(order), np.bool_)

@@ -34,13 +34,8 @@ _BLOCK = 32
 def xxhash64(keys: Sequence[pa.Array]) -> Int64s:
     """The hashes of m keys, equal to Spark's for the table's side of a join.
 
-    Integers are hashed as long, floating-point numbers as double.
-
-    Args:
-        keys: canonical columns. A null leaves the hash of the columns before it, as in Spark.
-
-    Returns:
-        int64[m].
+    The columns are canonical. Integers are hashed as long, floating-point numbers as double; a null
+    leaves the hash of the columns before it, as in Spark.
 
     Complexity: O(bytes of the keys), with Python per text of 32 bytes or more.
     """

@@ -125,14 +125,7 @@ def ahead(begin: Callable[[T], Answer], items: Iterable[T]) -> Iterator[tuple[T,
 
 
 def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports: bool) -> Answer:
-    """Begin to look up the rows of some keys.
-
-    Args:
-        table: the source and its cache.
-        hashes: the m hashes, null for a null key.
-        keys: the m keys, column by column.
-        reports: whether the metrics are read.
-    """
+    """Begin to look up the rows of some keys."""
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
         return lambda: (RowRefs([], None, nothing, nothing), None)

@@ -24,10 +24,6 @@ _PIECE = 8
 def order_of(predicate: Predicate, index: RangeIndex) -> Order:
     """Return a function from rows to the numbers by which they are ordered, column by column.
 
-    Args:
-        predicate: which interval it takes.
-        index: the intervals.
-
     Raises:
         ValueError: the index has no places of rows, which this order needs.
     """

@@ -60,10 +60,8 @@ def hashed_key(
 def converted(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     """A column in another type of the same family; null where nothing of that type equals it.
 
-    Args:
-        column: integers or decimals for such a type, floating-point numbers for one, else values of
-            the type itself.
-        dtype: the type.
+    It has integers or decimals for such a type, floating-point numbers for one, else values of the
+    type itself.
     """
     given = column.type
     if given == dtype:

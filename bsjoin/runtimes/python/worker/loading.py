@@ -64,11 +64,8 @@ class Loader:
     def load(self, keys: Batch, ticks: Int64s, places: list[CacheRows], tally: Tally) -> Loaded:
         """Load d distinct keys: query them, or wait for the process that does.
 
-        Args:
-            keys: the keys.
-            ticks: int64[d], the last use of each.
-            places: the row sources known so far; others are added.
-            tally: counts what is done.
+        ``ticks`` has the last use of each, ``places`` the row sources known so far; others are
+        added.
         """
         count = len(keys.hashes)
         loaded = Loaded.nothing(count)

@@ -31,11 +31,7 @@ def of(label: str) -> JoinMetrics:
 
 
 def fetch(label: str, rows: int) -> pa.Array:
-    """Return and clear the metrics of a join.
-
-    Returns:
-        An array of ``rows`` texts, of which only the first may be not null.
-    """
+    """Return and clear the metrics of a join: texts, of which only the first may be not null."""
     if not rows:
         return pa.nulls(0, pa.string())
     kept = _kept.pop(label, None)

@@ -64,11 +64,6 @@ def _null_where(column: pa.Array, is_null: NDArray[np.int64]) -> pa.Array:
 def hashed(
     keys: Sequence[pa.Array], nulls_equal: Sequence[bool] | None
 ) -> tuple[NDArray[np.int64], list[pa.Array]]:
-    """The hashes of keys, as Spark hashes them, and the keys as a cache has them.
-
-    Args:
-        keys: the m keys, canonical.
-        nulls_equal: as for :func:`without_nulls`.
-    """
+    """The hashes of canonical keys, as Spark hashes them, and the keys as a cache has them."""
     held = without_nulls(keys, nulls_equal)
     return xxhash64([*keys, *held[len(keys) :]]), held

@@ -71,13 +71,9 @@ def _arrays(batch: tuple[pa.Array, ...]) -> tuple[Bools, Bools]:
 
 
 def _first(passes: Bools, starts: Int64s, carried: int, most: int | None) -> Bools:
-    """Those that pass, of each row of the stream the first ones.
+    """Those that pass, of each row of the stream the first ``most`` ones; None for all.
 
-    Args:
-        passes: as the batch has them.
-        starts: where each row of the stream begins.
-        carried: how many have passed for the first row in batches before.
-        most: how many of a row; None for all.
+    ``carried`` have passed for the first row in batches before.
     """
     if most is None:
         return passes

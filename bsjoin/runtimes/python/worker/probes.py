@@ -189,12 +189,9 @@ class _Ordered(Points):
 
 
 def points_of(array: pa.Array, index: RangeIndex, finer: int) -> Points:
-    """The points of probes.
+    """The points of probes, of the type that the index has, or longer decimals.
 
-    Args:
-        array: the m points, of the type that the index has, or longer decimals.
-        index: the index to search.
-        finer: the number of fractional digits of decimals beyond those of the table's column.
+    These have ``finer`` more fractional digits than those of the table's column.
     """
     if pa.types.is_decimal128(array.type):
         wide = is_ranked(array.type) or index.ranks is not None or finer

@@ -83,9 +83,6 @@ def any_match(
 ) -> Bools:
     """Whether each probe has a match: for semi and anti joins. It takes what :func:`matches` takes.
 
-    Returns:
-        bool[m].
-
     Complexity: O(log n) a probe, however many rows match.
     """
     probes = probes[: predicate.columns]

@@ -123,13 +123,9 @@ def gathered(
     rows: Int64s,
     numbers: Sequence[int] | None = None,
 ) -> list[pa.Array]:
-    """The values of columns at rows of several sources.
+    """The values of columns, by number, at rows of several sources.
 
-    Args:
-        places: the sources.
-        place: int32[m], the index of each row's source; None if there is only one.
-        rows: int64[m].
-        numbers: which columns; None (default) for all.
+    ``place`` has the index of each row's source; None if there is only one.
     """
     if place is None:
         return places[0].gather(rows, numbers)
