@@ -789,7 +789,6 @@ class BatchTable:
         versions.vacuum(self._location, _FOR_EVER_US, kept)
 
     def _remove(self) -> None:
-        """Remove the table; for a private one."""
         self.stop_refreshing()
         forget(self._location)
         self._location.remove("")

@@ -65,7 +65,6 @@ class RangeMaxTree:
         return built
 
     def _levels(self) -> list[Int64s]:
-        """The levels, as views."""
         return np.split(self.values, np.cumsum(_sizes(self.rows))[:-1])
 
     def pairs(

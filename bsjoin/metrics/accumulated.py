@@ -66,5 +66,4 @@ def sender(
 
 @cache
 def _accumulator(context: SparkContext) -> Any:
-    """The accumulator of an application."""
     return context.accumulator(received, Adding())  # type: ignore[arg-type]

@@ -249,7 +249,6 @@ def observed_row(metrics: Any) -> dict[str, Any]:
 def _cycle(
     one: Any, join: JoinLabel, metrics: JoinMetrics, plain: OperatorMetrics | None = None
 ) -> CycleProgress:
-    """The metrics of a join."""
     number, _, columns = join.label.partition(":")
     is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
     url = url_of(join.label) if plain is None else plain.path
@@ -324,7 +323,6 @@ _HOTTEST = 10
 
 
 def _partition(one: Any, join: JoinLabel) -> PartitionProgress:
-    """The metrics of a join's partitions."""
     note = route(one, join.label)
     if note is None:
         kind = join.partitioned

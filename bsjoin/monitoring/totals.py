@@ -261,7 +261,6 @@ class Totals:
             return self._samples
 
     def _fresh(self, news: Sequence[Any]) -> list[Any]:
-        """What was not added before."""
         last: dict[tuple[str, str], int] = {}
         found = []
         for one in news:
@@ -298,8 +297,6 @@ class Totals:
 
 
 def _joins(news: Sequence[Any], session: Any) -> list[Sequence[CycleProgress]]:
-    """The joins of each micro-batch."""
-
     def read(some: Sequence[Any]) -> list[CycleProgress]:
         # As a query that has these alone, and knows its session.
         return progress(SimpleNamespace(recentProgress=some, _session=session))

@@ -221,7 +221,6 @@ class Controller:
             self._expected, self._expected_of = loads / loads.sum(), self._known()
 
     def _mean(self, before: float, one: float) -> float:
-        """The exponential mean."""
         keep = self._options.smoothing
         return keep * before + (1 - keep) * one
 
@@ -271,7 +270,6 @@ class Controller:
         return math.sqrt(float(off) / max(len(loads) - 1, 1))
 
     def _sample(self) -> Sample:
-        """The sample of the last cycles."""
         return Sample.together([one.sample for one in self._window])
 
     def _known(self) -> float:

@@ -149,7 +149,6 @@ def resolved_aggregates(
 
 
 def _type_of(call: AggregateCall, column: str, dtype: T.DataType) -> T.DataType:
-    """The type of an aggregate, as Spark has it."""
     function = call.function
     if function == "count":
         return T.LongType()

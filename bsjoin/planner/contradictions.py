@@ -226,7 +226,6 @@ def _overlaps(
 def _related(
     when: Overlaps, stream: list[_Column], table: list[_Column], ends: list[_Column]
 ) -> list[list[_Bound]]:
-    """What makes an overlap the relation: one of these sets of bounds."""
     if when.relation == "overlaps":
         return [[]]
     if when.relation == "meets":

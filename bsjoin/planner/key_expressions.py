@@ -64,7 +64,6 @@ def keyed_stream(
 
 
 def _pair(one: object) -> tuple[str | Column, str]:
-    """The stream's and the table's side of a key."""
     if isinstance(one, str):
         return one, one
     if isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], str):

@@ -127,7 +127,6 @@ def is_collated(dtype: T.DataType) -> bool:
 
 
 def _digits(dtype: T.DataType) -> tuple[int, int]:
-    """Digits before and after the point."""
     if isinstance(dtype, T.DecimalType):
         return dtype.precision - dtype.scale, dtype.scale
     return _INTEGER_DIGITS[type(dtype)], 0

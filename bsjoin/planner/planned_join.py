@@ -158,7 +158,6 @@ def plan_join(
 
 
 def _aggregates(join: ResolvedJoin) -> tuple[Aggregate, ...]:
-    """The aggregates of a join, as the workers compute them."""
     types = arrow_fields(T.StructType([one.field for one in join.aggregates]))
     return tuple(
         Aggregate(function=one.function, column=one.column, type=field.type, wraps=one.wraps)
@@ -167,7 +166,6 @@ def _aggregates(join: ResolvedJoin) -> tuple[Aggregate, ...]:
 
 
 def _kind_of(partition: Partition) -> Literal["none", "hash", "hotspot"]:
-    """The name of a partitioning in progress."""
     if partition is None:
         return "none"
     return "hash" if isinstance(partition, Hash) else "hotspot"

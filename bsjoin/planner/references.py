@@ -184,7 +184,6 @@ class _Identity:
 
 
 def _identities(table: DataFrame) -> dict[str, _Identity]:
-    """The columns of a DataFrame by name."""
     known: dict[str, _Identity] | None = vars(table).get(_IDENTITIES)
     if known is None:
         output = compat.analyzed(table).output()

@@ -252,7 +252,6 @@ class _Redis(Source):
     def _unfit(
         self, values: list[Any], name: str, keys: pa.Table, redis_keys: list[bytes]
     ) -> DataError:
-        """The error for values that are not of their field's type."""
         dtype = self._schema.field(name).type
         wrong = [index for index, value in enumerate(values) if not _fits(value, dtype)]
         shown = repr(values[wrong[0]])

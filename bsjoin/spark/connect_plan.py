@@ -87,7 +87,6 @@ def read_anew(df: DataFrame) -> list[str]:
 
 
 def _named(df: DataFrame) -> list[str]:
-    """The tables that the plan names."""
     reads = [message.read for message in _messages(df) if _kind(message) == "read"]
     return [
         read.named_table.unparsed_identifier

@@ -81,7 +81,6 @@ class Settled:
         return bool(self._found(name))
 
     def _found(self, pattern: str) -> list[str]:
-        """The entries of the folders that have a name."""
         found = []
         for leaf in self._files:
             settings = leaf.spark.sessionState().newHadoopConf()

@@ -154,7 +154,6 @@ def _together(found: Sequence[_Found], selection: str) -> SourceVersion:
 
 
 def _found(leaf: Leaf, state: Sequence[Any]) -> _Found:
-    """The version that is in a state."""
     if isinstance(leaf, DeltaTable):
         _, identity, number, time_ms = state
         if number < 0:
@@ -215,7 +214,6 @@ def _version_of_files(files: Sequence[Any]) -> str:
 
 
 def _place_of(leaf: Leaf) -> str:
-    """Where the files of a leaf are."""
     return str(leaf.node.relation().location().rootPaths().mkString(", "))
 
 

@@ -114,7 +114,6 @@ class StorageLocation:
         return files, files.root
 
     def _path(self, name: str) -> Path:
-        """The path of a local file or folder below the location."""
         self._check_plain(name)
         if name:
             check_inside(self.url, name)

@@ -110,7 +110,6 @@ class Segment:
                 self._validate_keys()
 
     def _validate(self) -> None:
-        """Check the index and its agreement with the manifest."""
         index, info = self.index, self.info
         index.validate()
         if info.first_key is not None and self.ranges is not None:

@@ -255,7 +255,6 @@ def _of_lists(lengths: Int64s, elements: Int64s) -> Int64s:
 
 
 def _pairs(first: Int64s, second: Int64s) -> Int64s:
-    """The ranks of pairs."""
     second = _ranks(second)
     return _ranks(_ranks(first) * (int(second.max(initial=0)) + 1) + second)
 

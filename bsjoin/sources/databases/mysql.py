@@ -202,7 +202,6 @@ class MySQL(Database):
         return bool((self._columns or {})[name].type != self.schema.field(name).type)
 
     def _tested(self, name: str) -> str:
-        """The expression that is compared with a key."""
         column, dtype = (self._columns or {})[name], self.schema.field(name).type
         is_read = column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype))
         return column.read.format(self._at(name)) if is_read else self._at(name)

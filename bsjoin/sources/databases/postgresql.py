@@ -137,7 +137,6 @@ class PostgreSQL(Database):
         return fetched(connection, statement)
 
     def _types(self, connection: Any, source: str, schema: pa.Schema) -> list[Kind]:
-        """The types of the columns."""
         names = schema.names
         if not names:
             return []

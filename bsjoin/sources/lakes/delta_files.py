@@ -139,7 +139,6 @@ def _rows(
 
 
 def _constant(text: str | None, name: str, dtype: pa.DataType, what: str) -> pa.Scalar[Any]:
-    """A value of a partition."""
     column = pa.table({name: pa.array([text], pa.string())})
     return fitted(column, pa.schema([(name, dtype)]), what).column(0)[0]
 
@@ -152,7 +151,6 @@ def _local(table: str) -> str | None:
 
 
 def _opener(table: str, options: Options) -> Opener:
-    """Opens files below a table's folder."""
     if (root := _local(table)) is not None:
         return lambda path: pa.OSFile(os.path.join(root, path))
     handler = driver("deltalake.fs", "delta").DeltaStorageHandler(table, dict(options) or None)

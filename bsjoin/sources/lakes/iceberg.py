@@ -294,7 +294,6 @@ def _read(scan: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _few(tasks: Iterable[Any]) -> Iterator[list[Any]]:
-    """Files that are read at the same time."""
     few: list[Any] = []
     size = 0
     for task in tasks:
@@ -343,7 +342,6 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def _test(expressions: Any, name: str, ranges: Ranges) -> Any:
-    """The condition that a column is within the ranges."""
     tests = []
     for low, high in ranges.bounds:
         if low == high:

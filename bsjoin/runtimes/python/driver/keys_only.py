@@ -92,7 +92,6 @@ def joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
 
 
 def _of_table(planned: PlannedJoin) -> Sequence[T.StructField]:
-    """The table's columns in the result."""
     return planned.fields[: len(planned.read)]
 
 
@@ -165,7 +164,6 @@ def _answered(planned: PlannedJoin, stream: DataFrame, ours: _Scratch) -> DataFr
 
 
 def _answer_type(shape: Shape, row: T.StructType) -> T.DataType:
-    """The Spark type of an answer."""
     returned: dict[Shape, T.DataType] = {
         "exists": T.BooleanType(),
         "row": row,

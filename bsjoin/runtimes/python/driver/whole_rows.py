@@ -138,7 +138,6 @@ class _Sent:
         )
 
     def _column(self, number: int, dtype: pa.DataType) -> StageColumn:
-        """A column by its number, in a type."""
         join = None
         if number >= len(self._fields):
             join, number = self._payload[number - len(self._fields)]
@@ -173,7 +172,6 @@ class _Sent:
         return hashed, key
 
     def _name(self, number: int) -> str:
-        """The name under which a column of the stream is sent."""
         return f"{self._sent_as}{number}"
 
     def _sent(self, name: object, values: list[str]) -> list[StageColumn]:

@@ -96,7 +96,6 @@ def _aggregated(plan: JoinPlan, group: Groups, firsts: Int64s, stops: Int64s) ->
 
 
 def _of_nothing(plan: JoinPlan, many: int) -> list[pa.Array]:
-    """The aggregates of no rows."""
     zeros = pa.array(np.zeros(many, np.int64))
     return [
         zeros if one.function == "count" else pa.nulls(many, one.type) for one in plan.aggregates
@@ -190,7 +189,6 @@ def _carried(parts: Parts) -> tuple[Int64s, Int64s]:
 
 
 def _whole(one: Aggregate, parts: Parts, there: Bools) -> pa.Array:
-    """The sums of integers."""
     high, low = _carried(parts)
     if not one.wraps and (high != high.astype(np.int32)).any():
         raise OverflowError(

@@ -91,7 +91,6 @@ def joined(
 
 
 def _line(joins: Sequence[_Join]) -> str:
-    """Return the counts of a task."""
     return to_line(join.metrics for join in joins)
 
 
@@ -210,7 +209,6 @@ class _Join:
         return Payload(self.types, sources, source, rows, computed)
 
     def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
-        """The rows behind an equality join."""
         sources, source, first, counts = self._found(rows, answer)
         how, hits = self._plan.how, first >= 0
         found = int(np.count_nonzero(hits))
@@ -250,7 +248,6 @@ class _Join:
         return [TableRows(table, self._plan)], None, first, counts
 
     def _ranged(self, rows: Rows, predicate: Predicate, answer: Answer | None) -> Iterator[Rows]:
-        """The rows behind a range join."""
         how, matched, found = self._plan.how, np.zeros(len(rows), np.bool_), 0
         last = -1
         for group, searched in self._searched(rows, answer):
@@ -330,14 +327,12 @@ class _Join:
         return stored_groups(self._plan, self._open(rows), *self._key(rows))
 
     def _open(self, rows: Rows) -> OpenTable:
-        """The stored table, in the version of the micro-batch."""
         clock = self._join.clock
         table = open_table(self._plan, None if clock is None else rows.batch.column(clock))
         self.metrics.version = table.manifest.version
         return table
 
     def _answered(self, answer: Answer) -> RowRefs[CacheRows]:
-        """The rows of the keys in a source."""
         refs, metrics = answer()
         if metrics is not None:
             self.metrics.cache.append(metrics)

@@ -177,7 +177,6 @@ def _published(table: OpenTable) -> tuple[int, int]:
 
 
 def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
-    """Refuse a version that is incompatible with the plan."""
     where = f"version {manifest.version} of the table in {str(stored.location)!r}"
     advice = "Restart the query: it continues from its checkpoint"
     before_plan = manifest.created_at_us < stored.epoch

@@ -86,7 +86,6 @@ def _four_bytes(values: UInt64s, seeds: UInt64s) -> UInt64s:
 
 
 def _texts(texts: ByteStrings, seeds: UInt64s) -> UInt64s:
-    """The hashes of byte strings."""
     first, last = int(texts.offsets[0]), int(texts.offsets[-1])
     ends = texts.offsets.astype(np.int64) - first
     starts, lengths = ends[:-1], np.diff(ends)

@@ -258,7 +258,6 @@ _connections: WeakValueDictionary[tuple[str, str | None], _Connection] = WeakVal
 
 
 def _connection(table: SourceTable) -> SharedConnection:
-    """The connection of this process to a table's database."""
     # The limit of the first join counts in this process: the permits are the same files.
     key = table.database, table.folder
     connection = _connections.get(key)

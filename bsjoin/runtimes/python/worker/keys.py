@@ -112,7 +112,6 @@ def _words(column: pa.Array) -> Int64s:
 
 
 def _digits(dtype: pa.DataType) -> int:
-    """Digits behind the point."""
     return dtype.scale if pa.types.is_decimal(dtype) else 0
 
 

@@ -99,7 +99,6 @@ class Loader:
         which: Int64s,
         places: list[CacheRows],
     ) -> None:
-        """Record the cached rows of some keys."""
         if not len(which):
             return
         rows = found.view.rows
