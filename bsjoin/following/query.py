@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Callable
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -17,6 +19,8 @@ from bsjoin.spark.leaves import is_cached
 from bsjoin.spark.session import is_connect
 
 __all__ = ["QuerySource"]
+
+Answer = TypeVar("Answer")
 
 _LONGEST = 1_000
 
@@ -35,7 +39,7 @@ class QuerySource:
 
     def __init__(self, df: DataFrame, query: str):
         self._df, self._query = df, query
-        if _is_cached(df):
+        if _told(df, is_cached):
             raise ArgumentError(
                 'refresh="on_commit" cannot follow this table: Spark has cached its rows, or those '
                 "of a part. Give a DataFrame that is not cached"
@@ -49,7 +53,7 @@ class QuerySource:
                 f"version={query!r} has the columns {columns}: give a query of one value"
             )
         self._identity = hashlib.sha256(query.encode()).hexdigest()[:16]
-        self._selection = _selection(df) or f"of {uuid.uuid4().hex}"
+        self._selection = _told(df, selection_of) or f"of {uuid.uuid4().hex}"
 
     def version(self) -> SourceVersion | None:
         """As in :class:`Followed`."""
@@ -72,7 +76,7 @@ class QuerySource:
         Raises:
             SourceError: Spark has cached them since then.
         """
-        if _is_cached(self._df):
+        if _told(self._df, is_cached):
             raise SourceError(
                 f"Spark has cached rows of the table, so they are not those of the version "
                 f"{version.version} that its query has returned: unpersist() them"
@@ -85,15 +89,9 @@ class QuerySource:
         return None
 
 
-def _is_cached(df: DataFrame) -> bool:
+def _told(df: DataFrame, question: Callable[[DataFrame], Answer]) -> Answer | None:
+    """What the plan of a DataFrame says; None where it cannot be read."""
     try:
-        return not is_connect(df.sparkSession) and is_cached(df)
-    except compat.MissingMemberError:
-        return False
-
-
-def _selection(df: DataFrame) -> str | None:
-    try:
-        return None if is_connect(df.sparkSession) else selection_of(df)
+        return None if is_connect(df.sparkSession) else question(df)
     except compat.MissingMemberError:
         return None

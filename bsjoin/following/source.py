@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,6 @@ from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT, LakeVersions
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.table_version import TableVersion
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.lake_columns import Columns, names_in
 from bsjoin.spark.replanned import MismatchedColumnError
@@ -66,16 +66,8 @@ class FollowedTable(ABC):
 
     def version(self) -> SourceVersion | None:
         """As in ``Followed``."""
-        found = self._looks.version()
-        if found is None:
-            return None
-        return SourceVersion(
-            found.name,
-            found.text,
-            found.committed_at_us,
-            found.identity,
-            self._selection,
-        )
+        found: SourceVersion | None = self._looks.version()
+        return None if found is None else replace(found, selection=self._selection)
 
     def _here(self, rows: pa.Table, *about: T.StructField) -> DataFrame:
         """Rows that this process has read, with columns about them beside those of the table."""
@@ -156,8 +148,7 @@ class _OfLake(FollowedTable):
         if not since.is_of(until):
             return None
         self._check_names(until)
-        there = TableVersion(since.source, since.version, since.committed_at_us, since.identity)
-        found = self._looks.changes(there, until.version, self.columns)
+        found = self._looks.changes(since, until.version, self.columns)
         if isinstance(found, str):
             raise NotTold(found)
         about = [T.StructField(CHANGE, T.StringType()), T.StructField(COMMIT, T.LongType())]

@@ -25,7 +25,7 @@ from bsjoin.storage.latest import LatestBy
 from bsjoin.storage.layers.entries import Applied, Layer
 from bsjoin.storage.names import LARGEST_NUMBER
 from bsjoin.storage.range_index import is_ranked
-from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo, box_file
+from bsjoin.storage.segment_entries import SegmentInfo, StoredFile, UnindexedInfo
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 from bsjoin.values.sort_order import respelled, sort_orders
@@ -253,18 +253,14 @@ class Manifest:
         return tuple(dict.fromkeys([*keys, *self.range_names, *boxes, *(self.row or ())]))
 
     @property
-    def files(self) -> list[tuple[str, int, str]]:
-        """Name, size in bytes and checksum of every file."""
+    def files(self) -> list[StoredFile]:
+        """Every file."""
         segments: list[SegmentInfo | UnindexedInfo] = [*self.indexed, *(self.unindexed or ())]
         return [
-            file
+            StoredFile(*file)
             for segment in segments
             for file in zip(segment.files, segment.sizes, segment.checksums, strict=True)
-        ] + [
-            (box_file(segment.name), segment.boxes.size, segment.boxes.checksum)
-            for segment in self.indexed
-            if segment.boxes is not None
-        ]
+        ] + [file for segment in self.indexed if (file := segment.box_file) is not None]
 
     @property
     def indexed(self) -> tuple[SegmentInfo, ...]:

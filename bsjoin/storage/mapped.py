@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from bsjoin.errors import DamagedTableError, StoreError
 from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.segment_entries import StoredFile
 
 __all__ = ["has_forbidden_nulls", "map_batch", "map_column", "read_column", "shown", "sound"]
 
@@ -47,13 +48,9 @@ def sound(location: StorageLocation, name: str) -> Iterator[None]:
 
 
 def map_batch(
-    location: StorageLocation,
-    name: str,
-    size: int,
-    expected: str,
-    check_schema: Callable[[pa.Schema], None],
+    location: StorageLocation, file: StoredFile, check_schema: Callable[[pa.Schema], None]
 ) -> pa.RecordBatch:
-    """Map a file of one record batch, of which the manifest has the size and the checksum.
+    """Map a file of one record batch.
 
     ``check_schema`` raises ValueError unless the columns are the expected ones.
 
@@ -64,10 +61,10 @@ def map_batch(
     Complexity: O(rows) for columns of text, binary, long decimals, lists and maps, whose offsets
     and values are checked; O(1) for others.
     """
-    with sound(location, name):
-        mapped = location.map(name, size, expected)
-        if mapped.size() != size:
-            raise ValueError(f"it has {mapped.size()} bytes instead of {size}")
+    with sound(location, file.name):
+        mapped = location.map(*file)
+        if mapped.size() != file.size:
+            raise ValueError(f"it has {mapped.size()} bytes instead of {file.size}")
         try:
             return _batch(mapped, check_schema)
         except OSError as error:  # raised by Arrow for invalid bytes
@@ -75,14 +72,9 @@ def map_batch(
 
 
 def map_column(
-    location: StorageLocation,
-    name: str,
-    size: int,
-    expected: str,
-    rows: int,
-    field: pa.Field | None,
+    location: StorageLocation, file: StoredFile, rows: int, field: pa.Field | None
 ) -> pa.Array:
-    """Map a file of one column, of which the manifest has the size and the checksum.
+    """Map a file of one column.
 
     ``field`` has the type and nullability that it must have; None: its own.
 
@@ -98,8 +90,8 @@ def map_column(
             wanted = "one column" if field is None else f"one column of {field.type}"
             raise ValueError(f"it contains {shown(schema)} instead of {wanted}")
 
-    batch = map_batch(location, name, size, expected, check_schema)
-    with sound(location, name):
+    batch = map_batch(location, file, check_schema)
+    with sound(location, file.name):
         if batch.num_rows != rows:
             raise ValueError(f"it has {batch.num_rows} rows instead of {rows}")
         if field is not None and has_forbidden_nulls(batch.column(0), field):

@@ -39,7 +39,7 @@ from bsjoin.storage.box_file import boxes_of, check_box_schema
 from bsjoin.storage.index_file import check_index_schema, index_of
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import map_batch, map_column, sound
-from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file
+from bsjoin.storage.segment_entries import SegmentInfo
 
 __all__ = [
     "Segment",
@@ -97,16 +97,16 @@ class Segment:
         self._schema = schema
         self._columns: dict[int, pa.Array] = {}
         self._trees: dict[int, AggregateTree] = {}
-        file = info.files[0]
-        arrays = map_batch(location, file, info.sizes[0], info.checksums[0], check_index_schema)
-        with sound(location, file):
+        file = info.file(0)
+        arrays = map_batch(location, file, check_index_schema)
+        with sound(location, file.name):
             self.index, self.ranges = index_of(arrays, dense=info.first_key is not None)
             self._validate()
         if info.boxes is not None and self.ranges is not None:
-            self.ranges = replace(self.ranges, boxes=self._boxes(info.boxes))
+            self.ranges = replace(self.ranges, boxes=self._boxes(len(info.boxes.shares)))
         self._keys = [self.column(number) for number in range(compared or 0)]
         if compared is not None:
-            with sound(location, file):
+            with sound(location, file.name):
                 self._validate_keys()
 
     def _validate(self) -> None:
@@ -149,11 +149,12 @@ class Segment:
                 )
         return last
 
-    def _boxes(self, entry: BoxFile) -> BoxIndex:
+    def _boxes(self, dimensions: int) -> BoxIndex:
         """The rows by several ranges at once, checked."""
-        file, dimensions = box_file(self.info.name), len(entry.shares)
-        batch = map_batch(self._location, file, entry.size, entry.checksum, check_box_schema)
-        with sound(self._location, file):
+        file = self.info.box_file
+        assert file is not None
+        batch = map_batch(self._location, file, check_box_schema)
+        with sound(self._location, file.name):
             boxes = boxes_of(batch, dimensions)
             boxes.validate(self._runs)
         return boxes
@@ -198,7 +199,10 @@ class Segment:
         """
         column = self._columns.get(number)
         if column is None:
-            column = self._columns[number] = self._mapped(number)
+            field = None if self._schema is None else self._schema.field(number)
+            file = self.info.file(1 + number)
+            column = map_column(self._location, file, self.info.rows, field)
+            self._columns[number] = column
         return column
 
     def tree(self, number: int) -> AggregateTree:
@@ -207,18 +211,6 @@ class Segment:
         if tree is None:
             tree = self._trees[number] = tree_of(self.column(number))
         return tree
-
-    def _mapped(self, number: int) -> pa.Array:
-        field = None if self._schema is None else self._schema.field(number)
-        info, place = self.info, 1 + number
-        return map_column(
-            self._location,
-            info.files[place],
-            info.sizes[place],
-            info.checksums[place],
-            info.rows,
-            field,
-        )
 
     def find(self, hashes: Int64s, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.

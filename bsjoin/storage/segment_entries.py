@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.index.checks import MAX_ROWS
@@ -15,6 +16,7 @@ __all__ = [
     "MOST_ROWS",
     "BoxFile",
     "SegmentInfo",
+    "StoredFile",
     "UnindexedInfo",
     "box_file",
     "column_file",
@@ -28,11 +30,28 @@ _SEGMENT = re.compile(rf"{DATA}/[A-Za-z0-9_-]{{1,80}}/[A-Za-z0-9_-]{{1,80}}")
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
-class _StoredRows:
+class StoredFile(NamedTuple):
+    """A file of a table: its name in the location, its bytes, and its XXH3-128 checksum."""
+
+    name: str
+    size: int
+    checksum: str
+
+
+class _StoredRows(ABC):
     """The metadata that both kinds of segments have."""
 
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's location."""
+
+    def file(self, place: int) -> StoredFile:
+        """One of the files by its place."""
+        return StoredFile(self.files[place], self.sizes[place], self.checksums[place])
 
     @property
     def bytes(self) -> int:
@@ -124,6 +143,13 @@ class SegmentInfo(_StoredRows):
         """The names of the files, relative to the table's location."""
         columns = range(len(self.sizes) - 1)
         return (index_file(self.name), *(column_file(self.name, i) for i in columns))
+
+    @property
+    def box_file(self) -> StoredFile | None:
+        """The file of its boxes; None if it has none."""
+        if self.boxes is None:
+            return None
+        return StoredFile(box_file(self.name), self.boxes.size, self.boxes.checksum)
 
     @classmethod
     def from_json(

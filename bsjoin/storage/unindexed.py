@@ -59,6 +59,4 @@ def unindexed_column(
         DamagedTableError: the file is missing or invalid.
         StoreAccessError: the file cannot be read.
     """
-    return map_column(
-        location, info.files[number], info.sizes[number], info.checksums[number], info.rows, field
-    )
+    return map_column(location, info.file(number), info.rows, field)

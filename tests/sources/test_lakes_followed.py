@@ -30,7 +30,7 @@ from bsjoin.sources import Source, delta, iceberg
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_log import Commit, changed_files
 from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 CAME = ("insert", "update_postimage")
@@ -47,8 +47,8 @@ def counted(source: Source, columns: list[str] | None) -> Counter[str]:
     return Counter(repr(sorted(row.items())) for row in found.to_pylist())
 
 
-def at(version: str, committed_at_us: int | None = None) -> TableVersion:
-    return TableVersion("t", version, committed_at_us, "")
+def at(version: str, committed_at_us: int | None = None) -> SourceVersion:
+    return SourceVersion("t", version, committed_at_us, "")
 
 
 def told(source: Source, since: str, until: str, columns: list[str] | None = None) -> str | None:
@@ -251,7 +251,7 @@ def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
     numbers = ["none"]
 
     def noted() -> None:
-        numbers.append(source.table_changes().version().text)
+        numbers.append(source.table_changes().version().version)
 
     for first in (0, 9, 3, 3):
         made.append(every_row(9, first))
@@ -271,7 +271,7 @@ def test_appends_of_iceberg_are_told(catalog: Catalog, tmp_path: Path) -> None:
         update.rename_column("int", "renamed")
     # The rows of the same snapshot are others.
     after = source.table_changes().version()
-    assert (after.text, after.identity == before.identity) == (before.text, False)
+    assert (after.version, after.identity == before.identity) == (before.version, False)
     made.append(
         every_row(2, 32).rename_columns(["long", "renamed", *every_row(1).column_names[2:]])
     )

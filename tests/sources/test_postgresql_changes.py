@@ -18,7 +18,7 @@ from source_stands import connected
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import sql
 from bsjoin.sources.databases import pgchanges, pgdecoding, pgxmin
-from bsjoin.sources.databases.pgchanges import OP, TableChanges, TableVersion
+from bsjoin.sources.databases.pgchanges import OP, TableChanges, SourceVersion
 
 SCHEMA = 'My "S"'
 TABLE = "odd 'Table\"\\"
@@ -57,7 +57,7 @@ class Follower:
         options.setdefault("table", [SCHEMA, TABLE])
         self.source = sql(url, changes=way, **options)
         self.changes: TableChanges = self.source.table_changes()
-        self.known: TableVersion | None = None
+        self.known: SourceVersion | None = None
         self.rows: dict[Any, Any] = {}
         self.wholes = 0
 
@@ -66,11 +66,11 @@ class Follower:
         assert until is not None
         known = self.known
         if known is not None and known.identity == until.identity:
-            if self.changes.has(known.text, until.text):
+            if self.changes.has(known.version, until.version):
                 return
             columns = self.source.schema.names
             try:
-                found = self.changes.rows(known.text, until.text, columns)
+                found = self.changes.rows(known.version, until.version, columns)
             except SourceError as error:
                 found = str(error)
                 assert "is not kept" in found

@@ -24,7 +24,7 @@ from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
 from bsjoin.sources.databases.pgxmin import RowVersions
 from bsjoin.sources.databases.statements import fetched, rows_of, run
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["OP", "TableChanges"]
 
@@ -56,7 +56,7 @@ class TableChanges:
         self._relation: Relation | None = None
         self._method: LogicalDecoding | RowVersions | None = None
         self._seen: Snapshot | None = None
-        self._last: TableVersion | None = None
+        self._last: SourceVersion | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class TableChanges:
                 return ()
         return names
 
-    def version(self) -> TableVersion | None:
+    def version(self) -> SourceVersion | None:
         """The newest version; None if it is not known for certain at this moment.
 
         Raises:
@@ -90,9 +90,9 @@ class TableChanges:
                 raise
         return self._newest()
 
-    def _newest(self) -> TableVersion | None:
+    def _newest(self) -> SourceVersion | None:
         try:
-            version: TableVersion | None = self._table._execute(self._look, at_once=True)
+            version: SourceVersion | None = self._table._execute(self._look, at_once=True)
         except BaseException:
             self._method = None
             raise
@@ -107,7 +107,7 @@ class TableChanges:
             )
         return relation
 
-    def _look(self, connection: Any) -> TableVersion | None:
+    def _look(self, connection: Any) -> SourceVersion | None:
         now = read_snapshot(connection)
         is_same_connection = self._connection is connection and self._method is not None
         if is_same_connection and now.is_same(self._seen):
@@ -122,7 +122,7 @@ class TableChanges:
             self._seen = None
             return None
         name = f"the PostgreSQL table {relation.name}"
-        self._seen, self._last = now, TableVersion(name, *found, self._relation.identity)
+        self._seen, self._last = now, SourceVersion(name, *found, self._relation.identity)
         return self._last
 
     def _is_other(self, relation: Relation) -> bool:

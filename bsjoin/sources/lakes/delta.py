@@ -26,7 +26,7 @@ from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 
@@ -167,12 +167,12 @@ class _Delta(LakeTable):
         total = pc.sum(actions.column("num_records"), min_count=0).as_py()
         return int(total)
 
-    def _version_of(self, table: Any) -> TableVersion:
+    def _version_of(self, table: Any) -> SourceVersion:
         # From the newest one on, past the limit: the last one is that of the snapshot. A commit
         # need not tell of itself.
         commits = table.history(1)
         at_ms = commits[-1].get("timestamp") if commits else None
-        return TableVersion(
+        return SourceVersion(
             f"the Delta table {hidden(self._path)}",
             str(table.version()),
             None if at_ms is None else int(at_ms) * 1000,
@@ -190,9 +190,9 @@ class _Delta(LakeTable):
         return found
 
     def _changed(
-        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
+        self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
-        first, last = int(since.text), int(until)
+        first, last = int(since.version), int(until)
         if first > last:
             raise SourceError(
                 f"version {first} of {self!r} is not there any more: the table was restored from a "

@@ -21,7 +21,7 @@ from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, appended_bytes, why_not_appended
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 
@@ -223,11 +223,11 @@ class _Iceberg(LakeTable):
             return None
         return int(summary["total-records"]) - int(summary["total-position-deletes"] or 0)
 
-    def _version_of(self, table: Any) -> TableVersion:
+    def _version_of(self, table: Any) -> SourceVersion:
         # Other columns make other rows of the same snapshot, also of what is not read again.
         schema = table.metadata.current_schema_id
         snapshot = table.current_snapshot()
-        return TableVersion(
+        return SourceVersion(
             f"the Iceberg table {hidden(self._table)}",
             NO_SNAPSHOT if snapshot is None else str(snapshot.snapshot_id),
             None if snapshot is None else snapshot.timestamp_ms * 1000,
@@ -246,15 +246,15 @@ class _Iceberg(LakeTable):
         return found
 
     def _changed(
-        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
+        self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
         if not hasattr(table, "incremental_append_scan"):
             return "pyiceberg tells what was appended from 0.12 on"
-        if (why := why_not_appended(table.metadata, since.text, until)) is not None:
+        if (why := why_not_appended(table.metadata, since.version, until)) is not None:
             return why
         then = self._at(until)
-        read = functools.partial(then._appended, since.text, tuple(columns))
-        size = appended_bytes(table.metadata, since.text, until)
+        read = functools.partial(then._appended, since.version, tuple(columns))
+        size = appended_bytes(table.metadata, since.version, until)
         return LakeChanges(then, columns, read, size)
 
     def _appended(self, since: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, wanted_columns
@@ -112,7 +112,7 @@ class LakeTable(Source):
         return False
 
     @abstractmethod
-    def _version_of(self, table: Any) -> TableVersion:
+    def _version_of(self, table: Any) -> SourceVersion:
         """The version of the snapshot."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class LakeTable(Source):
 
     @abstractmethod
     def _changed(
-        self, table: Any, since: TableVersion, until: str, columns: Sequence[str]
+        self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
         """What has changed between two versions; see :meth:`LakeVersions.changes`."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
-from bsjoin.sources.table_version import TableVersion
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
 
@@ -35,10 +35,10 @@ class LakeVersions:
         self._table = copy.copy(table)
         self._table._held, self._table.renewed_every_s = None, 0.0
 
-    def version(self) -> TableVersion:
+    def version(self) -> SourceVersion:
         """The newest version."""
         table = self._table
-        found: TableVersion = table._execute(table._version_of, at_once=True)
+        found: SourceVersion = table._execute(table._version_of, at_once=True)
         return found
 
     def numbers(self) -> tuple[str, dict[str, int | None]]:
@@ -54,7 +54,7 @@ class LakeVersions:
         """The source at one version, always the same."""
         return self._table._at(version)
 
-    def changes(self, since: TableVersion, until: str, columns: Sequence[str]) -> LakeChanges | str:
+    def changes(self, since: SourceVersion, until: str, columns: Sequence[str]) -> LakeChanges | str:
         """What has changed after one version, up to another one; or why that is not told.
 
         Raises:
