@@ -19,7 +19,9 @@ from bsjoin.planner.columns import On
 from bsjoin.planner.following import warn_unless_followed
 from bsjoin.planner.incremental_cache import plan_source, schema_of_source
 from bsjoin.planner.key_expressions import keyed_stream
-from bsjoin.planner.resolve import ResolvedJoin, UnbuiltTable, resolve
+from bsjoin.planner.resolve import resolve
+from bsjoin.planner.resolved_join import ResolvedJoin
+from bsjoin.planner.table_sides import UnbuiltTable
 from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source

@@ -40,7 +40,9 @@ from bsjoin.planner.columns import On, names_of, schema_of
 from bsjoin.planner.full_cache import note_columns, plan_stored
 from bsjoin.planner.key_expressions import keyed_stream
 from bsjoin.planner.keys import type_of
-from bsjoin.planner.resolve import BuiltTable, ResolvedJoin, resolve, safe_keys
+from bsjoin.planner.resolve import resolve, safe_keys
+from bsjoin.planner.resolved_join import ResolvedJoin
+from bsjoin.planner.table_sides import BuiltTable
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
 from bsjoin.runtimes.jvm.collations import attach_for

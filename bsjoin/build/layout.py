@@ -17,8 +17,8 @@ from bsjoin.planner.collations import stored_type
 from bsjoin.planner.columns import names_of, schema_of
 from bsjoin.planner.keys import check_key_types
 from bsjoin.planner.range_columns import range_columns
-from bsjoin.planner.resolve import BuiltTable
 from bsjoin.planner.sort_columns import sort_columns
+from bsjoin.planner.table_sides import BuiltTable
 from bsjoin.planner.uses import as_nullable
 from bsjoin.storage import BoxRange, KeyColumn, LatestBy, Manifest, RangeColumns
 

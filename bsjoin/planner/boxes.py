@@ -14,7 +14,7 @@ from bsjoin.planner.columns import Names
 from bsjoin.planner.contradictions import check_together
 from bsjoin.planner.keys import is_floating, type_of
 from bsjoin.planner.range_columns import range_columns, width_in_units
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.storage import BoxRange, BoxSide, Manifest, RangeColumns
 from bsjoin.storage.range_index import is_ranked

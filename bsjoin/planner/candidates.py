@@ -27,7 +27,7 @@ from bsjoin.planner.planned_join import given_names
 from bsjoin.planner.range_columns import check_range_types, range_columns
 from bsjoin.planner.range_sql import condition_sql, relation_sql
 from bsjoin.planner.references import with_columns
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.where import Where, where_over
 from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted

@@ -9,7 +9,7 @@ from bsjoin.plan import StoredTable
 from bsjoin.planner.boxes import with_boxes
 from bsjoin.planner.columns import schema_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.uses import as_nullable, note_use
 from bsjoin.storage import Manifest, StorageLocation
 

@@ -20,7 +20,7 @@ from bsjoin.options import Incremental
 from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
 from bsjoin.planner.keys import hash_is_exact, type_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.sources.invalidation import InvalidationLog, key_table, register
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import run_with_retries

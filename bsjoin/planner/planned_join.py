@@ -18,7 +18,7 @@ from bsjoin.plan import Aggregate, JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin.planner.arguments import Partition
 from bsjoin.planner.keys import KeySide, source_key, stream_key, type_of
 from bsjoin.planner.range_columns import predicate_of, probe_type
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.session import micro_batch

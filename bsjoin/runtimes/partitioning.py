@@ -18,7 +18,7 @@ from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.plan import JoinPlan, RoutePlan
 from bsjoin.planner.keys import hashable, stream_key
 from bsjoin.planner.planned_join import PlannedJoin
-from bsjoin.planner.resolve import ResolvedJoin
+from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.runtimes.choosing import choose
 from bsjoin.runtimes.steering import rule_to_begin_with, steered
 from bsjoin.spark import compat, sql
