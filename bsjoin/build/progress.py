@@ -34,14 +34,7 @@ _COLUMN = re.compile(r"(u?\d{4})(?:-\d+)?\.(?:index|\d+)\.arrow")
 
 
 class Progress:
-    """The progress of one build.
-
-    Args:
-        build: its files are listed.
-        out: where to show it.
-        notebook: whether that is a notebook, which has no cursor to move.
-        name: of the table.
-    """
+    """The progress of one build."""
 
     def __init__(self, build: Build, out: TextIO, *, notebook: bool, name: str):
         self._build, self._out, self._notebook = build, out, notebook

@@ -24,13 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class Columns:
-    """Columns of the same length.
-
-    Args:
-        arena: the folder of their buffers.
-        prefix: the prefix of the names of the buffers.
-        types: the Arrow types.
-    """
+    """Columns of the same length."""
 
     def __init__(self, arena: Arena, prefix: str, types: Sequence[pa.DataType]):
         self._stores = [

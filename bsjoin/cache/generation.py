@@ -53,15 +53,7 @@ _FEWEST_SLOTS = 1 << 10
 
 
 class Generation:
-    """One generation, mapped by this process.
-
-    Args:
-        folder: the cache's folder.
-        number: 1, 2, …
-        keys: the types of the key columns.
-        rows: the types of the columns of a row.
-        exact: whether equal hashes mean equal keys.
-    """
+    """One generation, mapped by this process."""
 
     def __init__(
         self,

@@ -27,10 +27,6 @@ class Ghosts:
     upper half of a hash, and the number of its eviction. A hash has one slot and overwrites what is
     there. It may forget a key, and confuse one with another once in 2^32 times; neither makes an
     answer wrong. Without memory it remembers nothing.
-
-    Args:
-        folder: the cache's folder.
-        header: the cache's header.
     """
 
     def __init__(self, folder: Path, header: Header) -> None:

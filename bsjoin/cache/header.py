@@ -36,11 +36,7 @@ _OF_GENERATION = ("entries", "rows", "bytes", "slots")
 
 
 class Header:
-    """Integers in a memory-mapped file, as attributes.
-
-    Args:
-        folder: the cache's folder.
-    """
+    """Integers in a memory-mapped file, as attributes."""
 
     _values: NDArray[np.int64]
 

@@ -87,11 +87,7 @@ class GrowingArray:
 
 
 class Arena:
-    """A folder of growing arrays.
-
-    Args:
-        folder: an existing folder.
-    """
+    """A folder, which there is, of growing arrays."""
 
     def __init__(self, folder: Path):
         self._folder = folder

@@ -28,12 +28,7 @@ _TICK_S = 0.01
 
 
 class ObservedCycle:
-    """One micro-batch whose driver collects its figures.
-
-    Args:
-        query: what stands for the query of all cycles.
-        number: of the cycle.
-    """
+    """One micro-batch whose driver collects its figures."""
 
     def __init__(self, query: str, number: int):
         self.query = query

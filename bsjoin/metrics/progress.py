@@ -150,12 +150,7 @@ _NOT_REPORTED = (
 
 
 class _Apart:
-    """The facts about a query's joins that its progress does not have.
-
-    Args:
-        query: the query, or the progress of one.
-        recent: the progress of its micro-batches.
-    """
+    """The facts about a query's joins that its progress does not have."""
 
     def __init__(self, query: Any, recent: Iterable[Any]):
         self._query = query

@@ -80,10 +80,6 @@ class _Global:
 
 class _Instruments:
     """The instruments of a provider, which keeps the first of each name: all listeners share them.
-
-    Args:
-        provider: the provider.
-        api: OpenTelemetry's.
     """
 
     def __init__(self, provider: Any, api: Any):

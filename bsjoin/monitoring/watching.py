@@ -38,12 +38,7 @@ _LONGEST_S = 30.0
 
 
 class Watched:
-    """Queries, and what they have done; looks cost about one percent of a core.
-
-    Args:
-        queries: streaming queries, and what ``bsjoin.cycles`` returned.
-        every_s: the pause between two looks, at least.
-    """
+    """Queries, and what they have done; looks cost about one percent of a core."""
 
     def __init__(self, queries: Sequence[Any], every_s: float = 1.0):
         self.totals = Totals()

@@ -73,11 +73,7 @@ class PublishedRule:
 
 
 class Rules:
-    """The rules in one folder, as one process sees them.
-
-    Args:
-        location: the folder.
-    """
+    """The rules in one folder, as one process sees them."""
 
     def __init__(self, location: StorageLocation):
         self._folder = VersionedFolder(location, "", ".rule", _LARGEST)

@@ -234,11 +234,7 @@ def _objection(catalyst: Catalyst, nodes: Sequence[Any], result: Any, session: A
 
 
 class _Results:
-    """The makers of the plans of results, by their identity; forgotten with the plan.
-
-    Args:
-        catalyst: of the JVM with the plans.
-    """
+    """The makers of the plans of results, by their identity; forgotten with the plan."""
 
     def __init__(self, catalyst: Catalyst):
         self._identity, self._weak = catalyst.identity, catalyst.weak

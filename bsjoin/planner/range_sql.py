@@ -134,11 +134,7 @@ def _all(*conditions: str) -> str:
 
 
 class _Scale:
-    """How columns of a family are compared, and moved by a width.
-
-    Args:
-        types: of all columns that are compared.
-    """
+    """How columns of a family are compared, and moved by a width."""
 
     def __init__(self, types: list[T.DataType]):
         first = types[0]

@@ -30,14 +30,7 @@ _CLUSTER_WORDS = ("MOVED ", "CROSSSLOT", "not allowed in cluster mode")
 
 
 class RedisClient:
-    """Connects at the first command; finds out by itself that the server is a node of a cluster.
-
-    Args:
-        address: the parts of the URL.
-        url: of a server, or of any node of a cluster.
-        timeout_s: how long a connection or a response may take, in seconds.
-        what: the source, for messages.
-    """
+    """Connects at the first command; finds out by itself that the server is a node of a cluster."""
 
     def __init__(self, address: Address, url: str, timeout_s: float, what: str) -> None:
         self._address, self._url, self._timeout_s, self._what = address, url, timeout_s, what

@@ -25,11 +25,7 @@ _PATIENCE_S = 600.0
 
 
 class Settled:
-    """Which versions of a source are complete, as far as its files tell.
-
-    Args:
-        leaves: what is read.
-    """
+    """Which versions of a source are complete, as far as its files tell."""
 
     def __init__(self, leaves: Sequence[Leaf]):
         self._files = [leaf for leaf in leaves if isinstance(leaf, Files)]

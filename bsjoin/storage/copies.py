@@ -38,11 +38,7 @@ _TRIES = 2
 
 
 class HostCopies:
-    """The local copies of one table.
-
-    Args:
-        url: the location of the table.
-    """
+    """The local copies of one table."""
 
     def __init__(self, url: str):
         self._name = f"copies-{hashlib.sha256(url.encode()).hexdigest()[:16]}"

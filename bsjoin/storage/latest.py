@@ -116,13 +116,7 @@ class Latest:
 
 
 class PickedRows:
-    """Some rows of others, in an order of their own.
-
-    Args:
-        hashes: int64[m]: their hashes.
-        rows: the others.
-        positions: int32[m]: where they are among those.
-    """
+    """Some rows of others, in an order of their own."""
 
     def __init__(self, hashes: Int64s, rows: Rows, positions: Int32s):
         self._hashes = hashes

@@ -43,15 +43,7 @@ def check_common(unique: object, max_keys: object, number: object, name: str) ->
 
 
 class LakeTable(Source):
-    """A table of which a library opens snapshots; one subclass per format.
-
-    Args:
-        schema: the user's types for some or all columns.
-        unique: whether a key has at most one row.
-        max_keys: the maximum number of keys per look-up.
-        pinned: whether always the same snapshot is read.
-        secrets: what no message may show.
-    """
+    """A table of which a library opens snapshots; one subclass per format."""
 
     takes_any_text = True  # look-ups leave out what is not UTF-8
     takes_null_keys = True

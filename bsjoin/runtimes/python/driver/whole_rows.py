@@ -87,9 +87,6 @@ class _Sent:
 
     Spark hashes a key of the stream's columns; the worker hashes one that has columns of a join
     before, and one of integers only.
-
-    Args:
-        stage: the stage.
     """
 
     def __init__(self, stage: Stage):

@@ -34,12 +34,7 @@ _GATHERED = 1 << 20
 
 
 class Aggregates:
-    """The aggregates for each row of a piece of the stream, group by group.
-
-    Args:
-        plan: the join.
-        many: how many rows the piece has.
-    """
+    """The aggregates for each row of a piece of the stream, group by group."""
 
     def __init__(self, plan: JoinPlan, many: int):
         self._plan = plan

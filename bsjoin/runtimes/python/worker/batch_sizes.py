@@ -42,9 +42,6 @@ class Cutter:
 
     Rows are sampled where those before them leave it open whether there are too many: a sample
     costs as much as some thousand rows of numbers. Where it deceives, a part is cut in two.
-
-    Args:
-        columns: reads the columns of some rows.
     """
 
     def __init__(self, columns: Callable[[Rows], Sequence[pa.Array]]):

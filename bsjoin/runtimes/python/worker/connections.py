@@ -22,11 +22,7 @@ _TICK_S = 0.05
 
 
 class SharedConnection:
-    """The connection of this process to one database, for one source at a time.
-
-    Args:
-        slots: the host's semaphore for connections to the database.
-    """
+    """The connection of this process to one database, for one source at a time."""
 
     def __init__(self, slots: ConnectionSemaphore):
         self._slots = slots

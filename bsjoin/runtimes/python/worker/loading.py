@@ -48,13 +48,7 @@ class CircuitOpenError(LookupFailedError):
 
 
 class Loader:
-    """Loads keys from one source into the cache of the host, for one process.
-
-    Args:
-        table: the source, the columns, and the policy for failures.
-        cache: the cache of the host.
-        client: queries the source.
-    """
+    """Loads keys from one source into the cache of the host, for one process."""
 
     def __init__(self, table: SourceTable, cache: HostCache, client: SourceClient):
         self._table = table

@@ -32,14 +32,7 @@ _REMOTE_LOG_S = 1.0
 
 
 class Upkeep:
-    """Maintains the cache of one join, for one process.
-
-    Args:
-        table: the source and its cache.
-        cache: the cache.
-        client: queries the source.
-        loader: loads keys.
-    """
+    """Maintains the cache of one join, for one process."""
 
     def __init__(self, table: SourceTable, cache: HostCache, client: SourceClient, loader: Loader):
         self._table = table

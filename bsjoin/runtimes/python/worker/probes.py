@@ -139,13 +139,7 @@ class _Floating(Points):
 
 
 class _Wide(Points):
-    """Decimals of more than 18 digits, searched among such decimals, shorter ones or integers.
-
-    Args:
-        array: the points.
-        index: the index to search.
-        finer: the number of fractional digits beyond those of the table's column.
-    """
+    """Decimals of more than 18 digits, searched among such decimals, shorter ones or integers."""
 
     def __init__(self, array: pa.Array, index: RangeIndex, finer: int):
         self._words, self._ranks, self._finer = words_of(array), index.ranks, finer

@@ -37,13 +37,7 @@ class Figures:
 
 
 class SourceClient:
-    """Queries one source for one process.
-
-    Args:
-        source: this process's copy of the source.
-        retry_policy: retries, backoff and the policy for failures.
-        connection: to the source's database.
-    """
+    """Queries one source for one process."""
 
     def __init__(self, source: Source, retry_policy: RetryPolicy, connection: SharedConnection):
         self._source = source
