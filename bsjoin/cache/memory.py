@@ -87,7 +87,7 @@ class GrowingArray:
 
 
 class Arena:
-    """A folder, which there is, of growing arrays."""
+    """Growing arrays in an existing folder."""
 
     def __init__(self, folder: Path):
         self._folder = folder

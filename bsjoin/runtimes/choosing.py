@@ -33,7 +33,7 @@ _warned: WeakSet[Any] = WeakSet()
 def choose(
     spark: SparkSession, why_not: Callable[[Runtime], str | None]
 ) -> tuple[Runtime, str, str]:
-    """Choose what runs a join, or sends rows to partitions, if nothing says why it cannot.
+    """Choose what runs a join, or sends rows to partitions, unless something says why it cannot.
 
     Returns:
         The runtime; why it is not the JVM, empty for the JVM; and the setting that asks for the JVM

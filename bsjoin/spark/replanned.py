@@ -73,9 +73,9 @@ def _used_of_rows(plan: Any) -> set[int] | None:
 
 
 def with_leaves(df: DataFrame, leaves: Sequence[Other | None]) -> DataFrame | None:
-    """A DataFrame that reads something else in the place of leaves of its plan.
+    """A DataFrame that reads something else in the place of the leaves of its plan, in order.
 
-    These are in order; None: it stays.
+    A leaf with None stays.
 
     Returns:
         None where that cannot be done: there are subqueries, or a column that is used is not
@@ -109,8 +109,8 @@ def through_operators(
 ) -> DataFrame | None:
     """The rows of a DataFrame that come of some rows of the only table that it reads.
 
-    It has filters and selections. The rows have columns beside the table's own, which the result
-    has, too, and ``names`` for columns of the table that are called otherwise.
+    ``df`` is filters and selections of that table. ``names`` are those that columns of the table
+    have in ``rows``, where these are others; the result has the columns ``beside``, too.
 
     Returns:
         None where a row of the DataFrame is not a matter of one row of the table alone, or may be

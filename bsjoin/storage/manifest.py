@@ -254,7 +254,7 @@ class Manifest:
 
     @property
     def files(self) -> list[StoredFile]:
-        """Every file."""
+        """Every file of the version."""
         segments: list[SegmentInfo | UnindexedInfo] = [*self.indexed, *(self.unindexed or ())]
         return [
             StoredFile(*file)

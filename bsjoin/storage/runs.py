@@ -74,9 +74,9 @@ class RunInfo:
 
 
 def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
-    """Sort rows by their hash, and write them; where what is.
+    """Sort rows by their hash, and write them; where each block of the file is.
 
-    There is at least one, in any order; their first column has the hashes, int64. The name ends
+    There is at least one row, in any order; the first column has the hashes, int64. The name ends
     with :data:`RUN`.
 
     Complexity: O(n log n) time, the memory of one column beside the rows.

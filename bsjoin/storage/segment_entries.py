@@ -162,9 +162,8 @@ class SegmentInfo(_StoredRows):
     ) -> SegmentInfo:
         """The inverse of :meth:`to_json`, for data that is not trusted.
 
-        Fields that are not known are passed over, and of a table whose boxes have 0 dimensions the
-        file of boxes. Columns are those that are stored, compared keys included; None is any number
-        of them.
+        Fields that are not known are passed over, and so is a file of boxes if ``dimensions`` is 0.
+        ``columns`` are those that are stored, compared keys included; None: any number.
 
         Raises:
             ValueError: names the invalid field.

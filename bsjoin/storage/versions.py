@@ -360,8 +360,8 @@ def has_older(location: StorageLocation, keep_from_us: int) -> bool:
 def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]:
     """Remove versions that no micro-batch of ``keep_from_us`` or later can need; their numbers.
 
-    So many of the newest versions stay in any case, at least 1, and files that a version which
-    stays shares with them.
+    The newest ``keep``, at least one, stay in any case, and so do files that a version which stays
+    shares with those that go.
     """
     there = _all_held(location)
     gone: list[_Held] = []

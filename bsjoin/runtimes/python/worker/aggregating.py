@@ -69,7 +69,7 @@ class Aggregates:
 def _aggregated(plan: JoinPlan, group: Groups, firsts: Int64s, stops: Int64s) -> list[pa.Array]:
     """The aggregates of a join over the rows of a group that match each probe.
 
-    These are those of the index from ``firsts`` on, int64[m], to one before ``stops``.
+    Its matches are the rows of the index from ``firsts``, int64[m], to one before ``stops``.
 
     Returns:
         An array of m for each aggregate: null where there is no value, and 0 for a count.
