@@ -21,6 +21,7 @@ from bsjoin.build.layout import (
     table_spelling,
 )
 from bsjoin.build.publishing import repeated
+from bsjoin.build.source_state import SourceState
 from bsjoin.build.steps import Advance
 from bsjoin.conditions import chooses
 from bsjoin.errors import (
@@ -34,8 +35,6 @@ from bsjoin.options import Full
 from bsjoin.planner.columns import check_free, schema_of
 from bsjoin.planner.uses import check_columns, check_unique, types_of
 from bsjoin.spark.arrow import check_storable
-from bsjoin.spark.fingerprint import Identity, renew
-from bsjoin.spark.fingerprint import identity as identity_of
 from bsjoin.spark.interrupts import Interruption, interruptible
 from bsjoin.storage import (
     Manifest,
@@ -84,7 +83,7 @@ def build_new(
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
-    _build(location, df, layout, None, _Source(df, followed=version))
+    _build(location, df, layout, None, SourceState(df, followed=version))
 
 
 @_noted
@@ -126,7 +125,7 @@ def ensure(
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     began, before = now_us(), _newest_or_none(location)
-    source = _Source(df, options.fingerprint, None if advance is None else advance.until)
+    source = SourceState(df, options.fingerprint, None if advance is None else advance.until)
     if before is None:
         try:
             _build(location, df, layout, None, source)
@@ -179,7 +178,7 @@ def refreshed(
     before, path, began = versions.latest(location), str(location), now_us()
     if advance is not None and before.source != advance.since:
         return before  # another application has gone on
-    source = _Source(df, followed=None if advance is None else advance.until)
+    source = SourceState(df, followed=None if advance is None else advance.until)
     if names := table_spelling(df, before):
         df = df.withColumnsRenamed(names)
     layout = layout_of_refresh(df, before, path, options, adds=adds)
@@ -203,59 +202,6 @@ def _serves(before: Manifest, layout: Layout, df: DataFrame, is_ordered: bool) -
     )
 
 
-class _Source:
-    """The source of a version: the state of a DataFrame as it is when this is created.
-
-    Args:
-        df: the DataFrame; whatever has been cached of its tables is read anew.
-        fingerprint: the user's own word for its state; None (default): computed.
-        followed: the version whose rows it has, of a source that is followed; None (default) for
-            others.
-    """
-
-    def __init__(
-        self,
-        df: DataFrame,
-        fingerprint: str | None = None,
-        followed: SourceVersion | None = None,
-    ):
-        self.is_renewed = followed is not None or renew(df)
-        self.followed = followed
-        self._df = df
-        self._given = fingerprint
-        self._found = self._now()
-
-    def _now(self) -> Identity:
-        if self.followed is not None:
-            return Identity(None, self.followed)
-        return identity_of(self._df) if self._given is None else Identity(self._given)
-
-    def is_of(self, location: StorageLocation, manifest: Manifest) -> bool:
-        """Whether a version was made of it."""
-        known, version = self._found
-        if version is not None and manifest.source == version:
-            return known is not None or self.followed is not None
-        return known is not None and versions.is_marked(location, manifest, known)
-
-    def again(self) -> _Source:
-        """Its state as it is now."""
-        return _Source(self._df, self._given)
-
-    def unchanged(self) -> Identity:
-        """What identifies it; nothing if nothing does, or it has changed meanwhile."""
-        if self._found.fingerprint is None and self.followed is None:
-            return Identity(None)
-        return self._found if self._found == self._now() else Identity(None)
-
-    def mark(self, location: StorageLocation, manifest: Manifest) -> None:
-        """Note that a version was made of it, unless it has changed meanwhile."""
-        if self.is_of(location, manifest):
-            return
-        known = self.unchanged().fingerprint
-        if known is not None:
-            versions.mark(location, manifest, known)
-
-
 def _stored(df: DataFrame, layout: Layout) -> T.StructType:
     schema = df.schema
     return T.StructType([schema[name] for name in layout.columns])
@@ -275,7 +221,7 @@ def _build(
     df: DataFrame,
     layout: Layout,
     before: Manifest | None,
-    source: _Source,
+    source: SourceState,
 ) -> Manifest:
     """Build a version and publish it, unless it turns out to be what is there already."""
     if layout.nulls_equal:
@@ -328,7 +274,7 @@ def _built(
     df: DataFrame,
     layout: Layout,
     before: Manifest | None,
-    source: _Source,
+    source: SourceState,
     interruption: Interruption,
 ) -> Manifest | None:
     """Read the source once, and publish; None if changes were applied to the table meanwhile."""
@@ -359,7 +305,7 @@ def _published(
     location: StorageLocation,
     before: Manifest | None,
     draft: Manifest,
-    source: _Source,
+    source: SourceState,
     fingerprint: str | None,
 ) -> Manifest | None:
     """Publish what was built; None if changes were applied since the version before it.
@@ -410,7 +356,7 @@ def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
 
 
 def _remember(
-    location: StorageLocation, before: Manifest, known: Manifest, source: _Source
+    location: StorageLocation, before: Manifest, known: Manifest, source: SourceState
 ) -> Manifest:
     """Keep a version that holds the right rows; if more is known of it, it is published again.
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Band, Condition, Overlaps, Within, chooses
+from bsjoin.conditions import Band, Condition, Overlaps, chooses
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import MOST_DIMENSIONS
 from bsjoin.planner.columns import Names
 from bsjoin.planner.contradictions import check_together
 from bsjoin.planner.keys import is_floating, type_of
-from bsjoin.planner.range_columns import range_columns, width_in_units
+from bsjoin.planner.range_columns import range_columns, searched_ends, width_in_units
 from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.storage import BoxRange, BoxSide, Manifest, RangeColumns
@@ -135,6 +135,6 @@ def with_boxes(join: ResolvedJoin, manifest: Manifest) -> ResolvedJoin:
 
 def _answered(columns: RangeColumns, conditions: Sequence[Condition]) -> Iterator[Condition]:
     for when in conditions:
-        ends = when.searched_ends if isinstance(when, Within | Overlaps) else None
-        if not chooses(when) and (when.table_columns, ends) == (columns.names, columns.closed):
+        found = when.table_columns, searched_ends(when)
+        if not chooses(when) and found == (columns.names, columns.closed):
             yield when

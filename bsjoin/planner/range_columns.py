@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within, chooses
+from bsjoin.conditions import AsOf, Band, Closed, Condition, Overlaps, Within, chooses
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.plan import Predicate
@@ -35,6 +35,7 @@ __all__ = [
     "probe_type",
     "range_columns",
     "range_side",
+    "searched_ends",
     "width_in_units",
 ]
 
@@ -83,15 +84,19 @@ def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeC
                 f"{MAX_DIGITS} digits together: cast one of them"
             )
         types = [_searched(common) or common] * 2
-    closed = when.searched_ends if isinstance(when, Within | Overlaps) else None
     order_by = when.order_by if chooses(when) else ()
     return RangeColumns(
         tuple(names),
         tuple(str(t.jsonValue()) for t in types),
-        closed,
+        searched_ends(when),
         sort_columns(order_by, schema, table, "order_by"),
         ordered=needs_places(when),
     )
+
+
+def searched_ends(when: Condition) -> Closed | None:
+    """Which ends belong to intervals in the index; None for points."""
+    return when.searched_ends if isinstance(when, Within | Overlaps) else None
 
 
 def needs_places(when: Condition) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.conditions import Closed, Condition, Overlaps, Within, chooses
+from bsjoin.conditions import Condition, chooses
 from bsjoin.errors import ArgumentError, ColumnError, TableMismatchError, suggest
 from bsjoin.planner.char_columns import char_length
 from bsjoin.planner.columns import Names, On, check_free, join_keys, schema_of
 from bsjoin.planner.keys import type_name, type_of
-from bsjoin.planner.range_columns import needs_places, range_columns
+from bsjoin.planner.range_columns import needs_places, range_columns, searched_ends
 from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.storage import Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
@@ -217,7 +217,7 @@ class BuiltTable:
             ordered |= needs_places(when)
             order_by = tuple(_spelled(order, built, stream) for order in when.orders)
             self._note_unknown_order()
-        given, closed = when.table_columns, _searched_ends(when)
+        given, closed = when.table_columns, searched_ends(when)
         wanted = RangeColumns(given, built.types, closed, order_by, ordered)
         if not self._serves(when, built, stream) or replace(wanted, names=built.names) != built:
             meets = "meets" in (
@@ -235,7 +235,7 @@ class BuiltTable:
         """Whether the table is sorted by the columns of a condition, and has its ends."""
         given = when.table_columns
         same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
-        return same and _searched_ends(when) == built.closed
+        return same and searched_ends(when) == built.closed
 
     def _note_unknown_order(self) -> None:
         if self.manifest.row is None and self.path not in _noted:
@@ -318,10 +318,6 @@ class BuiltTable:
                 f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "
                 "another one was built at its path. Build another table at another path"
             )
-
-
-def _searched_ends(when: Condition) -> Closed | None:
-    return when.searched_ends if isinstance(when, Within | Overlaps) else None
 
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:
