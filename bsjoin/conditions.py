@@ -174,7 +174,7 @@ agg={'n': 'count(*)', 'mean': 'avg(v)'})
                 "is empty: no value is in it; before + after must be above zero, or zero with "
                 'closed="both"'
             )
-        object.__setattr__(self, "agg", aggregate_calls(self.agg, "agg"))
+        object.__setattr__(self, "agg", aggregate_calls(self.agg))
 
     def __repr__(self) -> str:
         return _shown(self, {"agg": dict(self.agg)} if self.agg else {})

@@ -127,11 +127,10 @@ def _places(number: Decimal) -> int:
     return max(0, -(exponent + zeros)) if zeros < len(digits) else 0
 
 
-def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ...]]:
+def python_values(keys: pa.Table) -> list[tuple[Any, ...]]:
     """The keys as tuples of Python values, dates and times as text in ISO 8601 form.
 
-    They have no nulls. Those outside of the years 0 to 9999 are left out, and, if they have to be
-    finite, as for MySQL, NaN and infinities.
+    They have no nulls. Those outside of the years 0 to 9999, NaN and infinities are left out.
     """
     for place, name in enumerate(keys.column_names):
         column = keys.column(name)
@@ -141,6 +140,6 @@ def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ..
             year = pc.year(column)
             fine = pc.and_(pc.greater_equal(year, 0), pc.less_equal(year, 9999))
             keys = keys.filter(fine).set_column(place, name, column.filter(fine).cast(pa.string()))
-        elif finite and pa.types.is_floating(column.type):
+        elif pa.types.is_floating(column.type):
             keys = keys.filter(pc.is_finite(column))
     return list(zip(*(column.to_pylist() for column in keys.columns), strict=True))

@@ -66,19 +66,19 @@ class AggregateCall:
         return f"{self.function}({column})"
 
 
-def aggregate_calls(value: object, argument: str) -> tuple[tuple[str, str], ...]:
-    """The names of columns and the normal forms of their calls.
+def aggregate_calls(value: object) -> tuple[tuple[str, str], ...]:
+    """The names of columns and the normal forms of their calls, of the argument ``agg``.
 
     Raises:
         ArgumentError: it is something else, or a text is no call.
 
-    >>> aggregate_calls({"n": "COUNT(*)", "dearest": "max(price)"}, "agg")
+    >>> aggregate_calls({"n": "COUNT(*)", "dearest": "max(price)"})
     (('n', 'count(*)'), ('dearest', 'max(price)'))
     """
     pairs = list(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, Sequence) or not all(map(_is_pair, pairs)):
         raise ArgumentError(
-            f"{argument}={value!r}: give the names of the columns and what they are, such as "
+            f"agg={value!r}: give the names of the columns and what they are, such as "
             '{"n": "count(*)", "avg_price": "avg(price)"}'
         )
     calls = []
@@ -86,11 +86,11 @@ def aggregate_calls(value: object, argument: str) -> tuple[tuple[str, str], ...]
         try:
             calls.append((name, str(AggregateCall.parse(text))))
         except ValueError as error:
-            raise ArgumentError(f"{argument}={{{name!r}: {text!r}}}: {error}") from None
+            raise ArgumentError(f"agg={{{name!r}: {text!r}}}: {error}") from None
     names = [name for name, _ in calls]
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
-        raise ArgumentError(f"{argument}={value!r} names {doubled[0]!r} twice")
+        raise ArgumentError(f"agg={value!r} names {doubled[0]!r} twice")
     return tuple(calls)
 
 

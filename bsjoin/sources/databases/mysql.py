@@ -178,7 +178,7 @@ class MySQL(Database):
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
-        values = python_values(keys, finite=True)
+        values = python_values(keys)
         if not values:
             return ()
         tested = ", ".join(map(self._tested, names))
