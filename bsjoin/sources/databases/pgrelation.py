@@ -62,8 +62,7 @@ class Relation:
     Args:
         name: with its schema.
         kind: ``r``, ``p`` for a partitioned table, ``m`` for a materialized view.
-        oid: its number.
-        oids: this number, and those of its partitions.
+        oids: its number, and those of its partitions.
         key: the columns that tell a row from all others, with their types; empty if nothing does.
         inherited: whether other tables inherit from it.
         identity: a digest of all that rows depend on beside the changes of rows.
@@ -72,7 +71,6 @@ class Relation:
 
     name: str
     kind: str
-    oid: int
     oids: tuple[int, ...]
     key: tuple[tuple[str, str], ...]
     inherited: bool
@@ -137,6 +135,6 @@ def read_relation(connection: Any, name: str) -> Relation | None:
         str(oid),
     )
     return Relation(
-        full_name, kind, oid, numbers, key, inherited, identity,
+        full_name, kind, numbers, key, inherited, identity,
         tuple((publication, f"{number}:{state}") for publication, number, state in published),
     )  # fmt: skip
