@@ -89,7 +89,7 @@ class QuerySource:
         return None
 
 
-def _told(df: DataFrame, question: Callable[[DataFrame], Answer]) -> Answer | None:
+def _told(df: DataFrame, question: Callable[[DataFrame], Answer | None]) -> Answer | None:
     """What the plan of a DataFrame says; None where it cannot be read."""
     try:
         return None if is_connect(df.sparkSession) else question(df)

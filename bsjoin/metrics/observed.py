@@ -23,8 +23,7 @@ LINES = "lines"
 
 
 def observed(rows: DataFrame, cycle: ObservedCycle | None, name: str, lines: Column) -> DataFrame:
-    """Let Spark collect the lines that tasks have written, null in most rows, while rows pass by.
-    """
+    """Let Spark collect the lines of tasks, null in most rows, while rows pass by."""
     return observe(rows, cycle, name, F.listagg(lines, F.lit("\n")).alias(LINES))
 
 

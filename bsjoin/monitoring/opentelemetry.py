@@ -79,8 +79,7 @@ class _Global:
 
 
 class _Instruments:
-    """The instruments of a provider, which keeps the first of each name: all listeners share them.
-    """
+    """The instruments of a provider, one of each name, which all listeners share."""
 
     def __init__(self, provider: Any, api: Any):
         self.listeners: list[OpenTelemetryListener] = []

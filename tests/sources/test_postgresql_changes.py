@@ -18,7 +18,8 @@ from source_stands import connected
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import sql
 from bsjoin.sources.databases import pgchanges, pgdecoding, pgxmin
-from bsjoin.sources.databases.pgchanges import OP, TableChanges, SourceVersion
+from bsjoin.sources.databases.pgchanges import OP, TableChanges
+from bsjoin.storage.source_version import SourceVersion
 
 SCHEMA = 'My "S"'
 TABLE = "odd 'Table\"\\"

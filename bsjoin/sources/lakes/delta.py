@@ -26,9 +26,9 @@ from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
-from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["delta"]
 

@@ -21,9 +21,9 @@ from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, appended_bytes, why_not_appended
 from bsjoin.sources.protocol import Source
-from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["iceberg"]
 

@@ -18,10 +18,10 @@ from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.membership import rows_among
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
-from bsjoin.storage.source_version import SourceVersion
 from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, wanted_columns
+from bsjoin.storage.source_version import SourceVersion
 
 __all__ = ["LakeTable", "check_common"]
 

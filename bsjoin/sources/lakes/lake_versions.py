@@ -54,7 +54,9 @@ class LakeVersions:
         """The source at one version, always the same."""
         return self._table._at(version)
 
-    def changes(self, since: SourceVersion, until: str, columns: Sequence[str]) -> LakeChanges | str:
+    def changes(
+        self, since: SourceVersion, until: str, columns: Sequence[str]
+    ) -> LakeChanges | str:
         """What has changed after one version, up to another one; or why that is not told.
 
         Raises:
