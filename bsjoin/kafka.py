@@ -28,6 +28,7 @@ WAITING_SINCE = "bsjoin-waiting-since"
 empty between its first miss and the second."""
 
 _OBSERVED = "bsjoin.kafka.route "
+_FOR_EVER_MS = 1 << 62
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -148,7 +149,8 @@ def route(
         F.expr(f"CAST(CASE WHEN {hit} THEN {new} ELSE {old} END AS BINARY)").alias("value"),
         F.expr(f"CASE WHEN {hit} AND {place} = 0 THEN {given} ELSE {marked} END").alias("headers"),
         F.when(F.expr(hit), F.lit(topic))
-        .when(F.expr(f"unix_millis({at}) - {since} > {patience_ms}"), F.lit(dead))
+        # A header of somebody else's making may have any number: no difference of that is taken.
+        .when(F.expr(f"{since} < unix_millis({at}) - {patience_ms}"), F.lit(dead))
         .otherwise(F.lit(retry))
         .alias("topic"),
     )
@@ -181,7 +183,7 @@ def _checked(
     if len(set(topics.values())) < len(topics):
         listed = ", ".join(f"{name}={given!r}" for name, given in topics.items())
         raise ArgumentError(f"{listed}: give three topics, or rows of one are taken for another's")
-    patience_ms = round(seconds(patience, "patience") * 1000)
+    patience_ms = min(round(seconds(patience, "patience") * 1000), _FOR_EVER_MS)
     if patience_ms < 1:
         raise ArgumentError(f"patience={patience!r}: give a duration of a millisecond or more")
     todo = {

@@ -13,6 +13,7 @@ from bsjoin._clock import now_us
 from bsjoin._show import Shown, in_bytes
 from bsjoin.build.apply import apply_changes, compact, forget, start_compacting
 from bsjoin.build.layout import layout_of
+from bsjoin.build.publishing import stored_at
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.steps import Advance
 from bsjoin.build.storing import build_new, confirmed, ensure, refreshed, source_of
@@ -284,8 +285,7 @@ class BatchTable:
             >>> BatchTable.open(table.path).stats().rows
             3
         """
-        location = StorageLocation.of(path)
-        location.check_shared()
+        location = stored_at(path)
         manifest = versions.latest(location)
         if verify:
             versions.verify(location, manifest)
@@ -324,8 +324,7 @@ class BatchTable:
         may_change = not private or options.store is not None or options.refresh is not None
         since = None
         if options.store is not None:
-            location = StorageLocation.of(options.store)
-            location.check_shared()
+            location = stored_at(options.store, df.sparkSession)
             since = None if followed is None else source_of(location)
         began_us, version = now_us(), None if followed is None else followed.version()
         if options.store is None:

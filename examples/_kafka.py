@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark import __version__ as pyspark_version
+
 if __package__:
     from examples import _maven
 else:  # of a program in this folder
@@ -45,10 +47,11 @@ APPENDED = {"message.timestamp.type": "LogAppendTime"}
 
 # Without a binding of slf4j the broker would not tell that it has started.
 _BROKER = ("org.apache.kafka:kafka_2.13:4.1.2", "org.slf4j:slf4j-simple:1.7.36")
-# The newest that can be had; they serve the next version of Spark, too.
+# Of Spark's own version, or the newest that can be had, which serves the next Spark, too.
+_VERSION = "4.1.1" if pyspark_version.startswith("4.1.") else "4.2.0"
 _CONNECTOR = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-avro_2.13:4.2.0",
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_VERSION}",
+    f"org.apache.spark:spark-avro_2.13:{_VERSION}",
 )
 _OF_CONNECTOR = (
     "spark-avro_2.13",

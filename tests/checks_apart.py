@@ -53,9 +53,15 @@ def environment() -> dict[str, str]:
         # What the session of the tests leaves in the environment of its own process.
         if name not in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE")
     }
-    kept["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    # Another Spark than the installed one, which scripts/lakes.py puts in front of it, stays.
+    spark = [one for one in kept.get("PYTHONPATH", "").split(os.pathsep) if _has_spark(one)]
+    kept["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), *spark])
     kept["PYSPARK_PYTHON"] = sys.executable
     return kept
+
+
+def _has_spark(folder: str) -> bool:
+    return bool(folder) and Path(folder, "pyspark", "__init__.py").exists()
 
 
 @functools.cache

@@ -22,7 +22,9 @@ from unittest import mock
 
 import checks_apart
 import kafka_fault_checks
+import pytest
 import sessions
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -199,7 +201,8 @@ def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
 def late_rows(spark: SparkSession, folder: Path) -> None:
     """Orders before their customer: each is in one place, and a replay sends the same again.
 
-    Those that come first in real-time mode, those that wait in micro-batches of both runtimes.
+    Those that come first in real-time mode, of which Python knows from Spark 4.2 on; those that
+    wait in micro-batches of both runtimes.
     """
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
     names = {
@@ -246,7 +249,10 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     trace = {"headers": [("trace", b"t")]}
     send(names["orders"], ({"key": f"{k}", "value": f"order {k}", **trace} for k in (1, 7, 2, 9)))
 
-    first = run("orders", "1 hour", {"realTime": "5 seconds"}, "update")
+    if spark.version.startswith("4.1."):
+        first = run("orders", "1 hour", {"processingTime": "0 seconds"})
+    else:
+        first = run("orders", "1 hour", {"realTime": "5 seconds"}, "update")
     wait(lambda: first.exception() is not None or bsjoin.kafka.progress(first))
     first.stop()
     done = bsjoin.kafka.progress(first)[0]
@@ -277,8 +283,16 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     table.refresh(customers(1, 2, 7, 9))
     commits = sorted((folder / "retry" / "commits").glob("[0-9]*"), key=lambda one: int(one.name))
     commits[-1].unlink()
-    again = run_to_its_end("1 ms", "python")
-    assert (again.found, again.expired) == (0, 1), again
+    if spark.version.startswith("4.1."):
+        # Its connector does not know the latest offsets of a topic when such a micro-batch has
+        # been committed, and wants to tell them.
+        with pytest.raises(StreamingQueryException, match=r"Option\.get\(\)"):
+            run_to_its_end("1 ms", "python")
+        ended = run("retry", "1 ms", {"availableNow": True})
+        ended.awaitTermination()
+    else:
+        again = run_to_its_end("1 ms", "python")
+        assert (again.found, again.expired) == (0, 1), again
     assert records("dead") == dead * 2
     assert len(records("enriched")) == 3
 

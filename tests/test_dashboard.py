@@ -108,6 +108,14 @@ def test_other_web_sites_read_nothing(page: pages.Dashboard) -> None:
             urlopen(Request(page.url, method=method, data=b""))
 
 
+def test_an_address_that_is_none_is_answered(
+    page: pages.Dashboard, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path, status in (("http://[", 400), ("//[", 200), ("/%ff/data.json?seen=%ff&seen", 200)):
+        assert ask(page, path).status == status, path
+    assert caplog.records == []
+
+
 def test_connections_are_few_and_faults_are_logged(
     page: pages.Dashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

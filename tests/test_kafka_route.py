@@ -47,6 +47,10 @@ CASES: list[tuple[Any, bool, Any, str]] = [
     # A header of somebody else's making is no number, or null.
     ([(WAITING_SINCE, b"soon")], False, [since(MS)], "again"),
     ([(WAITING_SINCE, None)], False, [since(MS)], "again"),
+    ([since(-(1 << 63))], False, [since(-(1 << 63))], "never"),
+    ([since((1 << 63) - 1)], False, [since((1 << 63) - 1)], "again"),
+    ([(WAITING_SINCE, b"9" * 40)], False, [since(MS)], "again"),
+    ([(WAITING_SINCE, b"\xff\xfe")], False, [since(MS)], "again"),
     # Two of them: the first counts.
     ([since(MS - 99_000), since(None)], False, [since(MS - 99_000), since(None)], "never"),
 ]

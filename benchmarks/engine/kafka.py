@@ -1,13 +1,16 @@
 """Kafka to Kafka: how long a record takes through a query that joins it, and one that does not.
 
-Two ways run at once, each a query of its own over the same topic, so that what disturbs one
-disturbs the other. A latency is from the producer's clock, just before a record is sent, to the
-time at which the broker appended the result to the query's own topic; both are clocks of one
-machine.
+Two ways run, each a query of its own. In real-time mode they read one topic at once, so that what
+disturbs one disturbs the other. A micro-batch takes a good part of a processor, of which two at
+once would each wait for the other: there each has a topic of its own, and records come to one of
+them after the other, in turns of some seconds, while the other query waits for some. A latency is
+from the producer's clock, just before a record is sent, to the time at which the broker appended
+the result to the query's own topic; both are clocks of one machine.
 """
 
 from __future__ import annotations
 
+import bisect
 import json
 import tempfile
 import time
@@ -32,11 +35,12 @@ _KEYS = 10_000  # of the records: each has a row, in every table
 _COPY, _SPARK = "copy", f"Spark's broadcast, {_ROWS[0]:,} rows"
 _OURS = {rows: f"bsjoin, {rows:,} rows" for rows in _ROWS}
 _ROUTED = f"bsjoin, {_ROWS[0]:,} rows, indicator and route"
-# The ways that run at once: with more of them two processors are behind at the higher rate.
+# The ways that are compared: with more at once two processors are behind at the higher rate.
 _QUICK = ((_COPY, _OURS[_ROWS[0]]), (_OURS[_ROWS[0]], _ROUTED))
 _FULL = ((_COPY, _SPARK), *((_COPY, way) for way in _OURS.values()), _QUICK[1])
 _REAL_TIME, _BATCHES = "real-time", "micro-batch"
 _PARTS = 3  # of the counted time: for the spread of the figures
+_SETTLES_S = 0.3  # after which a new producer is connected; what it sends before is not counted
 _LIMIT_S = 180.0
 # Spark's usual way to write a checkpoint asks Hadoop for the status of links. Of a local folder it
 # learns that from programs (stat, chmod): a third of what a micro-batch takes. Others need none.
@@ -46,7 +50,8 @@ _CHECKPOINTS = {
 }
 _VALUE = "to_json(struct(given.sent_us, name))"
 
-Way = Callable[[DataFrame], DataFrame]
+Way = Callable[[DataFrame, str], DataFrame]
+"""Takes records, and the topic for the results; gives what the sink is to send."""
 Parts = list[list[float]]
 """Milliseconds of the records of each part of the time."""
 
@@ -86,16 +91,16 @@ def _ways(spark: SparkSession, data: Path, sizes: tuple[int, ...]) -> dict[str, 
 
     def ours(rows: int) -> Way:
         keyed = F.col("customer") * (rows // least)
-        return lambda df: _sent(tables[rows].join(df.withColumn("customer", keyed), how="left"))
+        return lambda df, _: _sent(tables[rows].join(df.withColumn("customer", keyed), how="left"))
 
-    def routed(df: DataFrame) -> DataFrame:
+    def routed(df: DataFrame, topic: str) -> DataFrame:
         joined = tables[least].join(df, how="left", indicator="found")
-        topics = {"topic": "found", "retry": "retry", "dead": "dead"}  # all are found
-        return bsjoin.kafka.route(joined, value=_VALUE, patience="1 hour", **topics).drop("topic")
+        topics = {"topic": topic, "retry": "retry", "dead": "dead"}  # all are found
+        return bsjoin.kafka.route(joined, value=_VALUE, patience="1 hour", **topics)
 
     return {
-        _COPY: lambda df: _sent(df.withColumn("name", F.lit("name 0"))),
-        _SPARK: lambda df: _sent(df.join(F.broadcast(small), "customer", "left")),
+        _COPY: lambda df, _: _sent(df.withColumn("name", F.lit("name 0"))),
+        _SPARK: lambda df, _: _sent(df.join(F.broadcast(small), "customer", "left")),
         **{_OURS[rows]: ours(rows) for rows in sizes},
         _ROUTED: routed,
     }
@@ -109,29 +114,45 @@ def _measured(
     spark: SparkSession, address: str, ways: Mapping[str, Way], mode: str, rate: int,
     warm_s: float, counted_s: float,
 ) -> dict[str, Parts]:  # fmt: skip
-    """The latencies of some ways, whose queries run at once."""
+    """The latencies of some ways: at once, or in turns."""
     run = f"{mode}-{rate}-{time.monotonic_ns()}"
-    source, sinks = f"records-{run}", {way: f"sink-{n}-{run}" for n, way in enumerate(ways)}
-    _kafka.create(address, {source: 1})
+    turns = [[*ways]] if mode == _REAL_TIME else [[way] for way in ways]
+    sources = {way: f"records-{n}-{run}" for n, turn in enumerate(turns) for way in turn}
+    sinks = {way: f"sink-{n}-{run}" for n, way in enumerate(ways)}
+    _kafka.create(address, dict.fromkeys(sources.values(), 1))
     _kafka.create(address, dict.fromkeys(sinks.values(), 1), _kafka.APPENDED)
     queries: list[StreamingQuery] = []
+    sent, begins = dict.fromkeys(ways, 0), {way: list[int]() for way in ways}
+
+    def send(turn: list[str], at: int, seconds: float) -> None:
+        count = _kafka.send(address, sources[turn[0]], _record, at, seconds)
+        for way in turn:
+            sent[way] += count
+
+    def wait(turn: list[str]) -> None:
+        _wait(address, {sinks[way]: sent[way] for way in turn}, queries)
+
     with tempfile.TemporaryDirectory() as folder, configured(spark, _CHECKPOINTS):
         try:
             for way, sink in sinks.items():
-                rows = ways[way](_records(spark, address, source))
+                rows = ways[way](_records(spark, address, sources[way]), sink)
                 queries.append(_started(rows, address, sink, f"{folder}/{sink}", mode))
-            sent = _kafka.send(address, source, _record, 10, 1)
-            _wait(address, sinks, queries, sent)  # they begin slowly
-            sent += _kafka.send(address, source, _record, rate, warm_s)
-            _wait(address, sinks, queries, sent)  # until none is behind
-            begun_us = time.time_ns() // 1000
-            sent += _kafka.send(address, source, _record, rate, counted_s)
-            _wait(address, sinks, queries, sent)
+            for turn in turns:
+                send(turn, 10, 1)
+                wait(turn)  # they begin slowly
+                send(turn, rate, warm_s / len(turns))
+            for _ in range(_PARTS):
+                for turn in turns:
+                    wait(turn)  # until none is behind
+                    begun_us = time.time_ns() // 1000 + round(_SETTLES_S * 1e6)
+                    for way in turn:
+                        begins[way].append(begun_us)
+                    send(turn, rate, _SETTLES_S + counted_s / _PARTS)
+                    wait(turn)
         finally:
             for query in queries:
                 query.stop()
-    step_us = int(counted_s * 1e6 / _PARTS)
-    return {way: _latencies(address, way, sinks[way], begun_us, step_us, sent) for way in ways}
+    return {way: _latencies(address, way, sinks[way], begins[way], sent[way]) for way in ways}
 
 
 def _record(number: int) -> dict[str, Any]:
@@ -151,31 +172,38 @@ def _started(
     rows: DataFrame, address: str, topic: str, checkpoint: str, mode: str
 ) -> StreamingQuery:
     sink = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", address)
-    sink = sink.options(topic=topic, includeHeaders="true", checkpointLocation=checkpoint)
+    sink = sink.options(includeHeaders="true", checkpointLocation=checkpoint)
+    if "topic" not in rows.columns:
+        sink = sink.option("topic", topic)
     if mode == _REAL_TIME:
         return sink.outputMode("update").trigger(realTime="1 hour").start()
     return sink.trigger(processingTime="0 seconds").start()
 
 
-def _wait(
-    address: str, sinks: Mapping[str, str], queries: list[StreamingQuery], records: int
-) -> None:
+def _wait(address: str, records: Mapping[str, int], queries: list[StreamingQuery]) -> None:
     """Wait until each sink has so many records.
 
     Raises:
         RuntimeError: a query failed, or they do not come.
     """
     until = time.monotonic() + _LIMIT_S
-    for way, sink in sinks.items():
-        while (came := _kafka.count(address, sink)) < records:
+    for sink, wanted in records.items():
+        while (came := _kafka.count(address, sink)) < wanted:
             failed = [str(query.exception()) for query in queries if query.exception()]
             if failed or time.monotonic() > until:
-                raise RuntimeError(f"{way}: {came} of {records} records arrive; {failed}")
+                raise RuntimeError(f"{sink}: {came} of {wanted} records arrive; {failed}")
             time.sleep(0.1)
 
 
-def _latencies(address: str, way: str, topic: str, begun_us: int, step_us: int, sent: int) -> Parts:
-    """Milliseconds of the records that were sent since a time, in parts by when they were sent.
+def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int) -> Parts:
+    """Milliseconds of the records that were sent in each part of the counted time.
+
+    Args:
+        address: of the broker.
+        way: what has made them.
+        topic: where they are.
+        begins: when each part began, in microseconds. It ends before the next one settles.
+        sent: how many records there are.
 
     Raises:
         AssertionError: a record is missing or double, or has another name than its own.
@@ -184,14 +212,16 @@ def _latencies(address: str, way: str, topic: str, begun_us: int, step_us: int, 
     if len(messages) != sent:
         raise AssertionError(f"{way}: {len(messages)} records of {sent}")
     times = next((rows // _ROWS[0] for rows, name in _OURS.items() if name == way), 1)
-    parts: Parts = [[] for _ in range(_PARTS)]
+    settles_us = round(_SETTLES_S * 1e6)
+    parts: Parts = [[] for _ in begins]
     for message in messages:
         key, value = int(message.key()), json.loads(message.value())
         if value["name"] != f"name {0 if way == _COPY else key * times}":
             raise AssertionError(f"{way}: the record of {key} has {value}")
         since_us = value["sent_us"]
-        if since_us >= begun_us:
-            part = min((since_us - begun_us) // step_us, _PARTS - 1)
+        part = bisect.bisect(begins, since_us) - 1
+        settles = part + 1 < len(begins) and since_us >= begins[part + 1] - settles_us
+        if part >= 0 and not settles:
             # The broker's time is of the millisecond that was running.
             parts[part].append(message.timestamp()[1] + 0.5 - since_us / 1e3)
     return parts
@@ -220,5 +250,8 @@ def _table(found: list[tuple[str, dict[str, Parts]]]) -> Table:
         for name, ways in found
         for way, parts in ways.items()
     ]
-    note = "Two ways at once, over one topic with one partition."
+    note = (
+        "Topics with one partition. In real-time mode two ways at once, over one topic; in "
+        "micro-batches in turns."
+    )
     return Table.of("Kafka to Kafka: latency of a record", rows, note)

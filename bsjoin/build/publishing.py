@@ -1,22 +1,57 @@
-"""Publishing what is made from the newest version: again, where another one was first."""
+"""Publishing: where to, and again where another one was first."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
-from bsjoin.errors import StoreError
+from pyspark.sql import SparkSession
+
+from bsjoin.errors import ArgumentError, StoreError, suggest
+from bsjoin.spark.compat import failures
+from bsjoin.spark.session import active_session
 from bsjoin.storage import Manifest, StorageLocation, versions
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["repeated"]
+__all__ = ["SHARED", "repeated", "stored_at"]
 
 Result = TypeVar("Result")
 
+SHARED = "spark.bsjoin.storage.shared"
+"""The setting that says that other machines have the folders of tables, whatever their disks."""
+
+_SWITCH = ("true", "false")
 _TRIES = 20
 _PAUSE_S = 0.05
+
+
+def stored_at(path: str | os.PathLike[str], spark: SparkSession | None = None) -> StorageLocation:
+    """The location of a table that this application may write to.
+
+    Args:
+        path: as the user gives it.
+        spark: the session whose settings count; None (default): the active one, if there is any.
+
+    Raises:
+        ArgumentError: the setting :data:`SHARED` has an unknown value.
+        StoreError: the path cannot be used, or only this process has it.
+    """
+    location = StorageLocation.of(path)
+    location.check_shared()
+    try:
+        given = (spark or active_session()).conf.get(SHARED, "false")
+    except ArgumentError:  # there is none
+        return location
+    except failures():  # it has gone
+        return location
+    shared = str(given).strip().lower()
+    if shared not in _SWITCH:
+        raise ArgumentError(f"{SHARED}={shared!r} is not known. {suggest(shared, _SWITCH)}")
+    return replace(location, is_shared=shared == "true")
 
 
 def repeated(

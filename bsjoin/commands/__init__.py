@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
+import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +33,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     Returns:
         0; 1 when ``verify`` or ``doctor`` finds a fault, or the command fails; 2 (by ``argparse``)
-        when the words cannot be understood.
+        when the words cannot be understood; 130 after Ctrl-C.
     """
     options = _parser().parse_args(args)
     try:
@@ -39,8 +41,19 @@ def main(args: Sequence[str] | None = None) -> int:
     except (BSJoinError, ImportError) as error:
         _print_error(error, as_json=options.json)
         return 1
-    print(_as_json(answer.data) if options.json else answer.text)
+    except KeyboardInterrupt:
+        return 130  # as shells say it
+    _print(_as_json(answer.data) if options.json else answer.text)
     return 0 if answer.sound else 1
+
+
+def _print(text: str) -> None:
+    """Print to the standard output; who reads it may have seen enough, as ``head`` has."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes once more as it ends, and would say that it could not.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,19 +84,28 @@ def _parser() -> argparse.ArgumentParser:
 
 def _print_error(error: Exception, *, as_json: bool) -> None:
     if as_json:
-        print(_as_json({"error": type(error).__name__, "message": str(error)}))
+        _print(_as_json({"error": type(error).__name__, "message": str(error)}))
     else:
         print(f"python -m bsjoin: {error}", file=sys.stderr)
 
 
 def _as_json(data: object) -> str:
-    return json.dumps(data, indent=1, default=_plain, ensure_ascii=False)
+    return json.dumps(_finite(data), indent=1, default=_plain, ensure_ascii=False)
+
+
+def _finite(thing: object) -> object:
+    """The same, the numbers for which JSON has no form as the texts that Spark's JSON has."""
+    if isinstance(thing, float) and not math.isfinite(thing):
+        return "NaN" if math.isnan(thing) else "Infinity" if thing > 0 else "-Infinity"
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return _finite(dataclasses.asdict(thing))
+    if isinstance(thing, dict):
+        return {name: _finite(value) for name, value in thing.items()}
+    return [*map(_finite, thing)] if isinstance(thing, list | tuple) else thing
 
 
 def _plain(thing: object) -> object:
-    """What JSON has no form for: records as objects, times in ISO 8601, anything else as text."""
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return dataclasses.asdict(thing)
+    """What JSON has no form for: times in ISO 8601, bytes in hexadecimal, anything else as text."""
     if isinstance(thing, datetime):
         return thing.isoformat()
     if isinstance(thing, bytes):

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin._show import in_bytes
 from bsjoin.commands.answer import Answer
+from bsjoin.commands.estimating import estimated
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, BSJoinError, cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from bsjoin.storage import Stats
+    from bsjoin.table import BatchTable
 
 __all__ = ["add_to", "session"]
-
-_SAMPLES = (50_000, 200_000)
-"""Rows of the samples that are built; the first also warms Spark up."""
 
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -58,16 +57,15 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     told = "your own name for the state of the source; default: computed"
     build.add_argument("--fingerprint", help=told)
 
-    told = "rows, bytes and build time of a table, measured on samples of its source"
+    told = "rows, disk, memory and build time of a table, measured on samples of its source"
     estimate = commands.add_parser("estimate", help=told, description=told, parents=[source])
     estimate.set_defaults(run=_estimate)
 
 
 def session(options: argparse.Namespace) -> SparkSession:
     """The session of this process, with the settings of ``--conf``; quiet below errors."""
+    import bsjoin.spark  # noqa: F401, I001  # says what to do where there is no Spark
     from pyspark.sql import SparkSession
-
-    import bsjoin.spark  # noqa: F401  # says what to do where there is no Spark
 
     builder = SparkSession.builder
     if SparkSession.getActiveSession() is None:
@@ -123,10 +121,10 @@ def _condition(options: argparse.Namespace) -> Condition | None:
     return None
 
 
-def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> Stats:
+def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> BatchTable:
     from bsjoin.table import BatchTable
 
-    table = BatchTable.build(
+    return BatchTable.build(
         df,
         on=_names(options.on),
         when=_condition(options),
@@ -135,9 +133,33 @@ def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> Stats:
         nulls_equal=_names(options.nulls_equal),
         **more,
     )
-    return table.stats()
 
 
+def _by_spark(work: Callable[[argparse.Namespace], Answer]) -> Callable[[Any], Answer]:
+    """A command whose failures of Spark are errors that say what Spark says, in a line."""
+
+    @functools.wraps(work)
+    def told(options: argparse.Namespace) -> Answer:
+        try:
+            return work(options)
+        except (BSJoinError, ImportError):
+            raise
+        except Exception as error:
+            from bsjoin.spark import compat
+
+            if not isinstance(error, compat.failures()):
+                raise
+            if (cause := cause_of(error)) is not None:
+                raise cause from None
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            words = (options.source, *options.option, *options.conf)
+            secrets = tuple(secret for word in words for secret in secrets_of(word))
+            raise BSJoinError(scrubbed(f"Spark fails: {first}", secrets)) from None
+
+    return told
+
+
+@_by_spark
 def _build(options: argparse.Namespace) -> Answer:
     began = time.perf_counter()
     stats = _stored(
@@ -146,7 +168,7 @@ def _build(options: argparse.Namespace) -> Answer:
         path=options.table,
         unique=options.unique,
         fingerprint=options.fingerprint,
-    )
+    ).stats()
     took_s = time.perf_counter() - began
     text = (
         f"version {stats.version} of {hidden(options.table)}: {stats.rows:,} rows, "
@@ -155,58 +177,7 @@ def _build(options: argparse.Namespace) -> Answer:
     return Answer(text, stats)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a table will need.
-
-    Args:
-        rows: the rows of the source.
-        bytes: of the table's files; look-ups map them, so it is the most memory that they use.
-        build_s: how long a build takes in a session that has run one before, in seconds.
-        sampled: the rows of the largest sample.
-    """
-
-    rows: int
-    bytes: int
-    build_s: float
-    sampled: int
-
-
+@_by_spark
 def _estimate(options: argparse.Namespace) -> Answer:
-    """Build tables of two samples, and go on along the line through their sizes and times."""
-    df = _read(options)
-    rows = df.count()
-    built = []
-    for size in _SAMPLES:
-        sample = df.limit(size).repartition(df.sparkSession.sparkContext.defaultParallelism)
-        sample = sample.cache()
-        try:
-            count = sample.count()
-            began = time.perf_counter()
-            stats = _stored(sample, options)
-            built.append((count, stats.bytes, time.perf_counter() - began))
-        finally:
-            sample.unpersist()
-        if size >= rows:
-            break
-    found = Estimate(
-        rows=rows,
-        bytes=round(_along(rows, [(count, float(size)) for count, size, _ in built])),
-        build_s=round(_along(rows, [(count, took_s) for count, _, took_s in built]), 1),
-        sampled=built[-1][0],
-    )
-    text = (
-        f"{found.rows:,} rows: about {in_bytes(found.bytes)} on disk, and in memory as far as "
-        f"look-ups touch it (twice that while a build runs); about {found.build_s:.0f} s to build "
-        f"here, reading the source not included ({found.sampled:,} rows were built)"
-    )
-    return Answer(text, found)
-
-
-def _along(rows: int, points: list[tuple[int, float]]) -> float:
-    """The value at ``rows`` on the line through the last two points, never below the last."""
-    (last_rows, last), *before = points[::-1]
-    if not before or last_rows == before[0][0]:
-        return last * max(1.0, rows / max(1, last_rows))
-    slope = (last - before[0][1]) / (last_rows - before[0][0])
-    return last + max(0.0, slope) * max(0, rows - last_rows)
+    found = estimated(_read(options), lambda sample: _stored(sample, options))
+    return Answer(found.text, found)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands.answer import Answer
@@ -22,6 +26,10 @@ __all__ = ["add_to"]
 
 _ROOM_BYTES = 1 << 30
 _PACKAGES = ("pyarrow", "numpy", "xxhash", "fsspec", "cachetools", "pyspark", "pandas")
+_JAVAS = (17, 21)
+_ANSWERS_S = 10.0
+"""How long a Java, or a Connect server's port, may take to answer."""
+_CONNECT_PORT = 15002
 _SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 
@@ -96,14 +104,66 @@ def _package(name: str) -> Finding:
         return Finding("ok", name, "there")
 
 
+def _remote(options: argparse.Namespace) -> str:
+    """The URL of the Connect server that a session is for; empty for others."""
+    given = dict(one.partition("=")[::2] for one in options.conf)
+    url = str(given.get("spark.remote") or os.environ.get("SPARK_REMOTE", ""))
+    return url if url.startswith("sc://") else ""
+
+
+def _server(url: str) -> Finding:
+    """Whether somebody listens at a Connect server's address: Spark itself tries for minutes."""
+    try:
+        parts = urlsplit(url)
+        address = parts.hostname or "", parts.port or _CONNECT_PORT
+        where = f"{address[0]}:{address[1]}"
+        with socket.create_connection(address, _ANSWERS_S):
+            return Finding("ok", "Connect", f"somebody listens at {where}")
+    except ValueError:
+        return Finding("fault", "Connect", "spark.remote is no URL: give sc://host:port")
+    except OSError as error:
+        said = f"nobody answers at {where} ({error.strerror or error}): see spark.remote"
+        return Finding("fault", "Connect", said)
+
+
+def _java() -> Finding:
+    """The Java that Spark starts."""
+    home = os.environ.get("JAVA_HOME")
+    wanted = os.path.join(home, "bin", "java") if home else "java"
+    path, todo = shutil.which(wanted), "install Java 17 or 21, or set JAVA_HOME"
+    if path is None:
+        where = "is no program" if home else "is not on the PATH"
+        return Finding("fault", "Java", f"{wanted} {where}: {todo}")
+    try:
+        done = subprocess.run(
+            [path, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=_ANSWERS_S,
+        )  # fmt: skip
+        told = (done.stderr + done.stdout).strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        told = str(error)
+    found = re.search(r'version "(\d+)', told)
+    if found is None:
+        first = told.splitlines()[0] if told else "nothing"
+        return Finding("fault", "Java", f"{path} -version says {first[:200]!r}: {todo}")
+    number = int(found[1])
+    if number < min(_JAVAS):
+        return Finding("fault", "Java", f'{path} is {found[0]}", and too old: {todo}')
+    return Finding("ok" if number in _JAVAS else "note", "Java", f"{number}, {path}")
+
+
 def _session(options: argparse.Namespace) -> Iterator[Finding]:
     if find_spec("pyspark") is None:
+        return
+    needed = _server(url) if (url := _remote(options)) else _java()
+    yield needed
+    if needed.state == "fault":
         return
     try:
         spark = session(options)
     except Exception as error:  # whatever Spark, Java or a setting says
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        yield Finding("fault", "session", f"does not start: {line[:300]}. Is Java 17 or 21 there?")
+        yield Finding("fault", "session", f"does not start: {line[:300]}")
         return
     from bsjoin.runtimes.jvm.attach import attached, lacks_planner
     from bsjoin.spark.session import too_old

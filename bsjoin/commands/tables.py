@@ -145,7 +145,10 @@ def _sample(options: argparse.Namespace) -> Answer:
     manifest = _manifest(options, location)
     if options.rows < 1:
         raise ArgumentError(f"--rows={options.rows}: give 1 or more")
-    names = manifest.columns if options.columns is None else options.columns.split(",")
+    names = manifest.columns
+    if options.columns is not None:
+        listed = options.columns.split(",")
+        names = [name if name in manifest.columns else name.strip() for name in listed]
     for name in names:
         if name not in manifest.columns:
             raise ColumnError(
@@ -166,11 +169,55 @@ def _sample(options: argparse.Namespace) -> Answer:
         ]
         parts.append(pa.table(taken, names=names))
         begin = end
-    found = pa.concat_tables(parts).to_pylist() if parts else []
+    found = _values(pa.concat_tables(parts)) if parts else []
     lines = [names, *([_shown(row[name]) for name in names] for row in found)]
     return Answer(columns(lines), found)
 
 
+def _values(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows. Texts of Spark need not be UTF-8: what is not has the replacement character."""
+    try:
+        found: list[dict[str, Any]] = table.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        fields = [pa.field(field.name, _as_binary(field.type)) for field in table.schema]
+        rows = table.cast(pa.schema(fields)).to_pylist()
+        return [{f.name: _decoded(row[f.name], f.type) for f in table.schema} for row in rows]
+
+
+def _as_binary(dtype: pa.DataType) -> pa.DataType:
+    """The type with binary values in the place of texts."""
+    if pa.types.is_string(dtype):
+        return pa.binary()
+    if pa.types.is_large_string(dtype):
+        return pa.large_binary()
+    if pa.types.is_map(dtype):
+        return pa.map_(_as_binary(dtype.key_type), _as_binary(dtype.item_type))
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_as_binary(field.type)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_as_binary(dtype.value_type)))
+    return dtype
+
+
+def _decoded(value: Any, dtype: pa.DataType) -> Any:
+    """A value that was read as :func:`_as_binary` says, with its texts."""
+    if value is None:
+        return None
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+        return value.decode("utf-8", "replace")
+    if pa.types.is_map(dtype):
+        types = dtype.key_type, dtype.item_type
+        return [tuple(map(_decoded, pair, types)) for pair in value]
+    if pa.types.is_struct(dtype):
+        return {field.name: _decoded(value[field.name], field.type) for field in dtype}
+    if pa.types.is_list(dtype):
+        return [_decoded(one, dtype.value_type) for one in value]
+    return value
+
+
 def _shown(value: object) -> str:
+    """A cell; what moves a terminal's cursor, or does worse, is escaped."""
     text = "null" if value is None else str(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    text = text if len(text) <= 40 else f"{text[:39]}…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

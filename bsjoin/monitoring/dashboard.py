@@ -232,7 +232,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self.headers.get("Sec-Fetch-Dest") == "document"
 
     def _found(self) -> None:
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            self._answer(400, "text/plain", b"This is no address of the page.\n")
+            return
         place = address.path.rstrip("/").rpartition("/")[2]
         watched = self.server.watched
         if place == "data.json":

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +54,8 @@ class StorageLocation:
     Args:
         url: a local path or an fsspec URL (``s3://bucket/table``). Put credentials into the
             environment or fsspec's configuration, never into the URL.
+        is_shared: whether other machines have the folder, even if it is on a disk of this one.
+            Default False: whether they can is seen by its file system.
 
     Example:
         >>> location = StorageLocation.of("/data/customers")
@@ -62,6 +64,7 @@ class StorageLocation:
     """
 
     url: str
+    is_shared: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> StorageLocation:
@@ -80,9 +83,9 @@ class StorageLocation:
             )
         return cls(url)
 
-    def __reduce__(self) -> tuple[type[StorageLocation], tuple[str]]:
+    def __reduce__(self) -> tuple[type[StorageLocation], tuple[str, bool]]:
         # Without the open file system of fsspec, which may hold credentials.
-        return StorageLocation, (self.url,)
+        return StorageLocation, (self.url, self.is_shared)
 
     def __str__(self) -> str:
         return hidden(self.url)
@@ -106,7 +109,7 @@ class StorageLocation:
     @property
     def is_of_one_machine(self) -> bool:
         """Whether no other machine can have the files: all who read them have one clock."""
-        return self.is_local and is_of_one_machine(self.url)
+        return self.is_local and not self.is_shared and is_of_one_machine(self.url)
 
     @cached_property
     def _remote(self) -> tuple[Any, str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis_clusters import Cluster
+from servers import Redis
 from source_stands import DATABASES, STANDS, Database
 
 from bsjoin.sources import Source
@@ -32,6 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _collect_what_drivers_have_left() -> Iterator[None]:
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(redis_server: Redis) -> Iterator[Cluster]:
+    made = Cluster(redis_server.program)
+    yield made
+    made.remove()
 
 
 @pytest.fixture(params=DATABASES)

@@ -16,8 +16,13 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documentation_services import derby
 from parquet_samples import imported_polars
+from pyspark.sql import DataFrame, SparkSession
+from redis_clusters import Cluster
 
+import bsjoin
+from bsjoin import BatchTable
 from bsjoin.sources import Source, adbc, delta, function, iceberg, parquet, redis, sql
 
 SCHEMA = pa.schema(
@@ -319,10 +324,13 @@ class Redis(Stand):
     def __init__(self, url: str, kind: str) -> None:
         self.url, self.kind = url, kind
 
-    def put(self, table: pa.Table) -> None:
+    def client(self) -> Any:
         import redis as driver
 
-        with driver.Redis.from_url(self.url) as client:
+        return driver.Redis.from_url(self.url)
+
+    def put(self, table: pa.Table) -> None:
+        with self.client() as client:
             client.flushdb()
             for row in table.to_pylist():
                 key = f"plane:{row['id']}:{row['code']}"
@@ -345,6 +353,64 @@ class Redis(Stand):
         )
 
 
+class InCluster(Redis):
+    """The same, spread over the nodes of a cluster."""
+
+    def __init__(self, cluster: Cluster, kind: str) -> None:
+        super().__init__(cluster.nodes[1].url, kind)
+        self.cluster = cluster
+
+    def client(self) -> Any:
+        return self.cluster.writer()
+
+
+class JDBC(Stand):
+    """A table that Spark reads by JDBC, which is no source: its whole reads, and joins with it."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.url = spark, derby(spark, folder)
+
+    def put(self, table: pa.Table) -> None:
+        rows = self.spark.createDataFrame(table).coalesce(1)
+        rows.write.jdbc(self.url, "planes", mode="overwrite")
+
+    def source(self) -> Source:
+        return ByJoins(self)
+
+
+class ByJoins(Source):
+    """Asks what a DataFrame has by joining it, as it is read at that time."""
+
+    takes_null_keys = True
+
+    def __init__(self, stand: JDBC) -> None:
+        super().__init__()
+        self.stand = stand
+
+    def read(self) -> DataFrame:
+        return self.stand.spark.read.jdbc(self.stand.url, "planes")
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(self.read().limit(0).toArrow().schema)
+
+    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        stored = BatchTable.build(self.read(), on=["id", "code"]).to_df()
+        names = SCHEMA.names if columns is None else columns
+        yield from stored.select(*names).toArrow().to_batches()
+
+    def size(self) -> int:
+        return BatchTable.build(self.read(), on=["id", "code"]).to_df().count()
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        names = SCHEMA.names if columns is None else columns
+        wanted = [name for name in names if name not in keys.column_names]
+        rows = self.stand.spark.createDataFrame(keys)
+        on = keys.column_names
+        found = bsjoin.join(rows, self.read(), on, select=wanted, nulls_equal=True)
+        return found.toArrow()
+
+
 STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "sqlite": lambda folder, request: SQLite(folder),
     "duckdb": lambda folder, request: DuckDB(folder),
@@ -363,12 +429,19 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "delta": lambda folder, request: Delta(folder),
     "iceberg": lambda folder, request: Iceberg(folder),
     "function": lambda folder, request: Function(),
+    "jdbc": lambda folder, request: JDBC(request.getfixturevalue("spark"), folder),
     # From here on sources that are asked by their whole key.
     "redis hash": lambda folder, request: Redis(
         request.getfixturevalue("redis_server").url, "hash"
     ),
     "redis json": lambda folder, request: Redis(
         request.getfixturevalue("redis_server").url, "json"
+    ),
+    "redis cluster hash": lambda folder, request: InCluster(
+        request.getfixturevalue("redis_cluster"), "hash"
+    ),
+    "redis cluster json": lambda folder, request: InCluster(
+        request.getfixturevalue("redis_cluster"), "json"
     ),
 }
 """Every kind of source; the contract suite, test_sources_contract.py, runs all of them."""

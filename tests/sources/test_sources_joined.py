@@ -42,7 +42,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Both kinds of Redis would clear the other's rows; the contract holds them.
-PLACES = [kind for kind in EVERYWHERE if kind not in ("function", "redis json")]
+APART = ("function", "jdbc", "redis json", "redis cluster json")
+PLACES = [kind for kind in EVERYWHERE if kind not in APART]
 QUICK = ("sqlite", "postgresql", "iceberg", "redis hash")
 
 

@@ -1,0 +1,188 @@
+"""``python -m bsjoin`` with tables, readers and terminals that are not as one wishes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from stored_tables import store
+
+from bsjoin.commands import main
+from bsjoin.storage import StorageLocation, versions
+
+NOT_UTF_8 = pa.array([b"ok", b"\xff", b"a\xc3"], pa.binary()).view(pa.string())
+NESTED = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), NOT_UTF_8)
+HOSTILE = pa.table(
+    {
+        "name": NOT_UTF_8,
+        "names": NESTED,
+        "pair": pa.StructArray.from_arrays([NOT_UTF_8, pa.array([1, 2, 3])], ["a", "b"]),
+        "x": [math.nan, math.inf, -math.inf],
+        "told": ["\x1b[2J\x1b]0;owned\x07", "a\nb\tc", "☃ \u202e"],
+        "raw": [b"\xff", b"", None],
+    }
+)
+
+
+def stored(folder: Path, rows: pa.Table) -> Path:
+    location = StorageLocation.of(folder / "table")
+    versions.publish(location, store(location, range(len(rows)), rows))
+    return folder / "table"
+
+
+def run(*words: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "bsjoin", *map(str, words)]
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, **options)
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def test_values_that_json_and_terminals_do_not_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path, HOSTILE)
+    assert main(["sample", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert [row["name"] for row in found] == ["ok", "\ufffd", "a\ufffd"]
+    assert [row["names"] for row in found] == [["ok"], ["\ufffd"], ["a\ufffd"]]
+    assert [row["pair"]["a"] for row in found] == ["ok", "\ufffd", "a\ufffd"]
+    assert [row["x"] for row in found] == ["NaN", "Infinity", "-Infinity"]
+    assert [row["told"] for row in found] == HOSTILE["told"].to_pylist()
+    assert [row["raw"] for row in found] == ["ff", "", None]
+    assert main(["sample", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("\n") == 4, "a row is a line"
+    assert all(one.isprintable() for one in text.splitlines())
+    assert r"\x1b[2J" in text
+    assert main(["sample", str(path), "--columns", "x, name", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)[0]) == ["x", "name"]
+
+
+def test_a_reader_that_has_seen_enough_and_a_terminal_without_letters(tmp_path: Path) -> None:
+    many = pa.table({"name": [f"a name {i} ☃" for i in range(20_000)]})
+    path = stored(tmp_path, many)
+    for more in ("", "--json"):
+        words = f"{sys.executable} -m bsjoin sample {path} --rows 20000 {more}"
+        shell = ["bash", "-c", f"set -o pipefail; {words} | head -n 1"]
+        done = subprocess.run(shell, capture_output=True, stdin=subprocess.DEVNULL)
+        assert (done.returncode, done.stderr) == (0, b""), more
+        assert done.stdout
+    done = run("sample", path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\u2603" in done.stdout
+
+
+def test_what_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "building" / "data" / "0123").mkdir(parents=True)
+    (tmp_path / "odd" / "versions" / "00000001.json").mkdir(parents=True)
+    (tmp_path / "empty" / "versions").mkdir(parents=True)
+    (tmp_path / "empty" / "versions" / "00000001.json").write_bytes(b"")
+    (tmp_path / "deep" / "versions").mkdir(parents=True)
+    (tmp_path / "deep" / "versions" / "00000001.json").write_bytes(b"[" * 100_000)
+    names = ["file", "building", "odd", "empty", "deep", "nothing", "file/below"]
+    for command in ("versions", "stats", "verify", "sample", "vacuum"):
+        for name in names:
+            assert main([command, str(tmp_path / name), "--json"]) == 1, (command, name)
+            told = json.loads(capsys.readouterr().out)
+            assert str(tmp_path / name) in told["message"], (command, name, told)
+        for nothing in ("", "\0", "http://", "s3://"):
+            assert main([command, nothing]) == 1, (command, nothing)
+            assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("without_code")
+def test_a_failure_of_spark_is_a_line(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "table"
+    source.mkdir()
+    pq.write_table(pa.table({"k": [1]}), source / "a.parquet")
+    (source / "b.parquet").write_bytes(
+        (source / "a.parquet").read_bytes()[:-20] + b"x" * 16 + b"PAR1"
+    )
+    for command in (["build", str(source), str(target)], ["estimate", str(source)]):
+        assert main([*command, "--on", "k", "--option", "mergeSchema=false"]) == 1
+        told = capsys.readouterr().err
+        assert told.startswith("python -m bsjoin: "), told
+        assert told.count("\n") <= 3, told
+    assert main(["build", str(source / "a.parquet"), str(target), "--on", "nothing"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_what_a_session_needs_is_looked_at_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def java(text: str) -> None:
+        program = tmp_path / "bin" / "java"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\nprintf '%s\\n' '{text}' >&2\nexit 1\n")
+        program.chmod(0o755)
+
+    def fault(*words: str) -> str:
+        assert main(["doctor", "--json", *words]) == 1
+        found = [one for one in json.loads(capsys.readouterr().out) if one["state"] == "fault"]
+        assert len(found) == 1, found
+        return f"{found[0]['what']}: {found[0]['found']}"
+
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "bin/java is no program: install Java 17 or 21" in fault()
+    java('openjdk version "1.8.0_1"')
+    assert fault().startswith(f'Java: {tmp_path}/bin/java is version "1", and too old')
+    java('openjdk version "11.0.2" 2019-01-15')
+    assert 'is version "11", and too old' in fault()
+    java("no such thing")
+    assert "-version says 'no such thing'" in fault()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fault().startswith("Java: java is not on the PATH")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        url = f"sc://127.0.0.1:{taken.getsockname()[1]}/;token=s3cr3t"
+        told = fault("--conf", f"spark.remote={url}")
+    assert told.startswith("Connect: nobody answers at 127.0.0.1:"), told
+    assert "s3cr3t" not in told
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:port")
+    assert "spark.remote is no URL" in fault()
+
+
+def test_without_spark_a_build_says_what_to_install(tmp_path: Path) -> None:
+    hidden = (
+        "import runpy; from importlib.machinery import PathFinder as P; find = P.find_spec; "
+        "P.find_spec = lambda n, *more: None if n.startswith('pyspark') else find(n, *more); "
+        "runpy.run_module('bsjoin', run_name='__main__')"
+    )
+    for command in (["build", "a", str(tmp_path / "t")], ["estimate", "a"]):
+        words = [sys.executable, "-c", hidden, *command, "--on", "k"]
+        done = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, text=True)
+        assert done.returncode == 1
+        assert "pip install 'bsjoin[spark]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_a_command_quietly(tmp_path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "bsjoin", "build", "src", str(tmp_path / "t"), "--on", "k"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(2)
+    program.send_signal(signal.SIGINT)
+    _, told = program.communicate(timeout=60)
+    assert program.returncode == 130, told
+    assert b"Traceback" not in told
