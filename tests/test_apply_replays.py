@@ -83,7 +83,9 @@ def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
 def test_a_stream_of_changes_that_runs_again_is_applied_once(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k", unique=True, path=tmp_path / "table")
+    """To a table behind a URL; other tests change local ones."""
+    url = f"local://{tmp_path}/table"
+    table = BatchTable.build(table_of(spark, 1), on="k", unique=True, path=url)
     (log := tmp_path / "log").mkdir()
 
     def record(lsn: int, op: str, k: int, v: int) -> str:

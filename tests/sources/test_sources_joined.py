@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 # Both kinds of Redis would clear the other's rows; the contract holds them.
 APART = ("function", "jdbc", "redis json", "redis cluster json")
 PLACES = [kind for kind in EVERYWHERE if kind not in APART]
-QUICK = ("sqlite", "postgresql", "iceberg", "redis hash")
+QUICK = ("sqlite", "adbc duckdb", "postgresql", "iceberg", "redis hash")
 
 
 @pytest.mark.parametrize(
