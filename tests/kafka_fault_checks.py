@@ -88,6 +88,14 @@ def names(spark: SparkSession, issue: int) -> DataFrame:
     return spark.range(100).selectExpr("id", f"concat('name ', id, ' of {issue}') AS name")
 
 
+def delete(address: str, topic: str, first: int) -> None:
+    """Delete the records of a topic's only partition before one of them."""
+    kafka = _kafka.client()
+    admin = kafka.admin.AdminClient({"bootstrap.servers": address})
+    for done in admin.delete_records([kafka.TopicPartition(topic, 0, first)]).values():
+        done.result(30)
+
+
 def a_broker_that_goes_away(spark: SparkSession, folder: Path) -> None:
     """A query waits for one that is back soon. One that stays away ends it, and nothing is lost."""
     server = Crashing(_kafka.broker_jars())
@@ -125,10 +133,7 @@ def offsets_that_are_lost(spark: SparkSession, folder: Path) -> None:
     job.send(0, 10)
     assert not job.run()
     job.send(10, 30)
-    kafka = _kafka.client()
-    admin = kafka.admin.AdminClient({"bootstrap.servers": job.address})
-    for done in admin.delete_records([kafka.TopicPartition(job.topics[0], 0, 20)]).values():
-        done.result(30)
+    delete(job.address, job.topics[0], 20)
     told = job.run()
     assert "failOnDataLoss" in told, told
     assert not job.run(failOnDataLoss="false")
