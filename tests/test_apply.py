@@ -29,14 +29,35 @@ from bsjoin.errors import (
 )
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
+from tests.fuzz.exact import matcher, nearest_groups, order_or_none, take_order
 
 pytestmark = pytest.mark.usefixtures("without_code", "soon_active")
 
 CONDITIONS: dict[str, list[Condition | None]] = {
     "": [None],
-    "point": [Band("x", "p", before=1, after=1), AsOf("x", "p")],
-    "interval": [Within("x", "p", "e", closed="left"), Overlaps(("x", "y"), ("p", "e"))],
+    "point": [
+        Band("x", "p", before=1, after=1),
+        AsOf("x", "p"),
+        AsOf("x", "p", "nearest", n=3),
+        AsOf("x", "p", "forward", exact=False, tolerance=4, n=2),
+        AsOf("x", "p", "nearest", n=4, collect="near"),
+    ],
+    "interval": [
+        Within("x", "p", "e", closed="left"),
+        Overlaps(("x", "y"), ("p", "e")),
+        Overlaps(("x", "y"), ("p", "e"), relation="within", at_least=2),
+        *(
+            Within("x", "p", "e", take=take)  # type: ignore[arg-type]
+            for take in ("latest_start", "earliest_end", "shortest")
+        ),
+    ],
 }
+PLAIN: dict[str, tuple[str, Condition | None]] = {
+    "": ("true", None),
+    "point": ("bsjoin.as_of(x, p, 'nearest', 3, true, 2)", AsOf("x", "p", "nearest", 3, n=2)),
+    "interval": ("p <= x AND (e IS NULL OR x < e)", Within("x", "p", "e")),
+}
+"""Conditions of plain joins, and what they mean."""
 PROBES = [
     (n, key, x, x + 2) for n, (key, x) in enumerate((k, x) for k in range(13) for x in (1, 5))
 ]
@@ -68,16 +89,22 @@ def matches(
     found = [r for r in rows if form.key == "none" or r["k"] == form.key_of(number)]
     if when is None:
         return found
-    found = [r for r in found if r["p"] is not None]
-    if isinstance(when, Band):
-        return [r for r in found if x - 1 <= r["p"] <= x + 1]
+    # Of rows that are alike in their points, the first in the order of the columns.
+    found = sorted(
+        (r for r in found if r["p"] is not None),
+        key=lambda r: (r["id"], r["k"] is not None, r["k"], r["p"]),
+    )
     if isinstance(when, AsOf):
-        before = [r for r in found if r["p"] <= x]
-        return sorted(before, key=lambda r: (-r["p"], r["id"]))[:1]
-    ends = [(r, float("inf") if r["e"] is None else r["e"]) for r in found]
-    if isinstance(when, Within):
-        return [r for r, end in ends if r["p"] <= x < end]
-    return [r for r, end in ends if r["p"] < y and x < end and r["p"] < end]
+        points = {place: r["p"] for place, r in enumerate(found)}
+        groups = nearest_groups(when, x, "long", points)
+        return [found[place] for group in groups for place in sorted(group)][: when.n]
+    holds = matcher(when, [x, y], "long")
+    columns = when.table_columns
+    found = [r for r in found if holds([order_or_none(r[name]) for name in columns])]
+    if isinstance(when, Within) and when.take != "all":
+        found.sort(key=lambda r: take_order(when, (r["p"], r["e"]), "long"))
+        return found[:1]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +127,18 @@ def test_joins_and_scans_read_through_layers(
         key = {"text": "concat('key ', number)", "hashed": "number * 1000003"}
         stream = probes.withColumn("k", F.expr(key.get(form.key, "number")))
         on = [] if form.key == "none" else ["k"]
-        kinds = CONDITIONS[form.ranged]  # of which each key meets both, one in each runtime
-        when = kinds[(number // 3 + (runtime == "jvm")) % len(kinds)]
-        label = f"{form.key} {form.ranged}"
-        joined = table.join(stream, on, "left", when=when, select=["id", "v"])
-        parts.append(joined.select(F.lit(label), "n", "id", "v"))
-        for probe in PROBES:
-            found = matches(form, when, rows, probe) or [{"id": None, "v": None}]
-            wanted.update((label, probe[0], row["id"], row["v"]) for row in found)
+        kinds = CONDITIONS[form.ranged]
+        # Each form meets two of them, and all are met in each runtime.
+        first = number // 3 + (runtime == "jvm")
+        for place in dict.fromkeys((first + more) % len(kinds) for more in (0, 4)):
+            when, label = kinds[place], f"{form.key} {form.ranged} {place}"
+            joined = table.join(stream, on, "left", when=when, select=["id", "v"])
+            if isinstance(when, AsOf) and when.collect:
+                joined = joined.selectExpr("n", "inline_outer(near)")
+            parts.append(joined.select(F.lit(label), "n", "id", "v"))
+            for probe in PROBES:
+                found = matches(form, when, rows, probe) or [{"id": None, "v": None}]
+                wanted.update((label, probe[0], row["id"], row["v"]) for row in found)
         if runtime == "jvm" and number % 2 == 0:
             scanned = table.to_df().where("v IS NULL OR v <> ''")
             parts.append(scanned.select(F.lit(f"scan {number}"), "seq", "id", "v"))
@@ -116,14 +147,16 @@ def test_joins_and_scans_read_through_layers(
                 for row in rows
                 if row["v"] != ""
             )
-            if on and not form.ranged:
-                plain = stream.join(table.to_df().withColumnRenamed("k", "key"), F.expr("k = key"))
-                parts.append(plain.select(F.lit(f"plain {number}"), "n", "id", "v"))
-                wanted.update(
-                    (f"plain {number}", probe[0], row["id"], row["v"])
-                    for probe in PROBES
-                    for row in matches(form, None, rows, probe)
-                )
+        if runtime == "jvm" and on and number % 2 == (form.ranged == "point"):
+            condition, when = PLAIN[form.ranged]
+            there = table.to_df().withColumnRenamed("k", "key")
+            plain = stream.join(there, F.expr(f"k = key AND {condition}"))
+            parts.append(plain.select(F.lit(f"plain {number}"), "n", "id", "v"))
+            wanted.update(
+                (f"plain {number}", probe[0], row["id"], row["v"])
+                for probe in PROBES
+                for row in matches(form, when, rows, probe)
+            )
     found = Counter(tuple(row) for row in reduce(DataFrame.unionAll, parts).collect())
     assert found == wanted
 
