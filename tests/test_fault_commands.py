@@ -9,16 +9,20 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 _COMMANDS = ("tests.fuzz", "tests.fuzz.plans", "tests.chaos", "tests.endurance")
+_RUN = """
+import runpy, sys
+for name in sys.argv[1:]:
+    sys.argv = [name, "--help"]
+    try:
+        runpy.run_module(name, run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code, name
+"""
 
 
 def test_the_commands_tell_how_they_are_used() -> None:
-    started = {
-        name: subprocess.Popen(
-            [sys.executable, "-m", name, "--help"], cwd=_ROOT, stdout=subprocess.PIPE, text=True
-        )
-        for name in _COMMANDS
-    }
-    for name, process in started.items():
-        told, _ = process.communicate(timeout=120)
-        assert (process.returncode, f"python -m {name}" in told) == (0, True), name
+    command = [sys.executable, "-c", _RUN, *_COMMANDS]
+    told = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    assert [name for name in _COMMANDS if f"usage: python -m {name} " not in told.stdout] == []
     importlib.import_module("tests.fuzz.find_faults")

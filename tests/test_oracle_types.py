@@ -1,4 +1,7 @@
-"""Key types: for every supported type and pair of types bsjoin answers what Spark's join does."""
+"""Key types: for every supported type and pair of types bsjoin answers what Spark's join does.
+
+The default run has some of them in `jvm/test_plain_joins.py`, `worker/test_keys.py` and the fuzz.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +59,8 @@ def wide(kinds: Mapping[str, Sequence[Any]], number: str) -> pa.Table:
     return pa.table([*arrays, pa.array(range(size), pa.int32())], [*kinds, number])
 
 
-@pytest.mark.parametrize(
-    "pairs", [PAIRS[1::3], pytest.param(PAIRS, marks=pytest.mark.long)], ids=["a third", "all"]
-)
-def test_every_pair_of_key_types_matches_as_in_spark(
-    spark: SparkSession, pairs: list[tuple[str, str]]
-) -> None:
+@pytest.mark.long
+def test_every_pair_of_key_types_matches_as_in_spark(spark: SparkSession) -> None:
     """All difficult values of both types, nulls and duplicates on both sides.
 
     Left shows all pairs of rows, in the JVM; in Python each other join type meets every third pair
@@ -76,15 +75,15 @@ def test_every_pair_of_key_types_matches_as_in_spark(
     }
     batch = one_part(spark, wide(stored, "v"))
     own = {kind: batch.select(F.col(f"`{kind}`").alias("key"), "v") for kind in KINDS}
-    wanted = right_rows({(a, b): numbered(stream, own[b], {a: "key"}) for a, b in pairs})
+    wanted = right_rows({(a, b): numbered(stream, own[b], {a: "key"}) for a, b in PAIRS})
     tables = {
         kind: BatchTable.build(batch.select(F.col(f"`{kind}`"), "v"), on=kind)
-        for kind in dict.fromkeys(right for _, right in pairs)
+        for kind in dict.fromkeys(right for _, right in PAIRS)
     }
     for runtime, hows in (("jvm", ["left"]), ("python", ["inner", "semi", "anti"])):
         with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
             results = {}
-            for number, (left, right) in enumerate(pairs):
+            for number, (left, right) in enumerate(PAIRS):
                 how: Any = hows[number % len(hows)]
                 joined = results[left, right, how] = tables[right].join(stream, {left: right}, how)
                 theirs = expected(stream, own[right], {left: "key"}, how)
