@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hostile_jvm import change, copy, damages, replace
 from oracle import one_part, rows_of_all
@@ -22,7 +21,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from range_answers import of_join_type
 from sessions import configured
-from spark_samples import Feed
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
@@ -301,33 +299,6 @@ def test_layers_and_compacted_tables_have_boxes(
     assert [one.boxes for one in base.segments] == [one.boxes for one in wanted.segments]
     assert base.box_shares == wanted.box_shares is not None
     assert joined() == left
-
-
-def test_a_version_without_boxes_answers_a_stream_that_was_planned_with_them(
-    both: tuple[DataFrame, DataFrame], feed: Feed, tmp_path: Path
-) -> None:
-    whens, path, sent = BOXES["points in boxes"], tmp_path / "table", tmp_path / "rows"
-    # No times that Parquet and Spark's calendar of old have differently.
-    near = [
-        value is not None and 0 <= value < 10**9 for value in (row["pt"] for row in _values(STREAM))
-    ]
-    some = STREAM.select(["s", "k", "pd", "pt"]).filter(near)
-    sent.mkdir()
-    pq.write_table(some, sent / "0.parquet")
-    table = BatchTable.build(both[1], on="k", when=whens, path=path)
-    given = feed.spark.readStream.schema(both[0].select(some.column_names).schema)
-    query = feed.start(table.join(given.parquet(str(sent))).select("s", "n"))
-    try:
-        query.processAllAvailable()
-        BatchTable.build(both[1], on="k", when=[whens[0], BOXES["no end"][1]], path=path)
-        pq.write_table(some, sent / "1.parquet")
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    assert versions.latest(StorageLocation.of(path)).boxes[0].columns.names == ("qn",)
-    kept = set(some["s"].to_pylist())
-    inner = sorted(pair for pair in _inner(whens, True).elements() if pair[0] in kept)
-    assert [found for found in feed.results.values() if found] == [inner, inner]
 
 
 def test_what_cannot_be_a_box_is_refused(both: tuple[DataFrame, DataFrame]) -> None:

@@ -16,7 +16,7 @@ from cache_samples import Model
 from oracle import rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, cycles, rows_of_each
+from spark_samples import rows_of_each
 from test_asof_ties import CACHED
 
 import bsjoin
@@ -174,7 +174,7 @@ def test_arrays_have_the_rows_that_spark_collects(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("runtime")
-def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
+def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession, tmp_path: Path) -> None:
     table = spark.sql("SELECT id % 3 AS k, id AS q, string(id) AS t, array(id) AS a FROM range(30)")
     stream = spark.sql("SELECT id AS s, id % 4 AS k, id * 3 AS p FROM range(8)")
     when = AsOf("p", "q", tolerance=7, n=2, collect="near")
@@ -209,47 +209,10 @@ def test_what_is_above_takes_a_part_of_the_array(spark: SparkSession) -> None:
         "later": [(s, t) for s, _, t, found in right if found],
         "nested": [([[5], [2]],)],
     }
-
-
-@pytest.mark.in_turns("runtime")
-@pytest.mark.usefixtures("runtime")
-@pytest.mark.long
-def test_a_stream_and_cycles_have_arrays(spark: SparkSession, tmp_path: Path) -> None:
-    source = spark.sql("SELECT id AS q, id * 2 AS v FROM range(20)")
-    when = AsOf("k", "q", tolerance=5, n=3, collect="near")
-    table = BatchTable.build(source, on=[], when=when, path=tmp_path / "table")
-    feed = Feed(spark, tmp_path)
-    query = feed.start(table.join(feed.stream, how="left").selectExpr("k", "near.v AS v"))
-    try:
-        feed.add(10, 1, 40, None)
-        query.processAllAvailable()
-        table.refresh(source.where("q <> 9"))
-        feed.add(10)
-        query.processAllAvailable()
-        found = [(one.rows_in, one.hits, one.rows_out) for one in cycles(query) if one.on == ("k",)]
-    finally:
-        query.stop()
-    assert {row[0]: row[1] for row in feed.results[0]} == {
-        10: [20, 18, 16], 1: [2, 0], 40: [], None: [],
-    }  # fmt: skip
-    assert feed.results[1] == [(10, [20, 16, 14])]
-    assert found == [(4, 2, 4), (1, 1, 1)]
-    given = spark.sql("SELECT 10L AS k")
-    batches: list[list[Any]] = []
-    steered = bsjoin.cycles(
-        table, [], how="left", when=when, sink=lambda df, _: batches.append(df.collect())
-    )
-    steered(given, 0)
-    table.refresh(source.withColumn("later", F.lit(1)))
-    steered(given, 1)
-    (first,), (second,) = batches
-    assert [row.q for row in first.near] == [10, 8, 7]
-    assert [row.q for row in second.near] == [10, 9, 8]
-    assert first.near[0].asDict().keys() == second.near[0].asDict().keys()
     # What is collected is of a join; its store has the rows for others.
     store = Full(store=tmp_path / "store")
-    assert bsjoin.join(given, source, [], when=when, cache=store).count() == 1
-    assert BatchTable.open(tmp_path / "store").join(given).count() == 3
+    assert bsjoin.join(stream, table, "k", when=when, cache=store, select=["q"]).count() == 6
+    assert {"q", "t"} <= {*BatchTable.open(tmp_path / "store").columns}
 
 
 def test_what_cannot_be_an_array_is_refused_at_the_call(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_jvm import change
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from spark_samples import files
@@ -77,14 +78,6 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("bsjoin_hostile_module")
     yield marker
     sys.modules.pop("bsjoin_hostile_module", None)
-
-
-def change(table: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit the manifest of a table."""
-    file = table / "versions" / "00000001.json"
-    data = json.loads(file.read_text())
-    edit(data)
-    file.write_text(json.dumps(data))
 
 
 def with_type(dtype: Any) -> Callable[[dict[str, Any]], None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ import pytest
 from oracle import HOWS, expected, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, cycles
+from spark_samples import Feed
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable
@@ -97,38 +96,6 @@ def test_watermarks_survive_joins_and_close_windows(spark: SparkSession, feed: F
     wanted = Counter(map(tuple, closed.collect()))
     assert wanted.total() > 20
     assert Counter(row for some in feed.results.values() for row in some) == wanted
-
-
-@pytest.mark.long
-def test_figures_of_ranges_are_exact_for_every_join_type(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    when = Band("k", "q", 1, 1)
-    table = spark.createDataFrame([(q,) for q in (10, 11, 11, 20)], "q bigint")
-    built = BatchTable.build(table, on=[], when=when, path=tmp_path / "table")
-    feed = Feed(spark, tmp_path)
-    feed.add(10, 11, 30, None)
-    feed.add(30, 31)
-    feed.add(20)
-    hows: list[Any] = [*HOWS]
-    joins = [
-        built.join(feed.stream, when=when, how=how).select("k", F.lit(how).alias("how"))
-        for how in hows
-    ]
-    query = feed.start(joins[0].union(joins[1]).union(joins[2]).union(joins[3]))
-    query.processAllAvailable()
-    figures = cycles(query)
-    query.stop()
-    # 10 meets 10, 11, 11; 11 meets the same; 20 meets 20.
-    wanted = {0: (4, 2, 6), 1: (2, 0, 0), 2: (1, 1, 1)}
-    for number, (rows_in, hits, matches) in wanted.items():
-        found = [cycle for cycle in figures if cycle.batch_id == number]
-        assert [cycle.on for cycle in found] == [("k",)] * 4
-        for how, cycle in zip(hows, found, strict=True):
-            assert (cycle.rows_in, cycle.hits, cycle.mode) == (rows_in, hits, "full"), how
-            assert cycle.misses == rows_in - hits
-            assert cycle.rows_out == sum(row[1] == how for row in feed.results[number])
-            assert how in ("semi", "anti") or cycle.matches == matches
 
 
 SPELLINGS = {

@@ -15,8 +15,6 @@ import pyarrow as pa
 import pytest
 from oracle import (
     assert_same_rows,
-    assert_same_schema,
-    expected,
     right_rows,
     rows_of_all,
     settings,
@@ -132,37 +130,6 @@ def test_tables_have_the_rows_of_a_window_function(
         text = next(row[1] for row in described if row[0] == "Table Properties")
         assert "latest_by=v ASC NULLS FIRST, t DESC NULLS LAST" in text
         assert "keep=2" in text
-
-
-@pytest.mark.in_turns("runtime")
-@pytest.mark.usefixtures("runtime")
-@pytest.mark.long
-def test_joins_find_them(spark: SparkSession, tmp_path: Path) -> None:
-    """A stored table, a private one, and one of few columns."""
-    source = spark.createDataFrame(history(1))
-    stream = spark.createDataFrame(history(2).select(["k", "t", "i"]).slice(0, 30))
-    by_key, by_two = cases()[0], cases()[2]
-    cache, store = Full(latest_by="v"), Full(store=tmp_path / "t", latest_by="v")
-    three = Full(latest_by=by_two.latest_by, keep=3)
-    join, wide = partial(bsjoin.join, stream, source), ["n", "f"]
-    private = join("k", cache=cache)
-    ours = {
-        "private": private.select("k", "t", "i", "n", "f"),
-        "one column": join("k", select=["n"], cache=cache),
-        "stored": join("k", "left", select=wide, cache=store),
-        "two keys": join(["t", "k"], select=wide, cache=three),
-    }
-    latest = by_spark(source, by_key)
-    own = {
-        "private": expected(stream, latest, "k", select=wide),
-        "one column": expected(stream, latest, "k", select=["n"]),
-        "stored": expected(stream, latest, "k", "left", select=wide),
-        "two keys": expected(stream, by_spark(source, by_two), ["t", "k"], select=wide),
-    }
-    assert_same_schema(private, expected(stream, latest, "k"))
-    wanted = right_rows(own)
-    for name, found in rows_of_all(ours).items():
-        assert_same_rows(found, wanted[name], name)
 
 
 def test_a_source_that_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:

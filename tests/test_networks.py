@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed
 
-import bsjoin
-from bsjoin import Within
 from bsjoin.errors import ArgumentError, DataError, cause_of
 from bsjoin.functions import network_end, network_start
 from bsjoin.values.networks import ends_of
@@ -160,40 +158,6 @@ def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, f
     query.processAllAvailable()
     query.stop()
     assert [row.x for row in found] == ["0" * 31 + "7"] * 3
-
-
-@pytest.mark.in_turns("runtime")
-@pytest.mark.usefixtures("runtime", "without_code")
-def test_addresses_are_joined_with_the_networks_that_contain_them(spark: SparkSession) -> None:
-    draw = random.Random(8)
-    networks = ["0.0.0.0/0", "::/0", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8", None]
-    networks += [f"10.{draw.randrange(4)}.{draw.randrange(256)}.0/{n}" for n in range(14, 33)]
-    networks += [f"2001:db8:{draw.randrange(4):x}::/{n}" for n in range(33, 65, 3)]
-    addresses: list[str | None] = ["::1", "2001:db8::1", "10.0.0.255", "nowhere", None]
-    addresses += [f"10.{draw.randrange(4)}.{draw.randrange(256)}.{n}" for n in range(90)]
-    addresses += [f"2001:db8:{draw.randrange(5):x}::{n:x}" for n in range(40)]
-    stream = _numbered(spark, addresses, "address string")
-    table = _numbered(spark, networks, "network string")
-    joined = bsjoin.join(
-        stream.withColumn("ip", network_start("address", on_error="null")),
-        table.withColumns({"first": network_start("network"), "last": network_end("network")}),
-        on=[],
-        when=Within("ip", "first", "last", closed="both"),
-    )
-    found = sorted((row.id, row.id_batch) for row in joined.select("id", "id_batch").collect())
-    ends = [None if text is None else reference(text) for text in networks]
-    points = [None if text is None else reference(text) for text in addresses]
-    assert found == [
-        (i, j)
-        for i, point in enumerate(points)
-        for j, end in enumerate(ends)
-        if point and end and end[0] <= point[0] <= end[1]
-    ]
-    assert len(found) > 300
-
-
-def _numbered(spark: SparkSession, texts: list[Any], schema: str) -> DataFrame:
-    return spark.createDataFrame(list(enumerate(texts)), f"id int, {schema}")
 
 
 def test_sql_has_the_functions(spark: SparkSession) -> None:

@@ -96,16 +96,6 @@ def _matching(*whens: Any) -> Counter[Any]:
     return reduce(and_, (answer(STREAM, TABLE, ["k"], "inner", when) for when in whens))
 
 
-def test_a_condition_and_where_and_an_indicator(both: tuple[DataFrame, DataFrame]) -> None:
-    stream, batch = both
-    options: Any = {"where": "n % 2 = 0", "indicator": "found", "select": []}
-    joined = bsjoin.join(stream, batch, "k", "left", when=[WIDE, NEAR], **options)
-    assert joined.columns == ["s", "k", "p", "x", "found"]
-    pairs = _matching(WIDE, NEAR)
-    matched = {s for s, n in pairs if n % 2 == 0}
-    assert {row.s for row in joined.where("found").collect()} == matched != set()
-
-
 def test_explain_says_what_is_searched(
     both: tuple[DataFrame, DataFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_jvm import change
 from oracle import assert_same_rows, right_rows, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -83,15 +82,6 @@ def relation(spark: SparkSession, table: BatchTable | Path) -> DataFrame:
 
 def newest(table: BatchTable) -> Manifest:
     return versions.latest(StorageLocation.of(table.path))
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], object], version: int = 1) -> None:
-    """Change the JSON of a manifest; a new file, as others may know the old one."""
-    path = folder / "versions" / f"{version:08d}.json"
-    data = json.loads(path.read_text())
-    change(data)
-    path.unlink()
-    path.write_text(json.dumps(data))
 
 
 def test_a_scan_has_all_rows_of_the_source(spark: SparkSession, tmp_path: Path) -> None:
@@ -220,7 +210,7 @@ def test_a_table_in_which_nothing_has_a_key(spark: SparkSession, tmp_path: Path)
 
 def forget(folder: Path, version: int = 1) -> None:
     """Make a version one that an earlier bsjoin has stored, which left such rows out."""
-    edit(folder, lambda data: data.pop("unindexed"), version)
+    change(folder, lambda data: data.pop("unindexed"), version)
 
 
 def test_a_table_that_lacks_rows_is_searched_and_not_scanned(
@@ -284,7 +274,9 @@ def test_damage_outside_of_the_index_is_an_error_of_scans_alone(
     else:
         (other,) = folder.glob("data/*/u0000.0.arrow")
         path.write_bytes(other.read_bytes())
-        edit(folder, lambda data: data["unindexed"][0]["sizes"].__setitem__(1, path.stat().st_size))
+        change(
+            folder, lambda data: data["unindexed"][0]["sizes"].__setitem__(1, path.stat().st_size)
+        )
     table = BatchTable.open(folder, verify=False)
     with pytest.raises(DamagedTableError, match=path.name):
         table.verify()
@@ -318,7 +310,7 @@ def test_hostile_entries_are_refused_by_every_reader(
     for number, (unindexed, says) in enumerate(HOSTILE):
         folder = tmp_path / str(number)
         shutil.copytree(stored, folder)
-        edit(folder, lambda data, entries=unindexed: data.update(unindexed=entries))  # type: ignore[misc]
+        change(folder, lambda data, entries=unindexed: data.update(unindexed=entries))  # type: ignore[misc]
         with pytest.raises(bsjoin.errors.TableNotFoundError, match=says):
             BatchTable.open(folder, verify=False)
         with pytest.raises(Exception, match=says) as caught:
@@ -330,6 +322,6 @@ def test_files_that_are_missing_are_an_error(
     spark: SparkSession, stored: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(stored, tmp_path / "t")
-    edit(tmp_path / "t", lambda data: data.update(unindexed=[ENTRY]))
+    change(tmp_path / "t", lambda data: data.update(unindexed=[ENTRY]))
     with pytest.raises(Exception, match=r"DamagedTableError.*data/x/u0000.*is missing"):
         relation(spark, tmp_path / "t").collect()

@@ -14,7 +14,7 @@ from plain_joins import LOOKUP, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed, cycles, rows, soon, table_of
+from spark_samples import rows, soon, table_of
 
 import bsjoin
 from bsjoin import BatchTable
@@ -112,33 +112,6 @@ def test_the_rows_are_those_of_the_other_runtime_and_of_spark(
     assert copies(table) == copied
     mapped = Path(f"/proc/{process(spark)}/maps").read_text().splitlines()
     assert set(copied.values()) <= {int(line.split()[4]) for line in mapped}
-
-
-@pytest.mark.long
-def test_a_stream_follows_the_versions_and_a_replay_has_the_same(
-    spark: SparkSession, tmp_path: Path, table: BatchTable
-) -> None:
-    feed = Feed(spark, tmp_path / "feed")
-    for version in (1, 2):
-        if version == 2:
-            assert table.refresh(table_of(spark, 2)) == 2
-        feed.add(1, 9)
-        query = feed.start(table.join(feed.stream, how="left"))
-        query.processAllAvailable()
-        query.stop()
-        (cycle,) = cycles(query)
-        assert (cycle.runtime, cycle.table_version, cycle.hits) == ("jvm", version, 1)
-    before = dict(feed.results)
-    assert before == {0: [(1, 1), (9, None)], 1: [(1, 2), (9, None)]}
-    last = feed.forget_last_commit()
-    table.refresh(table_of(spark, 3))
-    feed.results.clear()
-    query = feed.start(table.join(feed.stream, how="left"))
-    query.processAllAvailable()
-    query.stop()
-    assert feed.results == {last: before[last]}
-    builds = {name.split("%2F")[1] for name in copies(table)}
-    assert len(builds) == 1, "the copies of version 1 are not needed any more"
 
 
 def test_what_cannot_be_downloaded_is_an_error_until_it_can(
