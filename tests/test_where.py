@@ -402,8 +402,11 @@ FAULTS: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
 def test_what_is_wrong_is_said_before_a_table_is_built(
     stream: DataFrame, batch: DataFrame, builds: list[str]
 ) -> None:
-    of_a_column = ({"where": F.col("limt") > 3}, ColumnError, ["'limt'", "Did you mean 'limit'"])
-    for options, kind, parts in [*FAULTS, of_a_column]:
+    of_columns = [
+        ({"where": F.col("limt") > 3}, ColumnError, ["'limt'", "Did you mean 'limit'"]),
+        ({"where": F.hash("*") % 2 == 0, "how": "left"}, ArgumentError, ["Name the columns"]),
+    ]
+    for options, kind, parts in [*FAULTS, *of_columns]:
         with pytest.raises(kind) as error:
             bsjoin.join(stream, batch, "k", **options)
         assert all(part in str(error.value) for part in parts), (options, str(error.value))
@@ -415,6 +418,26 @@ def test_what_is_wrong_is_said_before_a_table_is_built(
     with pytest.raises((ColumnError, ArgumentError)):
         bsjoin.join(stream, batch, "k", where=elsewhere["m"] > 3)
     assert not builds
+
+
+@pytest.mark.usefixtures("without_code")
+def test_an_asterisk_in_a_text_or_a_name_is_no_list_of_columns(spark: SparkSession) -> None:
+    stream = spark.sql("SELECT 1 AS k, 'a, *' AS p, named_struct('x', 2) AS s").alias("o")
+    table = spark.sql("SELECT 1 AS k, 'a.*' AS q, 3 AS `count(*)`").alias("c")
+    passing: list[Any] = [
+        F.col("q") == "a.*", F.col("p") == "a, *", F.col("q").rlike("a.*"),
+        F.lit("(*)") != F.col("q"), F.col("`count(*)`") > 2, "`count(*)` > 2 /* , * */",
+        "hash(s.*) = hash(2)", "hash(o.*, c.*) = hash(k, p, s, q, `count(*)`)",
+    ]  # fmt: skip
+    for runtime in ("jvm", "python"):
+        with settings(spark, spark__bsjoin__runtime=runtime):
+            found = {
+                str(where): bsjoin.join(stream, table, "k", "left", where=where, select=["q"])
+                for where in passing
+            }
+        assert {tuple(row) for some in values_of(found).values() for row in [some]} == {
+            ('{"c0":1,"c1":"a, *","c2":{"x":2},"c3":"a.*"}',)
+        }
 
 
 @pytest.mark.usefixtures("without_code")

@@ -109,14 +109,18 @@ def _where(
     ]
     names = [field.name for field in fields]
     own = given_names(given, names, list(known))
-    pairs = with_columns(_with_nulls(stream, fields), stream, given, fields, own)
+    lacking = unused([*stream.columns, *names], "bsjoin_all")
+    pairs = with_columns(_with_nulls(stream, lacking, fields), stream, given, fields, own, lacking)
     where, needed = where_over(call.where, call.how, pairs, names)
     found = [(column, name) for column, name in known.items() if name in needed]
     return where, [(column, name) for column, name in found if column not in join.columns]
 
 
-def _with_nulls(stream: DataFrame, fields: Sequence[T.StructField]) -> DataFrame:
-    """Rows of the stream with nulls as the table's columns."""
+def _with_nulls(
+    stream: DataFrame, more: Sequence[str], fields: Sequence[T.StructField]
+) -> DataFrame:
+    """Rows of the stream with nulls as more columns, and then as the table's."""
+    fields = [*(T.StructField(name, T.BooleanType()) for name in more), *fields]
     if any(field.metadata or not isinstance(field.dataType, T.AtomicType) for field in fields):
         nulls = [
             F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)

@@ -26,9 +26,9 @@ _NAMES = (
 )  # fmt: skip
 _PYTHON = re.compile(r"\)#\d+")  # how a plan shows the call of a Python function
 _SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+ \[")
-_ANY_NAME = re.compile("identifier", re.IGNORECASE)
-_STAR = re.compile(r"[(,]\s*\*|[a-z_`]\.\*|unresolvedstar", re.IGNORECASE)
-_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+_ANY_NAME = re.compile(r"identifier|\.\*")
+_STAR = re.compile(r"[(,]\s*\*|unresolvedstar", re.IGNORECASE)
+_SHORTENED = re.compile(r"\.\.\. \d+ more fields")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def where_over(
 ) -> tuple[Where, list[str]]:
     """Resolve a condition over ``pairs``, whose rows do not matter.
 
-    They are the inner join of both sides, the table's columns last.
+    They are the inner join of both sides, the table's columns last, and before these one that the
+    join lacks, which nothing names but ``*``.
 
     Returns:
         The condition, and the columns of the table that it needs.
@@ -72,17 +73,19 @@ def where_over(
             of rows.
     """
     text = where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
-    if _STAR.search(_LITERAL.sub("", text)):
+    names = pairs.columns
+    lacking = names.pop(len(names) - len(table_names) - 1)
+    try:
+        condition = F.expr(where) if isinstance(where, str) else where
+        passing = pairs.where(condition)
+        facts = _facts(passing, pairs, condition, table_names, lacking)
+    except PySparkException as error:
+        raise _refused(text, error, names) from None
+    if facts.has_all or (facts.has_all is None and _STAR.search(text)):
         raise ArgumentError(
             f"where={text!r}: * names all columns, and a pair of rows has others while it is "
             "checked than in the result. Name the columns"
         )
-    try:
-        condition = F.expr(where) if isinstance(where, str) else where
-        passing = pairs.where(condition)
-        facts = _facts(passing, pairs, condition, table_names)
-    except PySparkException as error:
-        raise _refused(text, error, pairs.columns) from None
     if facts.varies:
         raise ArgumentError(
             f"where={text!r} is not deterministic: a pair of rows must match or not whenever it is "
@@ -141,6 +144,7 @@ class _Facts:
         needs_more: whether it needs a column that the pairs of rows have not.
         has_subquery: whether it has a subquery.
         in_python: whether it calls a Python function.
+        has_all: whether it has all columns, by ``*``; None (default) where that is not known.
         text: in SQL; empty (default) where that is not known.
     """
 
@@ -149,11 +153,16 @@ class _Facts:
     needs_more: bool = False
     has_subquery: bool = False
     in_python: bool = False
+    has_all: bool | None = None
     text: str = ""
 
 
 def _facts(
-    passing: DataFrame, pairs: DataFrame, condition: Column, table_names: Sequence[str]
+    passing: DataFrame,
+    pairs: DataFrame,
+    condition: Column,
+    table_names: Sequence[str],
+    lacking: str,
 ) -> _Facts:
     """Read a condition, which ``passing`` is the filter of.
 
@@ -164,7 +173,7 @@ def _facts(
         _ = passing.columns  # the server is asked now
     try:
         of = _facts_on_connect if on_connect else _facts_of_plan
-        found = of(passing, table_names)
+        found = of(passing, table_names, lacking)
     except compat.failures():
         found = _Facts(table_names)
     if found.varies is not None:
@@ -189,25 +198,29 @@ def _varies(pairs: DataFrame, condition: Column) -> bool:
     return False
 
 
-def _facts_of_plan(passing: DataFrame, table_names: Sequence[str]) -> _Facts:
+def _facts_of_plan(passing: DataFrame, table_names: Sequence[str], lacking: str) -> _Facts:
     spark, plan = compat.catalyst(passing), compat.analyzed(passing)
     if plan.nodeName() != "Filter":  # others have brought what the pairs lack
         return _Facts(table_names, needs_more=True)
     condition = plan.condition()
-    references, columns = condition.references(), plan.output().takeRight(len(table_names))
+    references, names = condition.references(), [lacking, *table_names]
+    columns = plan.output().takeRight(len(names))
+    has = [name for i, name in enumerate(names) if references.contains(columns.apply(i))]
     return _Facts(
-        [name for i, name in enumerate(table_names) if references.contains(columns.apply(i))],
+        [name for name in has if name != lacking],
         varies=not condition.deterministic(),
         has_subquery=condition.containsPattern(spark.subquery),
         in_python=condition.containsPattern(spark.python_function),
+        has_all=lacking in has,
         text=condition.sql(),
     )
 
 
-def _facts_on_connect(passing: DataFrame, table_names: Sequence[str]) -> _Facts:
+def _facts_on_connect(passing: DataFrame, table_names: Sequence[str], lacking: str) -> _Facts:
     """The same, of a plan of names: a column counts as needed if its name is in the condition."""
     plans = compat.explained(passing).split("== Analyzed Logical Plan ==")[-1]
     line = plans.partition("\nFilter ")[2].partition("\n+- ")[0]  # or several, for a literal
+    has_all = re.search(rf"{re.escape(lacking)}#\d+", line) is not None
     for name in passing.columns:
         line = re.sub(rf"{re.escape(name)}#\d+", "", line)
     sent = compat.serialized(passing).filter.condition.SerializeToString()
@@ -221,4 +234,5 @@ def _facts_on_connect(passing: DataFrame, table_names: Sequence[str]) -> _Facts:
         needed,
         has_subquery=bool(_SUBQUERY.search(line)),
         in_python=bool(_PYTHON.search(line)),
+        has_all=True if has_all else None if _SHORTENED.search(line) else False,
     )
