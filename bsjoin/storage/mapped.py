@@ -137,8 +137,10 @@ def _read(message: pa.ipc.Message, schema: pa.Schema) -> pa.RecordBatch:
         raise ValueError("it is compressed")
     # Spark's strings may contain any bytes, so they are validated as binary.
     plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
-    pa.ipc.read_record_batch(message, plain).validate(full=True)
-    batch = pa.ipc.read_record_batch(message, schema)
+    batch = pa.ipc.read_record_batch(message, plain)
+    batch.validate(full=True)
+    if not plain.equals(schema):
+        batch = pa.ipc.read_record_batch(message, schema)
     if not all(_is_inside(buffer, message.body) for c in batch.columns for buffer in c.buffers()):
         raise ValueError("a buffer is not mapped from the file")
     return batch

@@ -65,7 +65,7 @@ class OpenTable:
         self.overlay: Overlay | None = None
         if self.layers:
             first_rows = self._first_rows[len(bases) :]
-            self.overlay = Overlay(self.layers, manifest.compared, first_rows)
+            self.overlay = Overlay(self.layers, first_rows)
 
     def _has_form_of(self, manifest: Manifest) -> bool:
         ours = self.manifest

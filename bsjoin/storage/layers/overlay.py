@@ -1,9 +1,9 @@
-"""Finding keys through layers: one index in memory of the keys of all layers.
+"""Finding keys through layers: in those of the newest first, and then in the base.
 
-Most keys of a batch are in no layer. A table of flags, by the leading bits of the hash, tells those
-that may be; they are searched in a hash index whose entry of a key has its row in the newest layer
-that has it. Both are made when a version is opened, of hashes that are checked anyway: no file has
-them.
+Most keys of a batch are in no layer. A bitmap, by the leading bits of the hash, tells those that
+may be, small enough for the caches of a core. They are searched in the indexes of the layers' own
+segments, so that nothing but the bitmap is made when a version is opened, of hashes that are
+checked anyway: no file has it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, hashes_of_integers
+from bsjoin.index import hashes_of_integers
 from bsjoin.storage.opening import OpenLayer
-from bsjoin.storage.range_index import run_starts
-from bsjoin.storage.segment import Segment, find_keys
+from bsjoin.storage.segment import Segment
 
 __all__ = ["Overlay", "distinct_keys", "row_hashes"]
 
 Int64s = NDArray[np.int64]
 
-_FLAGS_PER_KEY, _MOST_BITS = 64, 22
+_BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
 _GONE = -1
+_THREE = np.uint64(3)
 
 
 def row_hashes(segment: Segment) -> Int64s:
@@ -65,48 +65,36 @@ class Overlay:
 
     Args:
         layers: oldest first, at least one.
-        compared: how many keys are compared where hashes are equal.
         first_rows: int64[n]: the number, across the version, of the first row of each segment with
             rows, in the order of the layers.
-
-    Attributes:
-        hashes: int64[k]: of the keys of all layers, once each, ascending.
-        keys: the compared columns of the same keys.
     """
 
-    hashes: Int64s
-    keys: list[pa.Array]
-
-    def __init__(self, layers: Sequence[OpenLayer], compared: int, first_rows: Int64s):
-        hashes, rows, keys = [], [], []
+    def __init__(self, layers: Sequence[OpenLayer], first_rows: Int64s):
+        self._segments: list[tuple[Segment, int]] = []  # with their first rows, the newest first
         number = len(first_rows)
-        for layer in reversed(layers):  # of entries of one key the first is kept
-            parts = [(layer.gone, _GONE)]
+        for layer in reversed(layers):
             if layer.rows is not None:
                 number -= 1
-                parts.append((layer.rows, int(first_rows[number])))
-            for segment, first in parts:
-                if segment is not None:
-                    starts = run_starts(segment.index)
-                    hashes.append(row_hashes(segment).take(starts))
-                    rows.append(np.full(len(starts), _GONE) if first < 0 else starts + first)
-                    keys.append([segment.take(i, starts) for i in range(compared)])
-        every = np.concatenate(hashes)
-        columns = [pa.concat_arrays(column) for column in zip(*keys, strict=True)]
-        chosen = distinct_keys(every, columns)
-        self.hashes = every.take(chosen)
-        self.keys = [column.take(pa.array(chosen)) for column in columns]
-        self._rows = np.concatenate(rows).take(chosen)
-        self._index = None
-        if compared:  # of few hashes a binary search is the faster one
-            self._index = HashIndex.build(self.hashes, np.zeros(len(chosen) - 1, np.bool_))
-        bits = min(_MOST_BITS, max(10, (_FLAGS_PER_KEY * len(chosen)).bit_length()))
+                self._segments.append((layer.rows, int(first_rows[number])))
+            if layer.gone is not None:
+                self._segments.append((layer.gone, _GONE))
+        keys = sum(segment.info.keys for segment, _ in self._segments)
+        bits = min(_MOST_BITS, max(10, (_BITS_PER_KEY * keys).bit_length()))
         self._shift = np.uint64(64 - bits)
-        self._flags = np.zeros(1 << bits, np.bool_)
-        self._flags[self._slots(self.hashes)] = True
+        flags = np.zeros(1 << bits, np.bool_)
+        for segment, _ in self._segments:
+            flags[self._slots(row_hashes(segment)).view(np.int64)] = True
+        self._bitmap = np.packbits(flags, bitorder="little")
 
-    def _slots(self, hashes: Int64s) -> Int64s:
-        return (hashes.view(np.uint64) >> self._shift).view(np.int64)
+    def _slots(self, hashes: Int64s) -> NDArray[np.uint64]:
+        return hashes.view(np.uint64) >> self._shift
+
+    def _may_have(self, hashes: Int64s) -> Int64s:
+        """The positions of hashes that a key of a layer may have."""
+        slots = self._slots(hashes)
+        found = self._bitmap.take((slots >> _THREE).view(np.int64))
+        found >>= slots.astype(np.uint8) & np.uint8(7)
+        return np.flatnonzero(found & np.uint8(1))
 
     def put(self, hashes: Int64s, keys: Sequence[pa.Array], rows: Int64s) -> None:
         """Replace the rows of keys that layers have; -1 for those that have none any more.
@@ -116,18 +104,14 @@ class Overlay:
             keys: the compared columns of the m keys.
             rows: int64[m]: the rows that the base has, changed in place.
 
-        Complexity: O(m), a read of one flag for keys that no layer has.
+        Complexity: O(m), a read of one bit for keys that no layer has.
         """
-        places = np.flatnonzero(self._flags.take(self._slots(hashes)))
-        if not len(places):
-            return
-        searched = hashes.take(places)
-        if self._index is not None:
-            indices = pa.array(places)
-            wanted = [key.take(indices) for key in keys]
-            entries = find_keys(self._index, self.keys, searched, wanted)
-            there = entries >= 0
-        else:
-            entries = np.searchsorted(self.hashes, searched)
-            there = self.hashes.take(entries, mode="clip") == searched
-        rows[places[there]] = self._rows.take(entries[there])
+        left = self._may_have(hashes)
+        for segment, first in self._segments:
+            if not len(left):
+                return
+            wanted = [key.take(pa.array(left)) for key in keys]
+            found = segment.find(hashes.take(left), wanted)
+            there = found >= 0
+            rows[left[there]] = _GONE if first == _GONE else found[there] + first
+            left = left[~there]
