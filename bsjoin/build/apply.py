@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.change_feed import added_columns, change_set
+from bsjoin.build.memory import give_back
 from bsjoin.build.publishing import repeated
 from bsjoin.build.steps import Step
 from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
@@ -140,7 +141,9 @@ def apply_changes(
 
         return repeated(location, attempt, "changed")
 
-    return interruptible(df.sparkSession, work)
+    found = interruptible(df.sparkSession, work)
+    give_back()
+    return found
 
 
 def _is_applied(location: StorageLocation, before: Manifest, batch: tuple[str, int]) -> bool:
