@@ -6,9 +6,7 @@ The environment names the broker (``KAFKA``) and the folder with the jars of Spa
 
 from __future__ import annotations
 
-import argparse
 import base64
-import importlib
 import json
 import os
 import re
@@ -18,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import checks_apart
 import kafka_fault_checks
@@ -153,19 +150,6 @@ def example_keeps_all(spark: SparkSession, folder: Path, page: str, records: lis
         (one["key"], one["headers"], value) for one, (*_, value) in zip(sent, records, strict=True)
     ]
     assert sorted(got, key=repr) == sorted(wanted, key=repr), got
-
-
-def the_program_of_the_examples(spark: SparkSession, folder: Path) -> None:
-    """It refreshes its table while orders flow, and holds each answer against what was sent."""
-    with mock.patch.object(sys, "path", [str(PAGES.parents[1] / "examples"), *sys.path]):
-        program = importlib.import_module("examples.kafka")
-    options = argparse.Namespace(out=folder / "out", real_time=False, rate=100, seconds=1)
-    with (
-        sessions.configured(spark, {"spark.bsjoin.runtime": "jvm-only"}),
-        mock.patch.object(program, "start_spark", return_value=spark),
-        mock.patch.object(program._support, "stop"),
-    ):
-        assert program.run(options, os.environ["KAFKA"], folder)
 
 
 def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
@@ -362,7 +346,6 @@ LONG = kafka_fault_checks.CHECKS | checks_apart.named(
     avro_in_real_time,
     fewer_slots_than_partitions,
     what_arrives_and_what_waits,
-    the_program_of_the_examples,
 )
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,10 +11,9 @@ from cache_samples import Model
 from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import values_of
 
 import bsjoin
-from bsjoin import AsOf, Band, BatchTable, Full, Incremental
+from bsjoin import Band, BatchTable, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.planner.chain import joins_of
 
@@ -156,46 +154,3 @@ def test_the_three_entry_points_take_the_same_arguments() -> None:
     for name in {*shared, "batch", "cache"} - {"stream", "how"}:
         assert cycles[name] == join[name], name
     assert cycles["how"][1:] == join["how"][1:]
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.long
-def test_a_table_joins_as_join_does(spark: SparkSession, tmp_path: Path) -> None:
-    """Each argument, in every form: keys in another order, as a dict, ``how`` by place."""
-    stream = spark.sql("SELECT * FROM VALUES (1, 2, 5), (2, 1, 6), (3, 3, 7) AS t(a, b, n)")
-    table = spark.sql("SELECT * FROM VALUES (1, 2, 'x', 0), (2, 1, 'y', 9) AS t(a, b, name, n)")
-    built = BatchTable.build(table, on=["a", "b"], path=tmp_path / "table")
-    points = BatchTable.build(table, on=["a", "b"], when=AsOf("n", "n"), path=tmp_path / "points")
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
-        ((["b", "a"],), {}), ((["B", "A"],), {}), (({"b": "a", "a": "b"},), {}),
-        ((("b", "a"), "left_outer"), {}), ((), {"on": ["b", "a"], "how": "anti"}),
-        ((["b", "a"],), {"select": ["n", "name"], "suffix": "_2", "how": "left"}),
-        ((["b", "a"],), {"when": AsOf("n", "n"), "partition": bsjoin.Hash(2)}),
-        ((["a"],), {}), ((["b", "c"],), {}), (([],), {}), ((["a", "a"],), {}),
-        ((["b", "a"],), {"how": "right"}), ((["b", "a"], "semi"), {"select": ["n"]}),
-    ]  # fmt: skip
-    results = dict[str, DataFrame]()
-    for i, (args, named) in enumerate(calls):
-        one, path = (points, "points") if "when" in named else (built, "table")
-        ways = [outcome(lambda: one.join(stream, *args, **named))]  # noqa: B023
-        ways.append(outcome(lambda: bsjoin.join(stream, one, *args, **named)))  # noqa: B023
-        if i >= len(calls) - 6:  # refused
-            assert isinstance(ways[0], str)
-            assert ways == ways[:1] * 2, (args, named, ways)
-            continue
-        cache = Full(store=tmp_path / path)
-        ways.append(outcome(lambda: bsjoin.join(stream, table, *args, cache=cache, **named)))  # noqa: B023
-        made = [way for way in ways if not isinstance(way, str)]
-        assert [way.columns for way in made] == [made[0].columns] * 3, (args, named, ways)
-        results |= {f"{args} {named} {number}": way for number, way in enumerate(made)}
-    found = [*values_of(results).values()]
-    assert found[::3] == found[1::3] == found[2::3]
-    assert all(found)
-
-
-def outcome(way: Any) -> DataFrame | str:
-    try:
-        result: DataFrame = way()
-    except bsjoin.BSJoinError as error:
-        return f"{type(error).__name__}: {error}"
-    return result

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 _SOURCE = Path(__file__).with_name("VersionedCatalog.java")
 _NAME = "spark.sql.catalog.versioned"
+_READ = ("spark-", "scala-library", "kryo")
+"""The jars that the catalogue is compiled against."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,9 @@ def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         pytest.skip("there is no compiler of Java")
     classes = tmp_path_factory.mktemp("classes")
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
-    subprocess.run([javac, "-cp", f"{jars}/*", "-d", str(classes), str(_SOURCE)], check=True)
+    read = [str(jar) for name in _READ for jar in jars.glob(f"{name}*.jar")]  # of 280
+    command = [javac, "-J-XX:TieredStopAtLevel=1", "-proc:none", "-cp", os.pathsep.join(read)]
+    subprocess.run([*command, "-d", str(classes), str(_SOURCE)], check=True)
     jvm = spark._jvm
     assert jvm is not None
     thread = jvm.java.lang.Thread.currentThread()

@@ -46,6 +46,7 @@ def tables(golden: dict[Path, Expected]) -> Path:
     return next(iter(golden))
 
 
+@pytest.mark.in_turns("runtime", others="long")
 def test_a_table_of_every_release_is_joined_as_when_it_was_written(
     spark: SparkSession, golden: dict[Path, Expected], runtime: str
 ) -> None:

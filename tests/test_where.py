@@ -171,7 +171,7 @@ def test_every_kind_of_join_answers_as_spark_does(
             assert_same_rows(rows_, right[kind, where][how], f"{runtime}, {kind}, {how}, {where}")
 
 
-@pytest.mark.in_turns("runtime", others="long")
+@pytest.mark.long
 @pytest.mark.usefixtures("runtime")
 def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed: Feed) -> None:
     """Each micro-batch is answered by the version that it reads."""
@@ -199,7 +199,8 @@ def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("runtime", ["jvm", pytest.param("python", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
 def test_between_and_below_what_spark_does(
     spark: SparkSession, stream: DataFrame, batch: DataFrame, runtime: str
 ) -> None:

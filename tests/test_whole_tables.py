@@ -12,15 +12,13 @@ from typing import Any
 
 import pytest
 from hostile_jvm import change
-from oracle import assert_same_rows, right_rows, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import files
 
 import bsjoin
-from bsjoin import Band, BatchTable, Within
+from bsjoin import BatchTable
 from bsjoin.build import job, merging
-from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError
 from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.storage import Manifest, StorageLocation, versions
@@ -31,11 +29,6 @@ KEYS = [
     "CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END",
     "concat('k', {} DIV 2)",
 ]
-LONG = ["CAST({} AS bigint)"]
-CONDITIONS: dict[str, Condition] = {
-    "points": Band("p", "at", 1, 2),
-    "intervals": Within("p", "at", "until", closed="left"),
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,36 +106,6 @@ def same_in_sql(spark: SparkSession, table: BatchTable, df: DataFrame, *queries:
         wanted = shown(spark.sql(sql.format("source")))
         assert shown(spark.sql(sql.format(f"bsjoin.`{table.path}`"))) == wanted, sql
     spark.catalog.dropTempView("source")
-
-
-@pytest.mark.long
-def test_a_table_for_range_joins_has_the_rows_without_a_point(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A scan and a join by the key alone have them."""
-    df, found, own = random_table(spark, 0, LONG), dict[Any, DataFrame](), dict[Any, DataFrame]()
-    stream = spark.range(15).selectExpr("id AS k", "id * 2 AS p")
-    # Inverted and empty intervals, and those without an end, are in the index.
-    indexed = df.where("k0 IS NOT NULL AND at IS NOT NULL").count()
-    for kind, when in CONDITIONS.items():
-        table = BatchTable.build(df, on="k0", when=when, path=tmp_path / kind)
-        assert table.stats().rows == indexed
-        found[kind], own[kind] = relation(spark, table).select("k0", "v"), df.select("k0", "v")
-        for condition, how in (
-            ("k = k0", "left"),
-            ("k = k0 AND coalesce(at, 9) > 5", "inner"),
-            ("k = k0 AND (at IS NULL OR at < p)", "anti"),
-            ("k = k0 AND at <= p AND until > p", "left"),
-        ):
-            columns = ["k"] if how == "anti" else ["k", "v"]
-            for one, joins in ((relation(spark, table), found), (df, own)):
-                joined = stream.join(one, F.expr(condition), how)
-                joins[kind, condition] = joined.select(*columns)
-    alone = BatchTable.build(df, on=[], when=CONDITIONS["intervals"], path=tmp_path / "alone")
-    found["alone"], own["alone"] = relation(spark, alone).select("k0", "v"), df.select("k0", "v")
-    wanted = right_rows(own)
-    for case, rows in rows_of_all(found).items():
-        assert_same_rows(rows, wanted[case], str(case))
 
 
 @pytest.mark.long

@@ -90,6 +90,7 @@ def test_conditions(spark: SparkSession, tables: Tables, stream: DataFrame) -> N
     check_same(spark, *joins[1::2], codes=WITHOUT)
 
 
+@pytest.mark.long
 def test_keys_in_any_order_and_of_expressions(
     spark: SparkSession, tables: Tables, stream: DataFrame
 ) -> None:
@@ -107,6 +108,7 @@ def test_keys_in_any_order_and_of_expressions(
     check_same(spark, *joins, found=[*texts.values()], codes=WITHOUT)
 
 
+@pytest.mark.long
 def test_null_keys(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
     """Of tables with them, of one with nothing else, and of an empty one."""
     with_nulls = spark.sql("SELECT nullif(id, 3) AS k, id AS v FROM range(6)")
