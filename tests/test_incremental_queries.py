@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,20 @@ def test_a_limit_takes_what_it_needs_and_leaves_the_cache_in_order(
         assert not joined.where("k > 1000").take(1)
         assert joined.count() == 1_000
     assert set(model.times.values()) == {1}
+
+
+def test_workers_of_a_host_share_a_cache(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of two tasks has keys of its own, and some of the other one's."""
+    model = Model(tmp_path / "model", planes(range(100)))
+    stream = spark.range(0, 120, 1, 2).selectExpr("id - id DIV 60 * 20 AS k")
+    joined = bsjoin.join(stream, model, "k", cache=Incremental(max_rows=500))
+    with ThreadPoolExecutor(1) as pool:
+        with model.held():
+            counted = pool.submit(joined.count)
+            until(lambda: len({*model.begun}) == 2, "a look-up of each worker")
+        assert counted.result() == 120
+    assert model.times == dict.fromkeys(range(100), 1)
+    assert len({look_up.pid for look_up in model.asked}) == 2
 
 
 @pytest.mark.long

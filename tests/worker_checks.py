@@ -85,22 +85,6 @@ def progress_of(
     return cycles(query)
 
 
-def every_key_is_queried_and_held_once(spark: SparkSession, folder: Path) -> None:
-    """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
-    source = Model(folder / "model", numbers())
-    micro_batches = [zipf(seed, 10_000) for seed in range(2)]
-    cache = Incremental(max_rows=1_000_000, folder=folder / "cache")
-    figures = progress_of(spark, folder, source, micro_batches, cache)
-    distinct = len(np.unique(np.concatenate(micro_batches)))
-    asked = sum(source.times.values())
-    assert len(source.times) == distinct
-    assert asked <= 1.05 * distinct, (asked, distinct)
-    assert sum(cycle.cache.keys_queried for cycle in figures if cycle.cache) == asked
-    assert len({look_up.pid for look_up in source.asked}) > 1, "one worker asked for everything"
-    there = opened(folder / "cache", pa.int64(), CacheLimits(max_rows=1_000_000))
-    assert there.header.live == distinct
-
-
 def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", numbers(), max_keys=2_000)
     most = 1_000_000
@@ -230,7 +214,6 @@ def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path
 
 
 CHECKS = named(
-    every_key_is_queried_and_held_once,
     a_bound_in_bytes_holds_for_all_workers_together,
     a_cold_start_does_not_flood_the_source,
     a_worker_killed_at_every_step_breaks_nothing,

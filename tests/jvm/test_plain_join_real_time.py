@@ -12,9 +12,11 @@ from plain_ranges import Ranges, answers, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import planned_in_real_time
 
 from bsjoin import AsOf, BatchTable, Within
+from bsjoin.runtimes.jvm.attach import attached
 
 IN_REAL_TIME = "MapPartitions BsjoinLookup"
 
@@ -46,6 +48,7 @@ def test_ranges_and_as_of(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_path: Path) -> None:
     """The plan expects one row of a key, and no nulls; the version that comes has others."""
+    assert attached(spark) is None
     first = spark.sql("SELECT id AS k, string(id) AS v FROM range(6)")
     second = spark.sql(  # and the columns stand in another order
         "SELECT if(id % 2 = 0, null, string(id)) AS v, 1 AS w, if(id = 3, null, id % 4) AS k "
@@ -54,9 +57,17 @@ def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_p
     table = BatchTable.build(first, on="k", path=tmp_path / "t")
     stream = spark.sql("SELECT if(id = 8, null, id) AS k, id AS i FROM range(9)")
     pinned = spark.read.format("bsjoin").option("versionAsOf", 1).load(table.path)
+    spans = spark.sql(
+        "SELECT id % 3 AS l, id AS p, id + id % 4 AS q, string(id) AS v FROM range(9)"
+    )
+    within = Within("i", "p", "q")
+    built = BatchTable.build(spans, on="l", when=within, path=tmp_path / "spans")
+    inside = F.expr("k = l AND p <= i AND i < q")
     with planned_in_real_time(spark, tmp_path / "idle"):
         joins = {how: stream.join(plain(spark, table.path), "k", how) for how in KINDS}
         joins["of the first"] = stream.join(pinned, "k")
+        ranged = stream.join(plain(spark, built.path), inside)
+        joins["of a range"] = ranged.select("k", "i", "v")
         union = together(joins)
         assert plan_of(union).count(IN_REAL_TIME) == len(joins)
         assert plan_of(union).count("version 1 on") >= len(KINDS)
@@ -64,12 +75,12 @@ def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_p
         found = apart(union, joins)
         wanted = rows_of_all(
             {
-                name: stream.join(first, "k")
-                if name == "of the first"
-                else stream.join(second.select("k", "v"), "k", name)
-                for name in joins
+                **{how: stream.join(second.select("k", "v"), "k", how) for how in KINDS},
+                "of the first": stream.join(first, "k"),
+                "of a range": stream.join(spans, inside).select("k", "i", "v"),
             }
         )
+        assert wanted["of a range"].num_rows
         for name, rows in found.items():
             assert_same_rows(rows, wanted[name], name)
 
