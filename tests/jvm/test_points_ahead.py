@@ -47,19 +47,24 @@ def rows_of(spark: SparkSession, kind: str, rows: int) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tables, and streams as Parquet files; batches are no multiple of the rows found at once."""
+    """The folder of the tables; batches of streams are no multiple of the rows found at once."""
     assert attached(spark) is None
-    folder = tmp_path_factory.mktemp("points")
-    for kind, on in TABLES.items():
-        rows = rows_of(spark, kind, 700).selectExpr("id AS v", "k", "s", "p AS t")
-        BatchTable.build(rows, on=on, when=AsOf("p", "t"), path=folder / kind)
-        rows_of(spark, kind, 1500).coalesce(1).write.parquet(str(folder / f"stream-{kind}"))
     with configured(spark, {"spark.sql.parquet.columnarReaderBatchSize": "600"}):
-        yield folder
+        yield tmp_path_factory.mktemp("points")
+
+
+def streamed(spark: SparkSession, stored: Path, kind: str) -> DataFrame:
+    """A stream, of a Parquet file; it and the table of its kind are made at the first call."""
+    path = stored / f"stream-{kind}"
+    if not path.exists():
+        rows = rows_of(spark, kind, 700).selectExpr("id AS v", "k", "s", "p AS t")
+        BatchTable.build(rows, on=TABLES[kind], when=AsOf("p", "t"), path=stored / kind)
+        rows_of(spark, kind, 1500).coalesce(1).write.parquet(str(path))
+    return spark.read.parquet(str(path))
 
 
 def joined(spark: SparkSession, stored: Path, kind: str, how: str, condition: str) -> DataFrame:
-    spark.read.parquet(str(stored / f"stream-{kind}")).createOrReplaceTempView(f"s_{kind}")
+    streamed(spark, stored, kind).createOrReplaceTempView(f"s_{kind}")
     on = " AND ".join([*(f"s.{key} = t.{key}" for key in TABLES[kind]), condition])
     columns = "s.id, s.p" if how in ("LEFT SEMI", "LEFT ANTI") else "s.id, s.p, t.v, t.t"
     text = f"SELECT {columns} FROM s_{kind} s {how} JOIN bsjoin.`{stored / kind}` t ON {on}"
@@ -67,7 +72,7 @@ def joined(spark: SparkSession, stored: Path, kind: str, how: str, condition: st
 
 
 def banded(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
-    stream = spark.read.parquet(str(stored / f"stream-{kind}"))
+    stream = streamed(spark, stored, kind)
     width = WIDTHS[kind][0]
     table = BatchTable.open(str(stored / kind))
     with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
@@ -75,15 +80,16 @@ def banded(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
     return df.select("id", "p", *([] if how in ("semi", "anti") else ["v", "t"]))
 
 
-def test_bands(spark: SparkSession, stored: Path) -> None:
+@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_bands(spark: SparkSession, stored: Path, step: int) -> None:
     ours, right = [], []
-    for number, (kind, (_, width)) in enumerate(WIDTHS.items()):
+    for number, (kind, (_, width)) in [*enumerate(WIDTHS.items())][::step]:
         how, sql = KINDS[number], ("INNER", "LEFT", "LEFT SEMI", "LEFT ANTI")[number]
         ours.append(partial(banded, spark, stored, kind, how))
         within = f"t.t BETWEEN s.p - {width} AND s.p + {width}"
         right.append(partial(joined, spark, stored, kind, sql, within))
     check_same(spark, *ours, right=right)
-    assert [ahead(spark, query) for query in ours] == [1] * 4
+    assert {ahead(spark, query) for query in ours} == {1}
 
 
 RUNS: dict[str, tuple[Any, str]] = {
@@ -101,7 +107,7 @@ def aggregates(kind: str) -> dict[str, str]:
 
 
 def aggregated(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
-    stream = spark.read.parquet(str(stored / f"stream-{kind}"))
+    stream = streamed(spark, stored, kind)
     table, width, agg = BatchTable.open(str(stored / kind)), RUNS[kind][0], aggregates(kind)
     with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
         df = table.join(stream, TABLES[kind], when=Band("p", "t", width, width, agg=agg), how=how)
@@ -110,7 +116,7 @@ def aggregated(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFr
 
 def of_pairs(spark: SparkSession, stored: Path, kind: str, how: str) -> DataFrame:
     """The same by the rows of the join."""
-    spark.read.parquet(str(stored / f"stream-{kind}")).createOrReplaceTempView(f"s_{kind}")
+    streamed(spark, stored, kind).createOrReplaceTempView(f"s_{kind}")
     width = RUNS[kind][1]
     keys = "".join(f"s.{key} = t.{key} AND " for key in TABLES[kind])
     calls = (f"{text.replace('(', '(t.')} AS {name}" for name, text in aggregates(kind).items())
@@ -188,6 +194,7 @@ def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
 
 def test_keys_that_have_changed(spark: SparkSession, stored: Path) -> None:
     """Of a text key that has other rows in a layer, and of one that is gone."""
+    assert streamed(spark, stored, "date").columns
     table = BatchTable.open(str(stored / "date"))
     changes = rows_of(spark, "date", 700).where("s IN ('s8', 's57') AND p IS NOT NULL")
     changes = changes.selectExpr(
