@@ -392,8 +392,9 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
     batch = spark.read.schema("k long, v long").parquet(str(files))
     table = BatchTable.build(batch, on="k", path=folder / "t")
     assert (table.refresh(batch), table.version) == (1, 1)  # nothing has changed
-    all_joins = reduce(DataFrame.union, (table.join(stream, how=how).select("k") for how in HOWS))
-    query = all_joins.writeStream.format("memory").queryName("connect_follows").start()
+    joins = (table.join(stream, how=how).select("k") for how in ("left", "semi"))
+    writer = reduce(DataFrame.union, joins).writeStream.format("memory")
+    query = writer.queryName("connect_follows").start()
     try:
         query.processAllAvailable()
         table.start_refreshing(batch, "100 ms")
@@ -408,16 +409,12 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
         figures = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         found = [(c.rows_in, c.hits, c.misses, c.matches, c.rows_out) for c in figures]
         assert found == [
-            (4, 2, 2, 2, 2),
             (4, 2, 2, 2, 4),
             (4, 2, 2, 2, 2),
-            (4, 2, 2, 2, 2),
-            (2, 2, 0, 3, 3),
             (2, 2, 0, 3, 3),
             (2, 2, 0, 2, 2),
-            (2, 2, 0, 2, 0),
         ]
-        assert [cycle.table_version for cycle in figures] == [1] * 4 + [2] * 4
+        assert [cycle.table_version for cycle in figures] == [1, 1, 2, 2]
         assert spark.table("connect_follows").count() == sum(c.rows_out for c in figures)
     finally:
         table.stop_refreshing()
@@ -621,12 +618,9 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
     path = str(folder / "table")
     first = spark.sql("SELECT id AS k, id * 10 AS v FROM range(5)")
     table = BatchTable.build(first, on="k", unique=True, path=path)
-    (folder / "in").mkdir()
-    changes = ([1, 7], [11, 70], ["u", "i"]), ([2, 7], [None, 71], ["d", "u"])
-    for number, (k, v, op) in enumerate(changes):
-        columns = {"k": pa.array(k, pa.int64()), "v": pa.array(v, pa.int64()), "op": op}
-        write_stream_file(folder / "in", number, **columns)
-    reader = spark.readStream.schema("k long, v long, op string").option("maxFilesPerTrigger", 1)
+    changes = {"k": pa.array([1, 7, 2], pa.int64()), "v": pa.array([11, 71, None], pa.int64())}
+    write_parquet(folder / "in" / "0.parquet", **changes, op=["u", "i", "d"])
+    reader = spark.readStream.schema("k long, v long, op string")
 
     def inside(batch: DataFrame, number: int) -> None:
         for _ in range(2):
@@ -637,13 +631,13 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
         query.processAllAvailable()
     finally:
         query.stop()
-    assert [one.rows for one in table.versions()] == [5, 6, 5]
+    assert [one.rows for one in table.versions()] == [5, 5]
     for thing in (query, query.lastProgress):
         with pytest.warns(NotReportedWarning, match="observe the result inside"):
             assert bsjoin.progress(thing) == []
     # And by the client.
     wider = spark.sql("SELECT 3L AS k, 31L AS v, 'x' AS note")
-    assert table.apply(wider, merge_schema=True) == 4
+    assert table.apply(wider, merge_schema=True) == 3
     assert table.compact() == table.version
     with pytest.raises(ColumnError, match="lack the column 'v'"):
         table.apply(spark.sql("SELECT 3L AS k"))
