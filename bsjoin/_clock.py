@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["now_us"]
-
 
 def now_us() -> int:
     """The time, in microseconds since the epoch."""

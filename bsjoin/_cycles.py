@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from scheduling.scalers import Scaler
     from scheduling.spark import CycleContext, Placement
 
-__all__ = ["Cycles", "cycles"]
-
 _REMEMBERED = 100
 
 Sink = Callable[["DataFrame", int], Any]

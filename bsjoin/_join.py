@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import types as T  # noqa: N812
 
 
-__all__ = ["join", "join_by"]
-
-
 def join(
     stream: DataFrame,
     batch: DataFrame | BatchTable | Source,

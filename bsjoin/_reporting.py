@@ -29,8 +29,6 @@ from bsjoin.spark.session import MicroBatch, is_dataframe, is_for_a_query, retai
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["reporting"]
-
 _log = logging.getLogger("bsjoin")
 
 _CHARACTERS = 500_000

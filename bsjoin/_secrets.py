@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-__all__ = ["described", "hidden", "scrubbed", "secrets_in", "secrets_of"]
-
 _STARS = "***"
 _USERINFO = re.compile(r"(://[^/\s:@'\"]*):[^\s'\"]*@")
 _SECRET_NAME = re.compile(

@@ -6,8 +6,6 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Shown", "columns", "in_bytes"]
-
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -23,8 +23,6 @@ from scheduling.spark import CachesSeen, CycleContext, Loop, Placement
 if TYPE_CHECKING:
     from bsjoin.partitioning import Hash
 
-__all__ = ["Placing", "check_placing"]
-
 _log = logging.getLogger("bsjoin")
 
 

@@ -23,24 +23,6 @@ from bsjoin.storage.range_index import is_ranked
 from bsjoin.storage.ties import Tie
 from bsjoin.values.aggregates import Function
 
-__all__ = [
-    "FIGURES",
-    "ROUTE_FIGURES",
-    "Aggregate",
-    "JoinPlan",
-    "OnError",
-    "Predicate",
-    "RangeOrder",
-    "RetryPolicy",
-    "RoutePlan",
-    "Shape",
-    "SourceTable",
-    "StageColumn",
-    "StageJoin",
-    "StagePlan",
-    "StoredTable",
-]
-
 FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-route:"
 """Prefixes of the names under which Spark reports the figures of a join."""
 

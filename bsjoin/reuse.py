@@ -30,8 +30,6 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PrivateTable", "reused"]
-
 
 @dataclass(frozen=True)
 class PrivateTable:

@@ -15,8 +15,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-__all__ = ["JarHook", "compiling"]
-
 
 def compiling(root: Path) -> ModuleType:
     """The module that compiles the jar, alone: what the package imports is not there."""

@@ -21,8 +21,6 @@ import number_lines
 from latency_chart import chart
 from svg import PALETTES, Canvas
 
-__all__ = ["IMAGES", "drawn", "main"]
-
 _ROOT = Path(__file__).resolve().parent.parent
 IMAGES = _ROOT / "docs" / "images"
 _FIGURES = _ROOT / "benchmarks" / "figures.json"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from svg import WIDTH, Canvas
 
-__all__ = ["build", "shared_cache", "versions", "which_call"]
-
 _MIDDLE = WIDTH / 2
 
 

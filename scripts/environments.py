@@ -14,8 +14,6 @@ from pathlib import Path
 
 from bootstrap import own_environment
 
-__all__ = ["ROOT", "installed", "oldest", "required", "start"]
-
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-minimum"
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,-]+\])?>=(?P<version>[\d.]+)[^;]*")

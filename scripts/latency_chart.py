@@ -9,8 +9,6 @@ from typing import Any
 
 from svg import WIDTH, Canvas
 
-__all__ = ["chart"]
-
 _WAYS = (
     ("Spark, AQE on", "Spark's own join", "other"),
     ("bsjoin, JVM", "bsjoin", "ours"),

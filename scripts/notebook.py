@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NOTEBOOK", "cells", "main", "written"]
-
 _ROOT = Path(__file__).resolve().parent.parent
 _PAGE = _ROOT / "docs" / "tutorial.md"
 NOTEBOOK = _ROOT / "examples" / "tutorial.ipynb"

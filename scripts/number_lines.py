@@ -6,11 +6,6 @@ from collections.abc import Sequence
 
 from svg import Canvas
 
-__all__ = [
-    "aggregates", "as_of", "band", "collect", "latest", "networks", "overlaps", "relations",
-    "several", "take", "where", "within",
-]  # fmt: skip
-
 _LEFT, _RIGHT = 130, 500
 _POINT = 318
 """Where the stream's value is."""

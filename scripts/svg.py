@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["PALETTES", "WIDTH", "Canvas", "width_of"]
-
 WIDTH = 520
 PALETTES = {
     "light": {

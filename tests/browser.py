@@ -16,8 +16,6 @@ from typing import Any
 
 from tests import supervisor
 
-__all__ = ["Browser", "program"]
-
 
 def program() -> str | None:
     """Chromium, under the names that systems give it; None where it is not installed."""

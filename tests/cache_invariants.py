@@ -9,8 +9,6 @@ from bsjoin.cache.content import _with_previous
 from bsjoin.cache.generation import ENTRY
 from bsjoin.cache.recency import live_entries
 
-__all__ = ["check_cache"]
-
 
 def check_cache(cache: HostCache) -> None:
     """The accounts are those of the entries, which the hash table leads to, within the bounds."""

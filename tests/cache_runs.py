@@ -18,18 +18,6 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import Incremental
 
-__all__ = [
-    "COUNTS",
-    "ROOMY",
-    "MicroBatch",
-    "Run",
-    "database_of_planes",
-    "figures",
-    "joined",
-    "planes",
-    "turns",
-]
-
 ROOMY = Incremental(max_rows=1000)
 
 COUNTS = (

@@ -22,8 +22,6 @@ from pyspark import cloudpickle
 from bsjoin.errors import SourceError
 from bsjoin.sources import Source
 
-__all__ = ["Asked", "Model", "Readable", "Wrong", "until"]
-
 # Workers do not import the folder of the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -27,17 +27,6 @@ from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.open_table import OpenTable
 
-__all__ = [
-    "TABLES",
-    "answers",
-    "build",
-    "flipped",
-    "index_cells",
-    "manifest",
-    "poke",
-    "rewrite",
-]
-
 _N = 90
 _KEYS = [f"key {n // 3:02d}" for n in range(_N)]  # each three times
 _HASHES = [n // 6 * 1_000_003 for n in range(_N)]  # two keys to a hash

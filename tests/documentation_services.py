@@ -16,8 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pyspark.sql import SparkSession
 
-__all__ = ["clients", "derby", "served"]
-
 Rows = Sequence[Mapping[str, Any]]
 
 

@@ -17,8 +17,6 @@ from bsjoin.following.source import FollowedTable, followed_table
 from bsjoin.metrics.refreshes import RefreshProgress, of_table
 from bsjoin.sources.protocol import Source
 
-__all__ = ["check_rows", "figures", "followed", "following", "stored"]
-
 
 def followed(
     spark: SparkSession, source: Source, store: Path, columns: list[str], **options: Any

@@ -30,8 +30,6 @@ import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.conditions import Condition
 
-__all__ = ["FOLDER", "GOLDEN", "KINDS", "Kind", "joined", "unpacked", "write"]
-
 FOLDER = Path(__file__).parent / "storage" / "golden"
 _ENDING = ".tar.xz"
 GOLDEN = sorted(path.name.removesuffix(_ENDING) for path in FOLDER.glob(f"*{_ENDING}"))

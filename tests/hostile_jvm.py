@@ -20,20 +20,6 @@ from bsjoin import Band, BatchTable, Overlaps, Within
 from bsjoin.planner.keys import table_key
 from bsjoin.storage import StorageLocation
 
-__all__ = [
-    "COLUMNS",
-    "KINDS",
-    "Damage",
-    "body_of",
-    "build",
-    "change",
-    "copy",
-    "damages",
-    "file_of",
-    "joined",
-    "replace",
-]
-
 KINDS = ("long", "dense", "text", "pair", "points", "intervals", "ranks")
 _TYPES = (
     "id % 2 = 0 AS flag",

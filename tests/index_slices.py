@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["run_lengths"]
-
 
 def run_lengths(rows: int, starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
     """How many rows follow in the slice of each row, this one included.

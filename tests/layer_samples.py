@@ -30,8 +30,6 @@ from bsjoin.storage.layers.writing import write_rows
 from bsjoin.storage.manifest import compared_fields
 from bsjoin.storage.open_table import OpenTable
 
-__all__ = ["COLUMNS", "FORMS", "IDENTITIES", "Form", "Row", "Sample"]
-
 Row = dict[str, Any]
 
 COLUMNS = pa.schema(

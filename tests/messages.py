@@ -6,8 +6,6 @@ import pytest
 
 from bsjoin.errors import BSJoinError
 
-__all__ = ["says"]
-
 
 def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
     """It is one of bsjoin's, and its message has these parts."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["NESTED", "nested_columns"]
-
 _AT, _DAY, _WALL = pa.timestamp("us", "UTC"), pa.date32(), pa.timestamp("us")
 _LATEST = 250_000_000_000_000_000
 

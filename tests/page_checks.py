@@ -9,8 +9,6 @@ import numpy as np
 from golden_tables import KINDS
 from page_reader import PageReader
 
-__all__ = ["check_by_the_page"]
-
 
 def check_by_the_page(folder: Path, lines: list[str]) -> None:
     """Find the rows of each probe by the page, and compare their numbers with a left join's."""

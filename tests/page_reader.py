@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import xxhash
 
-__all__ = ["PAGE", "PageReader", "rows_of", "tables_of"]
-
 PAGE = Path(__file__).parent.parent / "bsjoin" / "storage" / "format.md"
 _SIGN = 1 << 63
 _NAN = 0x7FF8000000000000

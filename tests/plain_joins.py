@@ -15,21 +15,6 @@ from bsjoin.runtimes.jvm.attach import attached
 from tests.oracle import united
 from tests.sessions import configured
 
-__all__ = [
-    "CODE",
-    "KINDS",
-    "LOOKUP",
-    "PLANNER",
-    "Query",
-    "anew",
-    "check_same",
-    "lookup_lines",
-    "lookups",
-    "plain",
-    "plan_of",
-    "stored",
-]
-
 PLANNER = "spark.bsjoin.planner"
 LOOKUP = "BsjoinLookup"
 """The operator that answers a join by an index, as plans name it."""

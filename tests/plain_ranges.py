@@ -13,8 +13,6 @@ from plain_joins import CODE, PLANNER, anew, lookup_lines, lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
 
-__all__ = ["JOINS", "KINDS", "Kind", "Ranges", "answers", "rows_of"]
-
 STREAM, TABLE = 60, 90
 """Rows."""
 KEYS = 4

@@ -15,8 +15,6 @@ from range_kinds import Kind, When
 from bsjoin import AsOf, Within
 from tests.fuzz.exact import matcher, nearest_groups, order_or_none, take_order
 
-__all__ = ["Row", "by_loop", "of_join_type", "order"]
-
 Row = dict[str, Any]
 Place = tuple[int, Any]
 

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.conditions import Take
 
-__all__ = ["CLOSED", "CONDITIONS", "HIGH", "INF", "KINDS", "LOW", "NAN", "Kind", "When", "whens"]
-
 When = Band | Within | Overlaps | AsOf
 
 LOW, HIGH = -(2**63), 2**63 - 1

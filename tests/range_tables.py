@@ -40,18 +40,6 @@ from bsjoin.storage import (
 )
 from bsjoin.storage.ties import Tie
 
-__all__ = [
-    "HASHES",
-    "HOWS",
-    "KEYS",
-    "LACKING",
-    "Case",
-    "batches_of",
-    "check",
-    "plan_of",
-    "stored",
-]
-
 HOWS = ("inner", "left", "semi", "anti")
 
 KEYS, LACKING = "abcdef", "g"  # the last one is in no table

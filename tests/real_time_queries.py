@@ -12,8 +12,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-__all__ = ["SHORT_BATCHES", "Source", "planned_in_real_time", "started", "wait_for"]
-
 SHORT_BATCHES = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000"}
 """Spark refuses real-time batches below five seconds otherwise."""
 _QUERY_ID = "sql.streaming.queryId"

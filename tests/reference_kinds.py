@@ -18,8 +18,6 @@ from spark_samples import values_of
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Incremental
 
-__all__ = ["Sides", "asof", "differences", "incremental"]
-
 Uses = Mapping[str, Callable[[DataFrame], DataFrame]]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["TESTS", "TOGETHER", "at_its_turn", "shuffle"]
-
 TESTS = Path(__file__).resolve().parent
 # Files of these folders run in one process, which starts the servers that they share.
 TOGETHER = ("sources",)

@@ -15,8 +15,6 @@ from bsjoin.runtimes.jvm.jar import compiled
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["check", "missing"]
-
 
 def missing(*given: object) -> None:
     """An entry whose member is missing."""

@@ -19,8 +19,6 @@ import bsjoin
 from bsjoin import BatchTable
 from bsjoin.planner.chain import joins_of
 
-__all__ = ["checks"]
-
 SETTINGS = {
     "spark.bsjoin.runtime": "jvm",
     # Code that cannot be compiled is an error, and not evaluated in another way.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from scheduling import Assignment, JobGraph, Plan, Resources, Snapshot, Unplaced
 
-__all__ = ["assert_feasible"]
-
 
 def assert_feasible(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> None:
     """Assert that a plan is feasible and complete (CETSA, Eqs. 18 and 19). O(tasks)."""

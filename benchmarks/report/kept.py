@@ -19,8 +19,6 @@ from benchmarks.harness.records import Record, write
 from benchmarks.harness.text import date
 from benchmarks.report.records import machine, versions
 
-__all__ = ["FIGURES", "Kept", "load", "missed", "named", "remember"]
-
 FIGURES = ROOT / "benchmarks" / "figures.json"
 _PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")
 

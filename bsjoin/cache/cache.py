@@ -22,8 +22,6 @@ from bsjoin.cache.entry_state import CacheLimits, Found, State, classify
 from bsjoin.cache.generation import ENTRY, Generation
 from bsjoin.cache.locks import HostLock
 
-__all__ = ["ENTRY_BYTES", "HostCache"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from bsjoin.cache.memory import Arena
 
-__all__ = ["Columns", "row_bytes"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from bsjoin.cache.generation import PENDING, Generation
 
-__all__ = ["copy", "survivors"]
-
 Int64s = NDArray[np.int64]
 
 _CHUNK = 1 << 16

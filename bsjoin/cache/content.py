@@ -22,8 +22,6 @@ from bsjoin.cache.locks import Membership
 from bsjoin.cache.policy import policy_of
 from bsjoin.cache.recency import live_entries
 
-__all__ = ["Content"]
-
 Int64s = NDArray[np.int64]
 
 _log = logging.getLogger("bsjoin")

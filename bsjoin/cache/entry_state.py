@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from bsjoin.cache.generation import PENDING, Generation
 
-__all__ = ["CacheLimits", "Found", "State", "classify"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

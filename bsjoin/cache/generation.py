@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from bsjoin.cache.columns import Columns
 from bsjoin.cache.memory import Arena, GrowingArray
 
-__all__ = ["ENTRY", "PENDING", "Generation"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from bsjoin.cache.header import Header
 from bsjoin.cache.memory import GrowingArray
 
-__all__ = ["Ghosts"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from bsjoin.cache.memory import GrowingArray
 
-__all__ = ["Header"]
-
 _NAMES = (
     "generation",  # the number of the generation in use; 0 before the first
     "dirty",  # whether a write is in progress, or a writer has died

@@ -14,8 +14,6 @@ try:
 except ImportError:  # Windows; only the incremental cache needs it
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ConnectionSemaphore", "HostLock", "Membership", "only_one"]
-
 _WAIT_S = 0.005
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Arena", "GrowingArray"]
-
 _SMALLEST_BYTES = 1 << 12
 _GROWTH = 1.25
 

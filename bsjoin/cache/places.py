@@ -11,8 +11,6 @@ from pathlib import Path
 from bsjoin.errors import StoreError
 from bsjoin.host import HostFolder, HostRoot
 
-__all__ = ["cache_folder", "remove_at_exit"]
-
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 1 << 30
 

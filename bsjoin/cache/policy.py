@@ -24,8 +24,6 @@ from bsjoin.cache.header import Header
 from bsjoin.cache.recency import Recency, admissible
 from bsjoin.errors import ArgumentError
 
-__all__ = ["LRU", "POLICIES", "S3FIFO", "EvictionPolicy", "policy_of"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Entries = NDArray[np.void]

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from bsjoin.cache.entry_state import CacheLimits
 from bsjoin.cache.generation import PENDING
 
-__all__ = ["Recency", "admissible", "live_entries"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

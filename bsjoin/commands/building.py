@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bsjoin.table import BatchTable
 
-__all__ = ["add_to", "session"]
-
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add the commands to a parser of ``argparse``."""

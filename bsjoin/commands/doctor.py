@@ -22,8 +22,6 @@ from bsjoin.commands.answer import Answer
 from bsjoin.commands.building import session
 from bsjoin.errors import BSJoinError
 
-__all__ = ["add_to"]
-
 _ROOM_BYTES = 1 << 30
 _PACKAGES = ("pyarrow", "numpy", "xxhash", "fsspec", "cachetools", "pyspark", "pandas")
 _JAVAS = (17, 21)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from bsjoin.table import BatchTable
 
-__all__ = ["Estimate", "estimated", "own_bytes"]
-
 _SAMPLES = (50_000, 200_000)
 """Rows of the samples that are built; the first also warms Spark up."""
 

@@ -19,8 +19,6 @@ from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import seconds
 
-__all__ = ["add_to"]
-
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add the commands to a parser of ``argparse``."""

@@ -20,8 +20,6 @@ from bsjoin.spark.replanned import MismatchedColumnError, through_operators, use
 from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
 
-__all__ = ["DataFrameSource", "followed_of"]
-
 _UNKNOWN_S = 60.0
 """How long no version may be known before that is an error."""
 

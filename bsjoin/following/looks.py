@@ -37,8 +37,6 @@ from bsjoin.storage import Manifest, StorageLocation, versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Following", "note_source"]
-
 _log = logging.getLogger("bsjoin")
 
 _SHORTEST_S, _LONGEST_S = 0.2, 300.0

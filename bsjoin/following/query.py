@@ -18,8 +18,6 @@ from bsjoin.spark.fingerprint import renew, selection_of
 from bsjoin.spark.leaves import is_cached
 from bsjoin.spark.session import is_connect
 
-__all__ = ["QuerySource"]
-
 Answer = TypeVar("Answer")
 
 _LONGEST = 1_000

@@ -25,8 +25,6 @@ from bsjoin.spark.lake_columns import Columns, names_in
 from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.values.retype import retyped, whole
 
-__all__ = ["FollowedTable", "followed_table"]
-
 
 def followed_table(spark: SparkSession, source: Source, columns: Sequence[str]) -> FollowedTable:
     """A source's table, as what can be followed.

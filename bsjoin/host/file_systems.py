@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_of_one_machine"]
-
 _MOUNTS = "/proc/self/mountinfo"
 _OF_ONE = frozenset(
     ("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "ramfs", "tmpfs", "xfs", "zfs")

@@ -23,8 +23,6 @@ from bsjoin.host.locks import FolderLock
 from bsjoin.host.private import private_folder
 from bsjoin.host.processes import ProcessId, application
 
-__all__ = ["HostFolder", "HostRoot", "temporary_folder"]
-
 # In a folder's "owners": the process that created it for itself, and the parents of its workers.
 _OWNERS, _ITSELF, _PARENT = "owners", "process-", "parent-"
 # How long a folder is kept after its last use for processes whose liveness is not visible.

@@ -10,8 +10,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["FolderLock"]
-
 
 class FolderLock:
     """A shared or exclusive ``flock`` on a folder; without effect if the system has no locks.

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from bsjoin.errors import StoreAccessError, StoreFullError
 
-__all__ = ["private_folder"]
-
 _ADVICE = (
     "Have bsjoin keep its files elsewhere (TMPDIR; Incremental(folder=...) for a cache), or "
     "check who created this one and remove it"

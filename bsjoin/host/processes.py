@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ProcessId", "application"]
-
 
 class ProcessId(NamedTuple):
     """The identity of a process, unique across restarts, containers and machines.

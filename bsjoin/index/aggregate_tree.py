@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from bsjoin.index.encoding import GREATEST, LEAST, codes
 
-__all__ = ["AggregateTree", "Part"]
-
 Int64s = NDArray[np.int64]
 Part = Literal["count", "whole", "high", "low", "total", "least", "greatest"]
 

@@ -23,8 +23,6 @@ from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.row_order import row_order
 
-__all__ = ["FAN", "MOST_DIMENSIONS", "BoxIndex", "Sides", "box_shares"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Sides = tuple[Int64s, Int64s]

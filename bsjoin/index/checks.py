@@ -12,8 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_ROWS", "check_directory", "check_entries", "chunks", "refuse"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GREATEST", "LEAST", "SIGN", "add_saturated", "codes", "floats", "reach"]
-
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["each_in_order", "first_of_each"]
-
 Int64s = NDArray[np.int64]
 Pairs = tuple[Int64s, Int64s]
 Order = Callable[[Int64s], Sequence[NDArray[np.integer]]]

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.encoding import GREATEST, SIGN
 
-__all__ = ["HashIndex", "are_dense", "dense_order", "with_sentinel"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

@@ -12,8 +12,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PRIMES", "folded", "hashes_of_integers", "integers_of_hashes", "rotated"]
-
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 

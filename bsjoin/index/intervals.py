@@ -24,8 +24,6 @@ from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 
-__all__ = ["Asked", "IntervalIndex", "last_codes"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

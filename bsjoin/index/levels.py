@@ -16,8 +16,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["levels", "top_level"]
-
 Int64s = NDArray[np.int64]
 
 

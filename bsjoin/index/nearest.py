@@ -17,16 +17,6 @@ from numpy.typing import NDArray
 from bsjoin.index.encoding import floats
 from bsjoin.index.sorted_rows import SortedRows
 
-__all__ = [
-    "DIRECTIONS",
-    "Direction",
-    "Later",
-    "first_of_equals",
-    "later_float",
-    "later_int",
-    "nearest",
-]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Float64s = NDArray[np.float64]

@@ -16,8 +16,6 @@ from bsjoin.index.row_order import row_order
 from bsjoin.index.row_pairs import expand
 from bsjoin.index.sorted_rows import SortedRows
 
-__all__ = ["nearest_rows"]
-
 Int64s = NDArray[np.int64]
 
 

@@ -26,8 +26,6 @@ from bsjoin.index.encoding import SIGN
 from bsjoin.index.row_pairs import pairs
 from bsjoin.index.skiplist import SkipList
 
-__all__ = ["ByteStrings", "OrderedDictionary"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

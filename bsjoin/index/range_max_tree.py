@@ -21,8 +21,6 @@ from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import LEAST
 from bsjoin.index.row_pairs import expand
 
-__all__ = ["RangeMaxTree"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_order"]
-
 Int64s = NDArray[np.int64]
 
 _BITS = 63

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["expand", "pairs"]
-
 Int64s = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_dense", "scanned"]
-
 Int64s = NDArray[np.int64]
 
 _LONG = 2048  # rows of a range from which on a separate vectorised step is worthwhile

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from bsjoin.index.levels import top_level
 
-__all__ = ["SkipList"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Side = Literal["left", "right"]

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.skiplist import Side, SkipList, too_small
 
-__all__ = ["CLOSED", "Closed", "SortedRows"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

@@ -16,16 +16,6 @@ from bsjoin.index.encoding import GREATEST, LEAST, SIGN
 from bsjoin.index.nearest import Later
 from bsjoin.index.ordered_dictionary import ByteStrings
 
-__all__ = [
-    "add_wide",
-    "clamped",
-    "divide_wide",
-    "later_wide",
-    "multiply_wide",
-    "wide_texts",
-    "words_of_texts",
-]
-
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 Bools = NDArray[np.bool_]

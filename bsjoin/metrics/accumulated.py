@@ -20,8 +20,6 @@ from bsjoin.spark.session import is_connect, retained
 if TYPE_CHECKING:
     from pyspark import SparkContext  # the package of a mere Connect client has none
 
-__all__ = ["sender"]
-
 # What Spark calls the properties.
 _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
 

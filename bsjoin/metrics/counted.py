@@ -17,8 +17,6 @@ from bsjoin.metrics.lines import read
 from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
-__all__ = ["counted", "tagged"]
-
 _CATALOG = "spark.sql.catalog.bsjoin"
 
 

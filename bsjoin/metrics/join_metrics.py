@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["JoinLabel", "JoinMetrics", "LookupMetrics", "OperatorMetrics"]
-
 
 @dataclass(kw_only=True)
 class LookupMetrics:

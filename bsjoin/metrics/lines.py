@@ -18,8 +18,6 @@ from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union
 
-__all__ = ["VERSION", "plain", "read", "to_line"]
-
 _log = logging.getLogger("bsjoin")
 
 Record = TypeVar("Record")

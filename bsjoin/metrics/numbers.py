@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
-__all__ = ["JoinNumbers", "new_number", "number_of_reported", "numbers"]
-
 _QUERIES = 64
 _BATCHES = 8
 _REPORTED = 10_000

@@ -16,8 +16,6 @@ from bsjoin.metrics.observing import ObservedCycle, observe
 from bsjoin.plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
 from bsjoin.spark.session import micro_batch
 
-__all__ = ["LINES", "label_of", "name_of", "observed", "route_of"]
-
 LINES = "lines"
 """The name of the column that Spark observes."""
 

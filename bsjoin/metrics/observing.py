@@ -21,8 +21,6 @@ from bsjoin.metrics.tasks import received
 from bsjoin.spark import compat
 from bsjoin.spark.session import micro_batch, retained
 
-__all__ = ["ObservedCycle", "is_reported", "is_steered", "observe"]
-
 _WAIT_S = 5.0
 _TICK_S = 0.01
 

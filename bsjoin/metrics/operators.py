@@ -11,8 +11,6 @@ from dataclasses import replace
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, OperatorMetrics
 from bsjoin.metrics.numbers import new_number
 
-__all__ = ["joins_of"]
-
 _REMEMBERED = 10_000
 
 Found = tuple[JoinLabel, OperatorMetrics]

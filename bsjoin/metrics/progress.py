@@ -36,15 +36,6 @@ from bsjoin.plan import FIGURES
 from bsjoin.spark import compat
 from bsjoin.spark.remote import is_remote
 
-__all__ = [
-    "ObservedProgress",
-    "cached_entries",
-    "is_idle",
-    "observed_row",
-    "progress",
-    "route",
-]
-
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
 
 

@@ -8,8 +8,6 @@ from typing import Literal
 from bsjoin.metrics.refreshes import RefreshProgress
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["CacheProgress", "CycleProgress", "PartitionProgress", "PlacementProgress"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CacheProgress:

@@ -14,18 +14,6 @@ from cachetools import LRUCache
 from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = [
-    "RefreshProgress",
-    "error_text",
-    "follow",
-    "looked",
-    "of_table",
-    "published",
-    "recorded",
-    "source_of",
-    "url_of",
-]
-
 _KEPT = 10_000
 _LONGEST = 1_000
 _VERSIONS_KEPT = 1_000  # of a table: more than a query keeps the progress of micro-batches

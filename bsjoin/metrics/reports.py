@@ -18,8 +18,6 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.spark import compat
 
-__all__ = ["active_session", "claim", "claimed", "read", "write"]
-
 _RUNS = "bsjoin_reports"
 _RUN = T.StructType([T.StructField("run", T.StringType())])
 _REPORT = T.StructType(

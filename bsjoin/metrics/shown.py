@@ -8,8 +8,6 @@ from typing import SupportsIndex, overload
 from bsjoin._show import Shown, in_bytes
 from bsjoin.metrics.records import CacheProgress, CycleProgress
 
-__all__ = ["ProgressList"]
-
 
 class ProgressList(list[CycleProgress]):
     """Metrics of joins in micro-batches; a column without a value in any of them is not shown."""

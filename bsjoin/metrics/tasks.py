@@ -20,8 +20,6 @@ from typing import Any
 
 from cachetools import LRUCache
 
-__all__ = ["Adding", "MicroBatches", "TaskMetrics", "received"]
-
 _QUERIES = 64
 
 

@@ -26,8 +26,6 @@ from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring import openmetrics
 from bsjoin.monitoring.watching import Watched
 
-__all__ = ["Dashboard", "dashboard"]
-
 _log = logging.getLogger("bsjoin")
 
 _LOOPBACK = "127.0.0.1"

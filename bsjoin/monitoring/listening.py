@@ -11,8 +11,6 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.totals import Totals, id_of
 
-__all__ = ["Listener"]
-
 _log = logging.getLogger("bsjoin")
 
 

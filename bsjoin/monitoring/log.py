@@ -13,8 +13,6 @@ from bsjoin.monitoring.listening import Listener
 from bsjoin.monitoring.totals import QueryTotals, id_of, name_of, quantiles
 from bsjoin.values.durations import seconds
 
-__all__ = ["ProgressLog"]
-
 _log = logging.getLogger("bsjoin")
 
 

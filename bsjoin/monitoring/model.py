@@ -13,8 +13,6 @@ from typing import Literal
 from bsjoin.metrics.records import CacheProgress, CycleProgress, PlacementProgress
 from bsjoin.metrics.refreshes import RefreshProgress
 
-__all__ = ["OF_JOINS", "OF_QUERIES", "OF_ROUTES", "JoinMetric", "Metric", "Sample", "metrics"]
-
 Kind = Literal["counter", "gauge", "info", "summary"]
 Value = float | Mapping[str, float] | None
 

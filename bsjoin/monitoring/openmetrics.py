@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from bsjoin.monitoring.model import Metric, Sample
 
-__all__ = ["CONTENT_TYPE", "text"]
-
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 

@@ -15,8 +15,6 @@ from bsjoin.errors import ArgumentError
 from bsjoin.monitoring.listening import Listener
 from bsjoin.monitoring.model import Metric, Sample, metrics
 
-__all__ = ["OpenTelemetryListener"]
-
 _UNITS = {"": "", "seconds": "s", "bytes": "By", "ratio": "1"}
 """By what OpenTelemetry (UCUM) calls them; all others are counted things, ``{row}``. Exporters for
 Prometheus add a unit to a name that does not end with it: a mere number has none, not 1."""

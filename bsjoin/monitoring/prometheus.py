@@ -17,8 +17,6 @@ from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["PrometheusListener", "gauge_name"]
-
 _CLASS = "bsjoin.jvm.metrics.Published"
 
 _SAME = re.compile(r"|0\.[0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -30,8 +30,6 @@ from bsjoin.monitoring.model import (
     Sample,
 )
 
-__all__ = ["MicroBatch", "QueryTotals", "Totals", "quantiles", "seconds_of"]
-
 _log = logging.getLogger("bsjoin")
 
 _ENDED = 64

@@ -27,8 +27,6 @@ from bsjoin.monitoring.totals import (
 )
 from bsjoin.spark import compat
 
-__all__ = ["Watched"]
-
 _log = logging.getLogger("bsjoin")
 
 _DUTY = 100

@@ -33,8 +33,6 @@ from bsjoin.partitioning.skew import beyond_chance, chance, rarely_by_chance
 from bsjoin.partitioning.spreading import spread_keys
 from bsjoin.partitioning.targets import Targets
 
-__all__ = ["Controller"]
-
 Float64s = NDArray[np.float64]
 
 _BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it

@@ -25,8 +25,6 @@ from bsjoin.partitioning.routing import Router
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.skew import skew
 
-__all__ = ["Collector", "CycleStatistics", "added"]
-
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 

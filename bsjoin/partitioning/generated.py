@@ -11,8 +11,6 @@ from bsjoin.partitioning.cycle import CycleStatistics
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.worker import Note
 
-__all__ = ["note_of"]
-
 Int64s = NDArray[np.int64]
 
 

@@ -10,8 +10,6 @@ from typing import Literal
 from bsjoin._secrets import described
 from bsjoin.errors import ArgumentError, suggest
 
-__all__ = ["MOST_SAMPLED", "Hash", "HotSpot"]
-
 _MOST_PARTITIONS = 10_000
 MOST_SAMPLED = 1_000_000
 """The most keys that a task samples."""

@@ -8,8 +8,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "pack_numbers", "unpack", "unpack_numbers"]
-
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 

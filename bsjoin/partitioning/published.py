@@ -21,8 +21,6 @@ from bsjoin.storage import fields
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.versioned_folder import Activation, Publication, VersionedFolder, active_at
 
-__all__ = ["PublishedRule", "Rules"]
-
 _log = logging.getLogger("bsjoin")
 
 _KEPT = 50

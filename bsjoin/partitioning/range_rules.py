@@ -9,8 +9,6 @@ from bsjoin.index import GREATEST
 from bsjoin.partitioning.rule import Rule
 from bsjoin.partitioning.sample import Sample
 
-__all__ = ["algorithm_2", "near_quantiles", "whole_keys"]
-
 
 def algorithm_2(sample: Sample, partitions: int, version: int = 0) -> Rule:
     """Algorithm 2 of the BS-Join paper, line by line: close a partition when it reaches the mean.

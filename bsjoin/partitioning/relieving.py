@@ -16,8 +16,6 @@ from bsjoin.partitioning.range_rules import near_quantiles
 from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
 
-__all__ = ["Splits", "after_splits", "relieved"]
-
 Float64s = NDArray[np.float64]
 
 Splits = Mapping[int, Mapping[int, float]]

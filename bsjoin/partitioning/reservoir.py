@@ -13,8 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Reservoir"]
-
 Int64s = NDArray[np.int64]
 
 _FAR = float(1 << 62)  # more rows than any stream has

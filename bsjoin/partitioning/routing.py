@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.partitioning.rule import Rule
 
-__all__ = ["STEPS", "Router"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Indices = NDArray[np.intp]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.partitioning.packing import pack, unpack
 
-__all__ = ["HotKey", "Rule"]
-
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from bsjoin.partitioning.packing import pack, pack_numbers, unpack, unpack_numbers
 
-__all__ = ["Sample"]
-
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 

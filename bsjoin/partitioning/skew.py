@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beyond_chance", "chance", "rarely_by_chance", "skew"]
-
 _RARE = 4.0  # standard deviations of a normal distribution
 
 

@@ -22,8 +22,6 @@ from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.targets import Targets
 
-__all__ = ["spread_keys"]
-
 Float64s = NDArray[np.float64]
 
 _HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: thresholds of a heavy key, tried in this order

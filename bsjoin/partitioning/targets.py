@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from bsjoin.partitioning.skew import skew
 
-__all__ = ["Targets"]
-
 Float64s = NDArray[np.float64]
 
 _LEAST = 0.1  # of an equal share: a partition with fewer rows says too little of its skew

@@ -18,8 +18,6 @@ from bsjoin.partitioning.cycle import Collector, CycleStatistics
 from bsjoin.partitioning.routing import Router
 from bsjoin.values.python_values import shown
 
-__all__ = ["Note", "Task", "routed"]
-
 Int64s = NDArray[np.int64]
 
 _NAMED, _MOST_NAMES, _NAMES_TOLD = 16, 2_000, 20

@@ -17,13 +17,6 @@ from bsjoin.planner.keys import is_floating, is_integer
 from bsjoin.storage.spark_schema import LONG_DIGITS
 from bsjoin.values.aggregates import AggregateCall, Function
 
-__all__ = [
-    "ResolvedAggregate",
-    "check_aggregates",
-    "check_built_aggregates",
-    "resolved_aggregates",
-]
-
 _MORE = {"sum": (10, 0), "avg": (4, 4)}
 """Digits of the aggregate of a decimal beyond its own: all, and those after the point."""
 _UNSEEN = (

@@ -15,17 +15,6 @@ from bsjoin.planner.columns import On, names_of
 from bsjoin.planner.cycle import Cycle
 from bsjoin.spark.session import is_dataframe, micro_batch
 
-__all__ = [
-    "JoinCall",
-    "JoinType",
-    "Partition",
-    "distinct",
-    "key_list",
-    "nulls_equal_of",
-    "probe_side",
-    "table_side",
-]
-
 Partition = Hash | HotSpot | None
 
 JoinType = Literal[

@@ -15,8 +15,6 @@ from bsjoin.spark.source_versions import why_not_followed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["automatic_cache", "automatic_full"]
-
 _log = logging.getLogger("bsjoin")
 
 _FULL_UP_TO_ROWS = 1_000_000

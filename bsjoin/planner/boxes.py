@@ -20,8 +20,6 @@ from bsjoin.storage import BoxRange, BoxSide, Manifest, RangeColumns
 from bsjoin.storage.range_index import is_ranked
 from bsjoin.values.widths import Width
 
-__all__ = ["box_ranges", "box_sides", "checked_ranges", "with_boxes"]
-
 
 def box_ranges(
     searched: Condition | None, others: Sequence[Condition], schema: T.StructType, table: Names

@@ -32,8 +32,6 @@ from bsjoin.planner.where import Where, where_over
 from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted
 
-__all__ = ["returned", "with_candidates"]
-
 
 def with_candidates(
     join: ResolvedJoin,

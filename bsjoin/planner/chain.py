@@ -22,8 +22,6 @@ from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.spark.session import is_dataframe
 from bsjoin.storage.box_file import FEW_ROWS
 
-__all__ = ["JoinStep", "Stage", "explain", "joins_of", "previous_join", "remember", "step_of"]
-
 _ATTRIBUTE = "_bsjoin_step"
 
 

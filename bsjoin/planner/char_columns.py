@@ -16,8 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bsjoin.errors import KeyTypeError
 
-__all__ = ["char_length", "check_char_pair", "check_padded", "with_length"]
-
 _TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"char\((\d+)\)", re.IGNORECASE)
 _AS_STRINGS = "spark.sql.legacy.charVarcharAsString"

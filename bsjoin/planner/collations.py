@@ -14,8 +14,6 @@ from bsjoin.planner.keys import is_collated, type_name, type_of
 from bsjoin.spark.collations import collation_version
 from bsjoin.storage import Manifest
 
-__all__ = ["check_collations", "has_collations", "stored_type"]
-
 
 def stored_type(spark: SparkSession, dtype: T.DataType) -> str:
     """The type of a key as a manifest has it: with the version of the collation's rules."""

@@ -13,8 +13,6 @@ from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names
 from bsjoin.spark.arrow import is_storable
 
-__all__ = ["collected_as", "resolved_collection"]
-
 
 def collected_as(conditions: Sequence[Condition], call: JoinCall) -> str | None:
     """The name of the array that a join returns; None if it returns rows.

@@ -14,18 +14,6 @@ from bsjoin.errors import ArgumentError, ColumnError, TableNotFoundError, sugges
 from bsjoin.spark.session import is_case_sensitive
 from bsjoin.storage import NULL_KEYS, Manifest
 
-__all__ = [
-    "Names",
-    "On",
-    "check_free",
-    "join_keys",
-    "names_of",
-    "result_names",
-    "schema_of",
-    "selected",
-    "unused",
-]
-
 On = str | Sequence[str | tuple[str | Column, str]] | Mapping[str, str] | None
 """Keys as a user gives them; where they are resolved, they are given by name."""
 

@@ -22,8 +22,6 @@ from bsjoin.spark import compat
 from bsjoin.spark.session import is_case_sensitive
 from bsjoin.spark.sql import quoted
 
-__all__ = ["skip", "with_columns_of", "with_columns_of_table"]
-
 _BELOW, _SKIPS_TO = "_bsjoin_below", "_bsjoin_skips_to"
 _SAME_ROWS = (
     "CollectMetrics", "Deduplicate", "Drop", "Filter", "Hint", "Limit", "Offset", "Repartition",

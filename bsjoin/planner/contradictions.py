@@ -21,8 +21,6 @@ from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError
 from bsjoin.values.widths import Width, size_of
 
-__all__ = ["check_together", "excluding"]
-
 _Column = tuple[str, str]
 """The side, and the name."""
 _Most = tuple[Fraction, int]

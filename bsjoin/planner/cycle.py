@@ -12,8 +12,6 @@ from bsjoin.metrics.observing import ObservedCycle
 from bsjoin.options import Full, Incremental
 from bsjoin.plan import RoutePlan
 
-__all__ = ["Cycle", "CycleState"]
-
 
 @dataclass
 class CycleState:

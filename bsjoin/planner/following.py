@@ -12,8 +12,6 @@ from bsjoin.errors import NotFollowedWarning
 from bsjoin.options import Full
 from bsjoin.spark.fingerprint import read_anew
 
-__all__ = ["warn_unless_followed"]
-
 
 def warn_unless_followed(table: DataFrame | str, options: Full) -> None:
     """Warn of a table that a stream's join reads once, and Spark's own in each micro-batch.

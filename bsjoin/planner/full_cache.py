@@ -13,8 +13,6 @@ from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.uses import as_nullable, note_use
 from bsjoin.storage import Manifest, StorageLocation
 
-__all__ = ["note_columns", "plan_stored"]
-
 
 def note_columns(
     stream: DataFrame, join: ResolvedJoin, location: StorageLocation, manifest: Manifest

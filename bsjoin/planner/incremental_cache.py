@@ -30,8 +30,6 @@ from bsjoin.storage.temporary import temporary_location
 from bsjoin.storage.ties import ties_of
 from bsjoin.values.durations import seconds
 
-__all__ = ["plan_source", "schema_of_source"]
-
 V = TypeVar("V")
 
 _log = logging.getLogger("bsjoin")

@@ -12,8 +12,6 @@ from bsjoin.errors import ArgumentError
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import unused
 
-__all__ = ["KeyedStream", "keyed_stream"]
-
 
 @dataclass(frozen=True)
 class KeyedStream:

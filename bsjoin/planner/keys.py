@@ -28,25 +28,6 @@ from bsjoin.spark import sql
 from bsjoin.spark.collations import collation_key
 from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
 
-__all__ = [
-    "KeySide",
-    "NullsEqual",
-    "check_key_types",
-    "digits_together",
-    "fits_8_bytes",
-    "hash_is_exact",
-    "hashable",
-    "is_binary_collation",
-    "is_collated",
-    "is_floating",
-    "is_integer",
-    "source_key",
-    "stream_key",
-    "table_key",
-    "type_name",
-    "type_of",
-]
-
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {
     T.ByteType: 3,
     T.ShortType: 5,

@@ -15,8 +15,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-__all__ = ["as_not_null", "may_hold"]
-
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CONSTANTS: dict[type[T.DataType], Any] = {
     T.BooleanType: False,

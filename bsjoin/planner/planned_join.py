@@ -24,8 +24,6 @@ from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.session import micro_batch
 from bsjoin.storage import box_signature
 
-__all__ = ["PIECE_ROWS", "PlannedJoin", "clock_of", "given_names", "plan_join", "shape_of"]
-
 _ALL = (1 << 31) - 1
 
 PIECE_ROWS = 64

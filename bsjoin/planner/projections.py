@@ -25,8 +25,6 @@ from bsjoin.spark import compat
 from bsjoin.spark.compat import Catalyst
 from bsjoin.spark.session import is_connect
 
-__all__ = ["UNREADABLE", "Projection", "projection", "register", "results_in"]
-
 UNREADABLE = "the plan between the joins cannot be read"
 
 _log = logging.getLogger("bsjoin")

@@ -28,17 +28,6 @@ from bsjoin.storage.spark_schema import LONG_DIGITS, MAX_DIGITS
 from bsjoin.values.sort_order import SortOrder
 from bsjoin.values.widths import Width, is_duration, size_of
 
-__all__ = [
-    "check_range_types",
-    "needs_places",
-    "predicate_of",
-    "probe_type",
-    "range_columns",
-    "range_side",
-    "searched_ends",
-    "width_in_units",
-]
-
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 

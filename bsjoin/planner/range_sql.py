@@ -22,8 +22,6 @@ from bsjoin.spark import sql
 from bsjoin.storage.spark_schema import MAX_DIGITS
 from bsjoin.values.widths import Width
 
-__all__ = ["condition_sql", "relation_sql"]
-
 _KEPT_DIGITS = 6
 """So many digits after the point Spark keeps in a sum, however many are before it."""
 _SECOND = 10**6

@@ -31,8 +31,6 @@ from bsjoin.planner.projections import Projection
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["identified", "with_columns", "with_computed", "with_table_columns"]
-
 _log = logging.getLogger("bsjoin")
 _IDENTITIES = "_bsjoin_identities"
 

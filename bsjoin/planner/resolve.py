@@ -23,8 +23,6 @@ from bsjoin.planner.range_columns import check_range_types
 from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.table_sides import BuiltTable, UnbuiltTable
 
-__all__ = ["resolve", "safe_keys"]
-
 _MOST_SAFE_KEYS = 63
 
 

@@ -15,8 +15,6 @@ from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.where import Where
 from bsjoin.storage import BoxRange, RangeColumns
 
-__all__ = ["ResolvedJoin"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedJoin:

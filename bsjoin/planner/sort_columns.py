@@ -12,8 +12,6 @@ from bsjoin.planner.keys import is_binary_collation
 from bsjoin.spark.arrow import not_exchangeable
 from bsjoin.values.sort_order import respelled, sort_orders
 
-__all__ = ["sort_columns"]
-
 
 def sort_columns(
     orders: Iterable[str], schema: T.StructType, table: Names, argument: str

@@ -19,8 +19,6 @@ from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.storage import Manifest, RangeColumns
 from bsjoin.values.sort_order import SortOrder
 
-__all__ = ["BuiltTable", "UnbuiltTable"]
-
 _log = logging.getLogger("bsjoin")
 
 _noted: set[str] = set()  # tables of earlier versions, by their paths

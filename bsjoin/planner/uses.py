@@ -15,8 +15,6 @@ from bsjoin.spark.session import active_names, any_query_active, is_connect, is_
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.uses import RENEWED_EVERY_S, Note, Uses, others
 
-__all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of", "used_by"]
-
 
 @dataclass
 class _Noted:

@@ -18,8 +18,6 @@ from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
-__all__ = ["Where", "where_over"]
-
 _NAMES = (
     "UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE", "CANNOT_RESOLVE_DATAFRAME_COLUMN",
     "MISSING_ATTRIBUTES", "AMBIGUOUS_COLUMN", "UNRESOLVED_USING_COLUMN",

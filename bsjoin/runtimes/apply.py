@@ -13,8 +13,6 @@ from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.runtimes.choosing import choose
 from bsjoin.runtimes.partitioning import send_to_partitions
 
-__all__ = ["apply"]
-
 
 def apply(planned: PlannedJoin) -> DataFrame:
     """Put a join behind its stream, by the runtime that is chosen for it.

@@ -14,8 +14,6 @@ from bsjoin.plan import RoutePlan
 from bsjoin.planner.cycle import Cycle
 from bsjoin.planner.planned_join import PlannedJoin
 
-__all__ = ["Runtime"]
-
 
 class Runtime(Protocol):
     """A way to carry out joins, and to send rows to partitions by a rule."""

@@ -21,8 +21,6 @@ from bsjoin.runtimes.base import Runtime
 from bsjoin.runtimes.python import driver
 from bsjoin.spark.session import application_of, too_old
 
-__all__ = ["SETTING", "choose"]
-
 SETTING = "spark.bsjoin.runtime"
 _CHOICES = ("auto", "jvm", "jvm-only", "python")
 

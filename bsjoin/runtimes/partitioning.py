@@ -24,8 +24,6 @@ from bsjoin.runtimes.steering import rule_to_begin_with, steered
 from bsjoin.spark import compat, sql
 from bsjoin.spark.session import default_parallelism, is_connect
 
-__all__ = ["number_of", "send_to_partitions"]
-
 _log = logging.getLogger("bsjoin")
 
 # What a task does with its rows in their order, and where they come from.

@@ -24,8 +24,6 @@ from bsjoin.spark.session import default_parallelism
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.temporary import temporary_location
 
-__all__ = ["Steering", "rule_to_begin_with", "steered"]
-
 _log = logging.getLogger("bsjoin")
 
 

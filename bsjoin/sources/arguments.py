@@ -11,8 +11,6 @@ from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.storage.addresses import address_of
 from bsjoin.values.durations import seconds
 
-__all__ = ["check_max_keys", "check_texts", "check_unique", "located", "positive"]
-
 
 def located(path: str | os.PathLike[str], name: str) -> str:
     """What a path or URL means.

@@ -15,8 +15,6 @@ from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
 from bsjoin.values.durations import seconds
 
-__all__ = ["function"]
-
 
 def function(
     fn: Callable[[pa.Table], Any],

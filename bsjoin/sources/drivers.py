@@ -7,8 +7,6 @@ from typing import Any
 
 from bsjoin.errors import SourceError
 
-__all__ = ["driver"]
-
 
 def driver(module: str, extra: str) -> Any:
     """Import a driver.

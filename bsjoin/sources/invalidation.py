@@ -18,8 +18,6 @@ from bsjoin.errors import ArgumentError
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.versioned_folder import VersionedFolder
 
-__all__ = ["InvalidationLog", "key_table", "logs_of", "register"]
-
 _log = logging.getLogger("bsjoin")
 
 _MAX_BYTES = 1 << 30

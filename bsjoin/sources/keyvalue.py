@@ -21,8 +21,6 @@ from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
 from bsjoin.values.python_values import in_calendar
 
-__all__ = ["redis"]
-
 _UNFIT = (BSJoinError, pa.ArrowException, ValueError, TypeError, ArithmeticError)
 
 

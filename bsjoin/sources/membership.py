@@ -8,8 +8,6 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["is_among", "rows_among"]
-
 
 def is_among(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
     """Tell the values that are keys: NaN equals NaN, 0.0 equals -0.0, and null equals null.

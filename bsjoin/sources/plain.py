@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["is_any_list", "list_of", "plain"]
-
 
 def is_any_list(dtype: pa.DataType) -> bool:
     """Whether it is one of Arrow's types of lists."""

@@ -12,8 +12,6 @@ import pyarrow as pa
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.invalidation import key_table, logs_of
 
-__all__ = ["Source"]
-
 
 class Source(ABC):
     """A table in a database, a file or a service, looked up by batches of keys.

@@ -13,8 +13,6 @@ from bsjoin.sources.session import Session
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.urls import Address
 
-__all__ = ["RedisClient"]
-
 T = TypeVar("T")
 
 _LOST = {

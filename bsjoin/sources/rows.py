@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from bsjoin.errors import DataError
 
-__all__ = ["array_of", "decimal_of", "python_values"]
-
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ALL_DIGITS = 1e15  # smaller doubles have a decimal place within their first 15 digits
 

@@ -6,8 +6,6 @@ import contextlib
 import os
 from typing import Any
 
-__all__ = ["Session"]
-
 # A child process must neither use nor close its parent's connections.
 _of_the_parent: list[Any] = []
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["is_utf8", "with_utf8"]
-
 
 def is_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
     r"""Tell the texts that are valid UTF-8; null is.

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from bsjoin.sources.transient import LookupTimeoutError
 
-__all__ = ["run_with_timeout"]
-
 T = TypeVar("T")
 
 

@@ -16,14 +16,6 @@ import pyarrow as pa
 
 from bsjoin.errors import BSJoinError, DataError, SourceError
 
-__all__ = [
-    "LookupTimeoutError",
-    "TransientSourceError",
-    "of_data",
-    "run_translated",
-    "run_with_retries",
-]
-
 T = TypeVar("T")
 
 _LONGEST_PAUSE_S = 30.0

@@ -13,17 +13,6 @@ from bsjoin.sources.rows import array_of
 from bsjoin.storage.spark_schema import MAX_DIGITS
 from bsjoin.values.python_values import reprs
 
-__all__ = [
-    "DECIMAL",
-    "as_schema",
-    "decimal_type",
-    "fitted",
-    "keeps_keys",
-    "overridden",
-    "sparkable",
-    "wanted_columns",
-]
-
 # The type of a number without declared digits in Spark's JDBC source.
 DECIMAL = pa.decimal128(38, 18)
 

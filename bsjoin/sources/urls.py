@@ -8,8 +8,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from bsjoin._secrets import hidden, secrets_of
 from bsjoin.errors import ArgumentError
 
-__all__ = ["Address", "address_of"]
-
 
 @dataclass(frozen=True)
 class Address:

@@ -17,8 +17,6 @@ from pyspark.sql.pandas.types import to_arrow_type
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.storage.spark_schema import read_spark_schema
 
-__all__ = ["arrow_fields", "check_storable", "is_storable", "not_exchangeable", "schema_of_ddl"]
-
 # Before Spark 4.3 there is no such argument, and UTC is the default.
 _UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}

@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 
 from bsjoin.spark.session import application_of
 
-__all__ = ["collation_key", "collation_version"]
-
 _versions: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 

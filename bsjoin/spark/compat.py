@@ -28,42 +28,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, is_remote
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-__all__ = [
-    "ENTRIES",
-    "VERIFIED",
-    "Catalyst",
-    "Entry",
-    "MissingMemberError",
-    "active_connect_session",
-    "active_queries_of_all",
-    "alias_of",
-    "analyzed",
-    "assigned",
-    "attach_jar",
-    "catalyst",
-    "column_of",
-    "connect_plan",
-    "dataframe_of",
-    "explained",
-    "failures",
-    "first_session",
-    "inputs_of",
-    "is_complete",
-    "is_observed",
-    "java_class",
-    "java_session",
-    "plan_id",
-    "plans_in",
-    "progress_since",
-    "selected",
-    "serialized",
-    "session_of",
-    "set_plan_id",
-    "settings_at_once",
-    "sides_of",
-    "with_cached_data",
-]
-
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark that have all of these members."""
 

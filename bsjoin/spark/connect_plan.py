@@ -16,8 +16,6 @@ from pyspark.sql import DataFrame
 from bsjoin.spark import compat
 from bsjoin.spark.leaves import state_of_files
 
-__all__ = ["is_fixed", "parts", "read_anew", "renew"]
-
 _FILES = {"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"}
 _RECOGNISED = {"orc", "parquet"}
 _RELATIONS = {"filter", "project", "subquery_alias"}

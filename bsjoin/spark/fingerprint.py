@@ -23,8 +23,6 @@ from bsjoin.spark.session import is_connect, settings_of
 from bsjoin.spark.source_versions import version_in
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["Identity", "identity", "is_fixed", "read_anew", "renew", "selection_of"]
-
 _log = logging.getLogger("bsjoin")
 
 # What says how files are read, and what expressions do.

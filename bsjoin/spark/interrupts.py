@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-__all__ = ["Interruption", "interruptible", "is_waited_for"]
-
 T = TypeVar("T")
 
 _AGAIN_S = 0.5

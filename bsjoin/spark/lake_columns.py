@@ -24,8 +24,6 @@ from bsjoin.spark.leaves import (
     leaves_of,
 )
 
-__all__ = ["Columns", "columns_at", "columns_of", "names_in"]
-
 _log = logging.getLogger("bsjoin")
 
 _NUMBER = "delta.columnMapping.id"

@@ -12,8 +12,6 @@ from bsjoin.spark import compat
 from bsjoin.spark.leaves import CatalogTable, DeltaTable, Leaf, is_iceberg, leaves_of
 from bsjoin.spark.sql import quoted
 
-__all__ = ["CHANGE", "COMMIT", "NO_SNAPSHOT", "changes_between", "delta_at", "table_at"]
-
 CHANGE, COMMIT = "_change_type", "_commit_version"
 """The columns that a feed has beside those of its table."""
 

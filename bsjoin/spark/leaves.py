@@ -20,19 +20,6 @@ from pyspark.sql import DataFrame
 from bsjoin._secrets import scrubbed
 from bsjoin.spark import compat
 
-__all__ = [
-    "CatalogTable",
-    "DeltaTable",
-    "Files",
-    "Leaf",
-    "is_cached",
-    "is_iceberg",
-    "is_metadata",
-    "leaves_of",
-    "listed",
-    "state_of_files",
-]
-
 State = list[Any]
 
 _SOURCES = "org.apache.spark.sql.execution.datasources."

@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame
 from bsjoin.spark import compat
 from bsjoin.spark.leaves import listed
 
-__all__ = ["asks_for_the_time", "calls_functions_of_users", "operators_of"]
-
 _LOGICAL = {
     "Aggregate", "Deduplicate", "Distinct", "Filter", "Join", "LocalRelation", "OneRowRelation",
     "Project", "Range", "Repartition", "RepartitionByExpression", "Sort", "SubqueryAlias", "Union",

@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 from bsjoin.spark import compat
 from bsjoin.spark.session import settings_of
 
-__all__ = ["reader_settings"]
-
 _ZONE = "spark.sql.session.timeZone"  # its default is the zone of Spark's machine
 
 

@@ -16,8 +16,6 @@ from bsjoin.spark import compat
 from bsjoin.spark.leaves import listed
 from bsjoin.spark.operators import calls_functions_of_users
 
-__all__ = ["MismatchedColumnError", "through_operators", "used_of", "with_leaves"]
-
 _OF_ROWS = {"Filter", "Project"}
 _NAMES_ONLY = {"SubqueryAlias", "View"}
 

@@ -19,27 +19,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from bsjoin.errors import ArgumentError
 from bsjoin.spark import compat
 
-__all__ = [
-    "MicroBatch",
-    "active_names",
-    "active_queries",
-    "active_session",
-    "any_query_active",
-    "application_of",
-    "default_parallelism",
-    "is_case_sensitive",
-    "is_connect",
-    "is_dataframe",
-    "is_for_a_query",
-    "means_the_same",
-    "micro_batch",
-    "needed_since_us",
-    "retained",
-    "running",
-    "settings_of",
-    "too_old",
-]
-
 _OLDEST = "4.1"
 
 

@@ -15,8 +15,6 @@ from bsjoin.errors import SourceError
 from bsjoin.spark.leaves import Files, Leaf, listed
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["Settled"]
-
 # Folders of jobs that have not ended: of Hadoop's committers, of Spark's, Hive's and S3A's.
 _BEING_WRITTEN = "{_temporary,.spark-staging*,.hive-staging*,__magic*}"
 _SUCCESS = "_SUCCESS"

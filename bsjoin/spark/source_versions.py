@@ -36,8 +36,6 @@ from bsjoin.spark.replanned import Other, with_leaves
 from bsjoin.spark.session import is_connect
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["at_version", "followable", "version_in", "version_of", "why_not_followed"]
-
 _log = logging.getLogger("bsjoin")
 
 _BETWEEN = "; "

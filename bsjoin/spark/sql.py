@@ -12,8 +12,6 @@ import re
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-__all__ = ["case", "cast", "column", "quoted", "select", "text", "try_cast"]
-
 _TYPES: dict[type[T.DataType], str] = {T.TimestampType: "timestamp_ltz"}
 """Types that a setting gives another meaning."""
 

@@ -20,8 +20,6 @@ from bsjoin._version import __version__
 from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.spark.session import application_of, is_connect
 
-__all__ = ["check_workers", "recommend_sockets", "workers_python"]
-
 _log = logging.getLogger("bsjoin")
 
 _NEEDED = {

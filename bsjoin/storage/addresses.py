@@ -18,8 +18,6 @@ import fsspec.core
 from bsjoin._secrets import hidden
 from bsjoin.errors import StoreError
 
-__all__ = ["address_of", "check_shared", "opened"]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)|\\\\")
 _USERINFO = re.compile(r"^([A-Za-z][\w+.-]*:/*[^/\s:@]*):\S*@")

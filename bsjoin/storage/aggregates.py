@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from bsjoin.index import AggregateTree
 
-__all__ = ["tree_of"]
-
 
 def tree_of(column: pa.Array) -> AggregateTree:
     """A tree over the values of a column, in place.

@@ -30,8 +30,6 @@ from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.mapped import shown
 from bsjoin.storage.range_index import codes_of
 
-__all__ = ["FEW_ROWS", "BoxSide", "box_batch", "boxes_of", "check_box_schema", "index_boxes"]
-
 Int64s = NDArray[np.int64]
 
 FEW_ROWS = 64

@@ -23,8 +23,6 @@ from bsjoin.storage import versions
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import BUILDS, DATA, VERSIONS
 
-__all__ = ["Build", "begin", "begun", "sweep", "vacuum"]
-
 _log = logging.getLogger("bsjoin")
 
 _MARK = re.compile(r"([0-9a-f]{32})-([0-9]{1,18})-([0-9A-Za-z.]+)")

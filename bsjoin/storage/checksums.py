@@ -7,8 +7,6 @@ from typing import Protocol
 import pyarrow as pa
 import xxhash
 
-__all__ = ["Readable", "checksum", "checksum_of_bytes"]
-
 _CHUNK = 1 << 22
 
 

@@ -29,8 +29,6 @@ import pyarrow as pa
 from bsjoin.host import HostFolder, HostRoot, private_folder, temporary_folder
 from bsjoin.storage.checksums import checksum
 
-__all__ = ["HostCopies"]
-
 T = TypeVar("T")
 
 _COPY = "copy-"

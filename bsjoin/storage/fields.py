@@ -6,8 +6,6 @@ from typing import Any
 
 from bsjoin.index import GREATEST
 
-__all__ = ["flag", "items", "number", "shown", "text", "texts", "value", "whole"]
-
 
 def whole(data: Any, name: str, least: int = 0, most: int = GREATEST) -> int:
     """A whole number within bounds."""

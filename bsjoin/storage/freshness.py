@@ -25,16 +25,6 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.names import FRESH
 
-__all__ = [
-    "Mark",
-    "confirm",
-    "fresh_version",
-    "is_confirmed_since",
-    "mark_names",
-    "marks_in",
-    "remove_marks",
-]
-
 _log = logging.getLogger("bsjoin")
 
 _NAME = re.compile(r"([0-9]{8,9})-([0-9]{1,18})-([0-9]{1,18})")

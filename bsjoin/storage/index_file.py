@@ -12,8 +12,6 @@ from bsjoin.index import HashIndex
 from bsjoin.storage.mapped import shown
 from bsjoin.storage.range_index import RANGE_CELLS, RANGE_LAYOUTS, RangeIndex
 
-__all__ = ["check_index_schema", "index_batch", "index_of"]
-
 _HASH_COLUMNS = {
     "hashes": pa.large_list(pa.int64()),
     "directory": pa.large_list(pa.int32()),

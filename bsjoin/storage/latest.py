@@ -22,8 +22,6 @@ from bsjoin.storage.segment_writer import Rows, one_column, pieces, taken
 from bsjoin.storage.ties import Tie, break_all_ties
 from bsjoin.values.sort_order import SortOrder, respelled, sort_orders
 
-__all__ = ["Latest", "LatestBy", "PickedRows"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 

@@ -31,8 +31,6 @@ from bsjoin.storage.copies import HostCopies
 from bsjoin.storage.names import check_inside, is_plain
 from bsjoin.storage.remote import RemoteFiles
 
-__all__ = ["StorageLocation"]
-
 T = TypeVar("T")
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -30,20 +30,6 @@ from bsjoin.storage.source_version import SourceVersion
 from bsjoin.storage.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 from bsjoin.values.sort_order import respelled, sort_orders
 
-__all__ = [
-    "FORMAT",
-    "LARGEST",
-    "NULL_KEYS",
-    "BoxRange",
-    "KeyColumn",
-    "Manifest",
-    "RangeColumns",
-    "Stats",
-    "box_signature",
-    "compared_fields",
-    "has_integer_key",
-]
-
 FORMAT = 2
 """The number of the format in format.md: with layers. Tables without them have format 1."""
 

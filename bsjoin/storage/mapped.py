@@ -19,8 +19,6 @@ from bsjoin.errors import DamagedTableError, StoreError
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.segment_entries import StoredFile
 
-__all__ = ["has_forbidden_nulls", "map_batch", "map_column", "read_column", "shown", "sound"]
-
 _CHUNK = 1 << 16
 _MAGIC = b"ARROW1\0\0"
 _ALIGNMENT = 8

@@ -21,8 +21,6 @@ from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.unindexed import write_unindexed
 
-__all__ = ["Gathering", "HashRange", "Merge", "hash_ranges", "run_groups"]
-
 HashRange = tuple[int | None, int | None]
 """The least hash, and the one behind the greatest; None for no bound."""
 

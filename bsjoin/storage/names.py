@@ -10,19 +10,6 @@ from collections.abc import Iterable
 from bsjoin._secrets import hidden
 from bsjoin.errors import StoreError
 
-__all__ = [
-    "BUILDS",
-    "DATA",
-    "FRESH",
-    "LARGEST_NUMBER",
-    "MARKS",
-    "READERS",
-    "VERSIONS",
-    "check_inside",
-    "is_plain",
-    "numbers_in",
-]
-
 # The folders of a table: see format.md.
 VERSIONS = "versions"
 DATA = "data"

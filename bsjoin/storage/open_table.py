@@ -17,8 +17,6 @@ from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
 from bsjoin.storage.range_index import RangeIndex, run_starts
 from bsjoin.storage.segment import Segment
 
-__all__ = ["OpenTable"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -20,8 +20,6 @@ from bsjoin.storage.segment_entries import SegmentInfo
 from bsjoin.storage.spark_schema import LONG_DIGITS
 from bsjoin.storage.unindexed import unindexed_column
 
-__all__ = ["OpenLayer", "open_layers", "open_segments", "validate"]
-
 _WIDE = 16  # bytes of a decimal of more than 18 digits
 _NONE: Mapping[SegmentInfo, Segment] = MappingProxyType({})
 

@@ -33,19 +33,6 @@ from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.spark_schema import LONG_DIGITS
 
-__all__ = [
-    "RANGE_CELLS",
-    "RANGE_LAYOUTS",
-    "RangeCodes",
-    "RangeIndex",
-    "codes_of",
-    "index_ranges",
-    "is_ranked",
-    "run_starts",
-    "texts_of",
-    "words_of",
-]
-
 RANGE_CELLS = {
     "points": pa.int64(),
     "point_directory": pa.int32(),

@@ -12,8 +12,6 @@ from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import BSJoinError, StoreError
 from bsjoin.storage.addresses import opened
 
-__all__ = ["RemoteFile", "RemoteFiles"]
-
 T = TypeVar("T")
 
 _NUMBERS: dict[type[OSError], int] = {

@@ -23,8 +23,6 @@ from bsjoin.storage.checksums import checksum_of_bytes
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import read_column, sound
 
-__all__ = ["RUN", "UNINDEXED_RUN", "RunInfo", "RunRows", "write_run"]
-
 Int64s = NDArray[np.int64]
 
 RUN = ".run"

@@ -41,14 +41,6 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import map_batch, map_column, sound
 from bsjoin.storage.segment_entries import SegmentInfo
 
-__all__ = [
-    "Segment",
-    "bools",
-    "find_keys",
-    "keys_and_longest_run",
-    "take",
-]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

@@ -12,17 +12,6 @@ from bsjoin.index.checks import MAX_ROWS
 from bsjoin.storage import fields
 from bsjoin.storage.names import DATA
 
-__all__ = [
-    "MOST_ROWS",
-    "BoxFile",
-    "SegmentInfo",
-    "StoredFile",
-    "UnindexedInfo",
-    "box_file",
-    "column_file",
-    "index_file",
-]
-
 MOST_ROWS = MAX_ROWS - 1
 """The most rows of a segment."""
 

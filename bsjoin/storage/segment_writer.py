@@ -31,8 +31,6 @@ from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file, column_file, index_file
 from bsjoin.storage.ties import Tie, break_all_ties, order_codes, places_in_runs
 
-__all__ = ["Rows", "SegmentForm", "one_column", "pieces", "taken", "write_batch", "write_segment"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

@@ -8,8 +8,6 @@ from typing import Any
 
 from bsjoin.storage import fields
 
-__all__ = ["SourceVersion"]
-
 _LONGEST = 4096
 _SHOWN = 1024
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999

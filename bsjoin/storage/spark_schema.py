@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from bsjoin.storage.fields import flag, items, shown, text
 
-__all__ = ["LONG_DIGITS", "MAX_DIGITS", "arrow_type", "read_spark_schema"]
-
 LONG_DIGITS = 18
 """A decimal of so many digits fits 8 bytes."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bsjoin.host import temporary_folder
 from bsjoin.storage.location import StorageLocation
 
-__all__ = ["temporary_location"]
-
 
 def temporary_location() -> StorageLocation:
     """A new folder for one table, removed when this process ends."""

@@ -22,15 +22,6 @@ from bsjoin.index import GREATEST, codes, row_order
 from bsjoin.storage.range_index import codes_of, is_ranked
 from bsjoin.values.sort_order import SortOrder
 
-__all__ = [
-    "Tie",
-    "break_all_ties",
-    "break_ties",
-    "order_codes",
-    "places_in_runs",
-    "ties_of",
-]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

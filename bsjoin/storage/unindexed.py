@@ -22,8 +22,6 @@ from bsjoin.storage.mapped import map_column
 from bsjoin.storage.segment_entries import UnindexedInfo, column_file
 from bsjoin.storage.segment_writer import Rows, taken, write_batch
 
-__all__ = ["unindexed_column", "write_unindexed"]
-
 Int64s = NDArray[np.int64]
 
 

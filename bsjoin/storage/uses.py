@@ -24,8 +24,6 @@ from bsjoin.storage import fields
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import READERS
 
-__all__ = ["RENEWED_EVERY_S", "Note", "Uses", "others"]
-
 _log = logging.getLogger("bsjoin")
 
 RENEWED_EVERY_S = 300.0

@@ -21,8 +21,6 @@ from bsjoin._clock import now_us
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
-__all__ = ["Activation", "Parent", "Publication", "Superseded", "VersionedFolder", "active_at"]
-
 
 class _Active(Protocol):
     @property

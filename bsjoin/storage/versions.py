@@ -27,24 +27,6 @@ from bsjoin.storage.names import DATA, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
 from bsjoin.storage.versioned_folder import Activation, Parent, Publication, VersionedFolder
 
-__all__ = [
-    "check_there",
-    "data_folders",
-    "has_older",
-    "is_marked",
-    "latest",
-    "load",
-    "mark",
-    "numbers",
-    "publish",
-    "read",
-    "remove_copies",
-    "since",
-    "there",
-    "vacuum",
-    "verify",
-]
-
 _log = logging.getLogger("bsjoin")
 
 _ORPHAN_AGE_S = 24 * 3600.0

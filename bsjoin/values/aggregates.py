@@ -9,8 +9,6 @@ from typing import Literal, cast, get_args
 
 from bsjoin.errors import ArgumentError, suggest
 
-__all__ = ["AggregateCall", "Function", "aggregate_calls"]
-
 Function = Literal["count", "sum", "min", "max", "avg"]
 
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(`(?:[^`]|``)+`|\*|\w+(?:\.\w+)*)\s*\)\s*")

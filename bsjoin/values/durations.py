@@ -10,8 +10,6 @@ from fractions import Fraction
 from bsjoin.errors import ArgumentError
 from bsjoin.values.scalars import exact, plain, shown
 
-__all__ = ["exact_seconds", "seconds"]
-
 _UNITS = {
     "microsecond": Fraction(1, 10**6), "us": Fraction(1, 10**6),
     "millisecond": Fraction(1, 10**3), "ms": Fraction(1, 10**3),

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from bsjoin.errors import DataError
 
-__all__ = ["bounds", "ends_of"]
-
 _LENGTH = re.compile(r"0|[1-9][0-9]{0,2}")
 _MAPPED = 0xFFFF << 32
 _SHOWN = 100

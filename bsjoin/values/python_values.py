@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["in_calendar", "reprs", "shown"]
-
 _ALL = 2**31 - 1
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["retyped", "same_values", "whole"]
-
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece, which is not a slice.

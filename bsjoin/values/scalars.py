@@ -8,8 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["exact", "plain", "shown"]
-
 _MOST_DIGITS = 1000
 _MOST_BITS = (10**_MOST_DIGITS).bit_length()
 _PER_SECOND = {"ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from bsjoin.errors import ArgumentError
 
-__all__ = ["SortOrder", "respelled", "sort_orders"]
-
 _WORDS = re.compile(
     r"(?P<column>`(?:[^`]|``)+`|.+?)(?P<direction>\s+(?:ASC|DESC))?"
     r"(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?",

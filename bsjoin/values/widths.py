@@ -12,16 +12,6 @@ from bsjoin.errors import ArgumentError, suggest
 from bsjoin.values.durations import exact_seconds
 from bsjoin.values.scalars import exact, plain, shown
 
-__all__ = [
-    "Width",
-    "as_width",
-    "is_duration",
-    "size_of",
-    "sum_of",
-    "width_from_json",
-    "width_to_json",
-]
-
 Width = int | float | Decimal | Fraction | timedelta | str
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COMMITS", "ELSEWHERE", "LAKES", "ROWS", "Lake", "quick"]
-
 LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
 ELSEWHERE = "elsewhere"
 ROWS = "SELECT id AS k, concat('v', id) AS v, id % 3 AS part, id * 1.5 AS n FROM range(12)"

@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["NAN", "UTC", "every_type", "write_delta"]
-
 UTC = pa.timestamp("us", "UTC")
 NAN = float("nan")
 

@@ -15,17 +15,6 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = [
-    "ARROW",
-    "FOLDERS",
-    "NOT_READ",
-    "TYPES",
-    "by_duckdb",
-    "by_polars",
-    "imported_polars",
-    "written",
-]
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 DAYS = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(1969, 12, 31), dt.date(9999, 12, 31), None]
 TIMES = [-62_135_596_800_000_000, -1, 0, 1_700_000_000_123_456, 253_402_300_799_999_999, None]

@@ -11,8 +11,6 @@ from typing import Any
 import redis
 from servers import PASSWORD, Redis, free_port
 
-__all__ = ["SLOTS", "Cluster", "Node", "raw"]
-
 SLOTS = 16384
 
 

@@ -11,8 +11,6 @@ from scheduling import JobGraph, Worker
 from scheduling.scalers import Load, Scaler
 from scheduling.simulate import Arrivals
 
-__all__ = ["Buffered", "wanted"]
-
 
 class Buffered(ElasticSimulation):
     """A simulation whose rows wait in a buffer, and which a change keeps still.

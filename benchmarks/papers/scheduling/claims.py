@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from benchmarks.harness.outcome import Table
 
-__all__ = ["TOLERANCE", "Row", "as_json", "held", "tables"]
-
 TOLERANCE = 0.25
 """The share of a paper's value that ours may differ by, in both directions."""
 

@@ -25,17 +25,6 @@ from scheduling import (
 from scheduling.cost import rent_per_s
 from scheduling.errors import ArgumentError, InfeasibleError
 
-__all__ = [
-    "CONTAINER",
-    "INSTANCE",
-    "PADDING",
-    "container_sizes",
-    "data_locality",
-    "distance",
-    "first_fit",
-    "round_robin",
-]
-
 INSTANCE = Resources(cpu_cores=2.0, memory_mb=512.0, disk_mb=500.0)
 """What an instance takes where nothing is said."""
 

@@ -31,8 +31,6 @@ from scheduling import Controller, Policy, Snapshot, policy
 from scheduling.load import deviation, planned_loads
 from scheduling.simulate import Arrivals, Simulation
 
-__all__ = ["JOBS", "NOTE", "compare", "key_shares", "rows", "run"]
-
 PAPER = "CETSA, LBA-CE"
 NOTE = (
     "11 workers of Table 4, 20 tasks, micro-batches of 3 s. The controller asks each policy in "

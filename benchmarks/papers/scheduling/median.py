@@ -8,8 +8,6 @@ from typing import ClassVar
 from scheduling.model.checks import whole
 from scheduling.scalers import OERA, Load, Scaler
 
-__all__ = ["Median"]
-
 
 class Median:
     """Change every ``windows`` windows, to the median of what a scaler wanted in them.

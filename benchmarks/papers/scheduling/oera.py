@@ -23,8 +23,6 @@ from scheduling import Resources, Worker
 from scheduling.scalers import OERA, Load, Scaler, Static
 from scheduling.simulate import Arrivals
 
-__all__ = ["NOTE", "Elastic", "compare", "over_time", "rows", "run", "tweets"]
-
 NOTE = (
     "WordCount on Storm, 8 h to 15 h in windows of 10 minutes. The paper shows its stream in a "
     "picture only: ours has the properties that its text tells, and its buffer, which is not told, "

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from scheduling.model import Edge, JobGraph, Resources, Task
 
-__all__ = ["Operator", "demands"]
-
 
 @dataclass(frozen=True)
 class Operator:

@@ -16,8 +16,6 @@ from benchmarks.papers.scheduling.operators import demands
 from benchmarks.papers.scheduling.published import CETSA, CONTRADICTIONS, GS_BFD, table_4
 from scheduling import Exact, Snapshot
 
-__all__ = ["run"]
-
 _DELTA = 0.8
 _SLOW = (1 / 3, 2 / 3)  # of 60,000 records/s
 

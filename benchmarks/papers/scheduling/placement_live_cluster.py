@@ -28,8 +28,6 @@ from scheduling.spark import Executor
 from scheduling.spark.internals import StatusStore
 from tests import standalone, supervisor
 
-__all__ = ["NODES", "Cluster", "Node"]
-
 MEMORY_MB = 512
 _PATIENCE_S = 120.0
 _JVM = (

@@ -16,8 +16,6 @@ import psutil
 
 from benchmarks.harness.machine import tree
 
-__all__ = ["Shares"]
-
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "bsjoin_live_"
 _PERIOD_US = 50_000  # short, so that a small share is no pause of a tenth of a second

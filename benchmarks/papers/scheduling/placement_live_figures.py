@@ -19,8 +19,6 @@ from benchmarks.harness.outcome import Cell, Figure, Table
 from benchmarks.harness.timing import spread_of
 from benchmarks.papers.scheduling.placement_live_runs import UNCOUNTED, Cycle
 
-__all__ = ["CLAIMS", "MEASURES", "SCALERS", "claims", "figures", "table", "turns", "verdict"]
-
 LANDING = 0.99
 _DEFAULT, _ROUND_ROBIN = "Default", "round robin"
 MEASURES = {"rent": "dollars", "time": "p50_s", "S": "deviation", "gap": "gap"}

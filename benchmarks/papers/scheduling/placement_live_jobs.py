@@ -20,8 +20,6 @@ from benchmarks.harness.spark import fingerprint
 from bsjoin import BatchTable
 from scheduling.spark import Loop, Placement, PlacementResult
 
-__all__ = ["FIXWINDOW", "JOIN", "SKEWED", "WORDCOUNT", "Job", "answer", "plain", "start", "stored"]
-
 Place = Callable[[str, DataFrame], DataFrame]
 """Rows whose partitions become the tasks of an operator, placed."""
 Answer = tuple[int, int]

@@ -19,8 +19,6 @@ from benchmarks.papers.scheduling.placement_live_jobs import Job
 from scheduling import CETSA, GSBFD, LBACE, Policy, RoundRobin, StStream
 from scheduling.spark import Placement, PlacementResult
 
-__all__ = ["ST_STREAM_WAYS", "WAYS", "Cycle", "Way", "calibrated", "in_turns", "run"]
-
 DELTA = 0.8
 """The share of an executor that tasks may take, the same for every policy (Eq. 17 of CETSA)."""
 UNCOUNTED = 2  # cycles of a turn: without history, and the first after it

@@ -31,19 +31,6 @@ from scheduling.simulate import Arrivals
 from scheduling.spark.executors import Executors
 from scheduling.spark.scaling import Scaling
 
-__all__ = [
-    "NOISE",
-    "SCALERS",
-    "Load",
-    "Run",
-    "claims",
-    "figures",
-    "recorded",
-    "run",
-    "table",
-    "timeline",
-]
-
 TASKS = 12
 TRIGGER_S = 3.0
 _EVERY_S = 3.0

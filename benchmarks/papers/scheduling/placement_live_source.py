@@ -18,8 +18,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from scheduling.simulate import Arrivals
 
-__all__ = ["KEY_S", "arrivals", "load", "look_up"]
-
 KEY_S = 0.002
 """How long a look-up waits for each key."""
 

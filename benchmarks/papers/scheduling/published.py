@@ -8,18 +8,6 @@ from dataclasses import dataclass
 
 from scheduling import Resources, Worker
 
-__all__ = [
-    "CETSA_NODES",
-    "CONTRADICTIONS",
-    "EXECUTION_S",
-    "PRIORITY",
-    "WAYS",
-    "Claim",
-    "claims",
-    "st_stream",
-    "table_4",
-]
-
 DEFAULT, ROUND_ROBIN, GS_BFD, CETSA, LBA_CE = "Default", "RR", "GS-BFD", "CETSA", "LBA-CE"
 WAYS = (DEFAULT, ROUND_ROBIN, GS_BFD, CETSA, LBA_CE)
 

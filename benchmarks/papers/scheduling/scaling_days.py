@@ -21,8 +21,6 @@ from scheduling.flow import Meter
 from scheduling.scalers import DS2, OERA, Scaler, Static
 from scheduling.simulate import Arrivals
 
-__all__ = ["DAY_S", "LOADS", "day", "literal_day", "measured", "run"]
-
 DAY_S, SPEED = 86_400, 500.0  # seconds; rows a second of a core
 _TASKS, _MOST = 12, 12
 _WINDOW_S, _STILL_S = 10.0, 2.0  # of OERA as printed: a fifth of a window, as 120 of 600 s

@@ -15,8 +15,6 @@ from scheduling import JobGraph, Move, Rebalancer, Resources, StStream, Task
 from scheduling.load import deviation
 from scheduling.simulate import Arrivals, Simulation
 
-__all__ = ["BEFORE", "NOTE", "Skewed", "compare", "rows", "run", "use_table"]
-
 PAPER = "St-Stream"
 NOTE = (
     "7 nodes with two Count tasks each, whose loads are the paper's where its text gives them (S1, "

@@ -21,8 +21,6 @@ from scheduling.model import JobGraph, Plan, Receipt, Resources, Snapshot, Utili
 from scheduling.model.checks import number
 from scheduling.simulate import Arrivals, Batch, Executor, Simulation
 
-__all__ = ["ElasticSimulation", "SimCluster", "progress", "scaled"]
-
 _CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
 _KEEP = 1 - 1 / _CYCLES
 

@@ -19,8 +19,6 @@ from scheduling import (
     Worker,
 )
 
-__all__ = ["NOTE", "rows"]
-
 PAPER = "Twister2"
 NOTE = "The text makes statements without numbers. The originals' plans are golden tests."
 _HOLDERS = ("l4", "xl4")  # the hosts that hold the input

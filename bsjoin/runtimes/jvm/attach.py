@@ -18,8 +18,6 @@ from bsjoin.spark import compat
 from bsjoin.spark.session import application_of, is_connect
 from bsjoin.spark.sql import quoted
 
-__all__ = ["attached", "call", "function", "lacks_planner"]
-
 _CATALOG = "bsjoin"
 _CLASS = "bsjoin.jvm.Functions"
 _SETTING = f"spark.sql.catalog.{_CATALOG}"

@@ -12,8 +12,6 @@ from bsjoin.spark.session import too_old
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
-__all__ = ["name_table", "relation"]
-
 _SETTING = "spark.bsjoin.table."
 _NAME = re.compile(r"\w+")
 

@@ -11,8 +11,6 @@ from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.planner.keys import is_collated
 from bsjoin.runtimes.jvm.attach import attached
 
-__all__ = ["attach_for"]
-
 
 def attach_for(spark: SparkSession, keys: Iterable[T.DataType]) -> None:
     """Let a session make the keys of texts with a collation, if any key is one.

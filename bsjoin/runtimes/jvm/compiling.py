@@ -17,17 +17,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = [
-    "BUILD_ENTRY",
-    "PACKAGED",
-    "JarError",
-    "build_of",
-    "build_of_sources",
-    "compile_into",
-    "javac",
-    "spark_jars",
-]
-
 BUILD_ENTRY = "bsjoin/jvm/build"
 PACKAGED = Path(__file__).with_name("bsjoin-jvm.jar")
 """Where a wheel and a source distribution have the jar; a checkout has none there."""

@@ -31,8 +31,6 @@ from bsjoin.spark.session import is_connect
 from bsjoin.spark.sql import quoted
 from bsjoin.spark.workers import check_workers, workers_python
 
-__all__ = ["apply", "why_not"]
-
 _READ = (
     T.BooleanType,
     T.ByteType,

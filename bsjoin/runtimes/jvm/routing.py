@@ -22,8 +22,6 @@ from bsjoin.planner.cycle import Cycle
 from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 
-__all__ = ["by_rule", "why_not_by_rule"]
-
 _MOST_PARTITIONS = 1_000
 _MOST_PLACES = 1 << 20
 

@@ -22,8 +22,6 @@ from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, sparkable
 from bsjoin.sources.urls import Address
 
-__all__ = ["adbc"]
-
 T = TypeVar("T")
 
 _PLACEHOLDERS = 10_000  # BigQuery takes no more in a statement

@@ -11,8 +11,6 @@ from bsjoin.errors import DataError
 from bsjoin.sources.databases.declared import Column
 from bsjoin.sources.databases.parts import of_keys
 
-__all__ = ["Convert", "rows_of_keys"]
-
 Convert = Callable[[Any, Sequence[Column], pa.Schema], pa.Table]
 """Rows, as a table or a sequence of tuples, to columns of exactly the schema's types."""
 

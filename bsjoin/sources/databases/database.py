@@ -17,8 +17,6 @@ from bsjoin.sources.protocol import Source
 from bsjoin.sources.types import as_schema
 from bsjoin.sources.urls import Address, address_of
 
-__all__ = ["sql"]
-
 _FILES = ("sqlite", "duckdb")
 _HOMES = {
     "sqlite": ("bsjoin.sources.databases.sqlite", "SQLite"),

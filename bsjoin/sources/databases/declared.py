@@ -10,8 +10,6 @@ import pyarrow as pa
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.urls import Address
 
-__all__ = ["Column", "How", "Target", "rows_of"]
-
 How = Literal["logical", "xmin"]
 
 

@@ -32,8 +32,6 @@ from bsjoin.sources.transient import (
 from bsjoin.sources.types import fitted, keeps_keys, overridden, wanted_columns
 from bsjoin.values.python_values import reprs
 
-__all__ = ["BATCH_ROWS", "Database"]
-
 BATCH_ROWS = 16_384
 
 T = TypeVar("T")

@@ -18,8 +18,6 @@ from bsjoin.sources.databases.infinite import ENDS, Infinities, bounded, ends_in
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.types import sparkable
 
-__all__ = ["DuckDB"]
-
 T = TypeVar("T")
 
 # DuckDB's types that are read as another Arrow type; other types that Spark lacks are text.

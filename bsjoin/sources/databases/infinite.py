@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ENDS", "Infinities", "bounded", "ends_in"]
-
 ENDS: Mapping[str, tuple[int, int]] = {
     "date": (-719_162, 2_932_896),
     "time": (-62_135_596_800_000_000, 253_402_300_799_999_999),

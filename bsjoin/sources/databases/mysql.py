@@ -21,8 +21,6 @@ from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
 from bsjoin.values.python_values import shown
 
-__all__ = ["MySQL"]
-
 _OPTIONS = {"unix_socket", "charset", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"}
 _SWITCHES = {"ssl_disabled", "ssl_verify_cert", "ssl_verify_identity"}
 _UNSIGNED, _ENUM_OR_SET = 32, 256 | 2048

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bsjoin.sources.transient import of_data
 
-__all__ = ["is_of_data", "may_pass"]
-
 # The connection, a limit of the server on connections, memory, time or locks, or its shutdown.
 _MAY_PASS = {
     1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1105,

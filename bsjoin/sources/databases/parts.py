@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["by_nulls", "cut", "in_parts", "of_keys", "sizes_of"]
-
 _PER_VALUE = 16  # a number, or what a text or its placeholder needs besides its bytes
 
 

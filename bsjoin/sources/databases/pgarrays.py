@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from bsjoin.values.python_values import reprs
 
-__all__ = ["LENGTHS", "depth_of", "nested"]
-
 LENGTHS = (
     "(SELECT array_agg(array_length({0}, d)::int8 ORDER BY d) "
     "FROM generate_series(1, array_ndims({0})) AS d)"

@@ -26,8 +26,6 @@ from bsjoin.sources.databases.pgxmin import RowVersions
 from bsjoin.sources.databases.statements import fetched, rows_of, run
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["OP", "TableChanges"]
-
 OP = "bsjoin_op"
 _MOST = 100_000  # rows that change at once; of more the table is read whole
 _PART = 10_000

@@ -16,8 +16,6 @@ from bsjoin.sources.databases.pgoutput import Decoder, Key, Transaction
 from bsjoin.sources.databases.pgrelation import Relation, read_snapshot
 from bsjoin.sources.databases.statements import batches_of, rows_of, run
 
-__all__ = ["LogicalDecoding"]
-
 _CREATE_S, _IDLE_S = 10, 600
 _VISIBLE_S = 2.0
 

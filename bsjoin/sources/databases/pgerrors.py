@@ -6,8 +6,6 @@ import re
 
 from bsjoin.sources.transient import of_data
 
-__all__ = ["is_of_connection", "is_of_data", "may_pass", "message", "refused_to_write"]
-
 # Classes of SQLSTATE that describe the server's state, not the statement.
 _READ_ONLY = "25006"
 _PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Decoder", "Key", "Transaction"]
-
 _EPOCH_US = 946_684_800_000_000  # the beginning of 2000, from 1970
 
 Key = tuple[str, ...]

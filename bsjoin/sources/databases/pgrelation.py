@@ -8,8 +8,6 @@ from typing import Any
 
 from bsjoin.sources.databases.statements import rows_of
 
-__all__ = ["Relation", "Snapshot", "read_relation", "read_snapshot"]
-
 _TABLES = "rpm"  # plain, partitioned, materialized views
 
 # A change of any of these may change rows without telling which: another table of the same name,

@@ -9,8 +9,6 @@ import pyarrow as pa
 from bsjoin.sources.databases.declared import Column
 from bsjoin.sources.types import DECIMAL, decimal_type, sparkable
 
-__all__ = ["SLICE", "TIMES", "Kind", "column_of", "reported_modifiers", "types_of"]
-
 SLICE = "[:]"
 TIMES = {"date", "timestamp", "timestamptz"}
 _NATIVE = {

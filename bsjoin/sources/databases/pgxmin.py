@@ -16,8 +16,6 @@ from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation
 from bsjoin.sources.databases.statements import fetched, rows_of, run
 
-__all__ = ["RowVersions"]
-
 _KEPT = 3  # states, so that a version of another application is found
 _REMEMBERED = 1_000
 _MOST_ROWS = 5_000_000

@@ -29,8 +29,6 @@ from bsjoin.sources.databases.statements import batches_of, fetched, rows_of, ru
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.timeouts import run_with_timeout
 
-__all__ = ["PostgreSQL"]
-
 T = TypeVar("T")
 
 _GRACE_S = 5.0  # after statement_timeout, for the server to cancel the statement itself

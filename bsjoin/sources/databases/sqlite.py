@@ -23,8 +23,6 @@ from bsjoin.sources.databases.sqlite_keys import canonical, form_of
 from bsjoin.sources.rows import array_of
 from bsjoin.sources.types import DECIMAL, decimal_type
 
-__all__ = ["SQLite"]
-
 _MAY_PASS = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_SCHEMA,

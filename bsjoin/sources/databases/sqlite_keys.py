@@ -18,8 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Form", "canonical", "form_of"]
-
 # Arrow reads the same ones as times without a zone.
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"

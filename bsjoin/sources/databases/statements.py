@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["batches_of", "fetched", "rows_of", "run"]
-
 
 def run(connection: Any, statement: str) -> None:
     """Run a statement without a result."""

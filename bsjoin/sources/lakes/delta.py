@@ -30,8 +30,6 @@ from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["delta"]
-
 _STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
 _DIGITS_OF_DOUBLE = 15
 # Those of readers that leave the files of a commit as they are read here.

@@ -24,13 +24,6 @@ from bsjoin.sources.lakes.lake_versions import CHANGE, with_change
 from bsjoin.sources.plain import plain
 from bsjoin.sources.types import fitted
 
-__all__ = [
-    "DeltaColumn",
-    "changed_rows",
-    "commits_between",
-    "is_told_by_text",
-]
-
 Opener = Callable[[str], pa.NativeFile]
 Options = Mapping[str, str]
 

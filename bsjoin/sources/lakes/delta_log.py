@@ -16,8 +16,6 @@ from urllib.parse import unquote
 
 from bsjoin.errors import SourceError
 
-__all__ = ["ChangedFile", "Commit", "changed_files", "log_file"]
-
 _MOST_FILES = 10_000
 _LONGEST = 200  # of what a message shows
 _ABSOLUTE = re.compile("/|[A-Za-z][A-Za-z0-9+.-]*:")  # from the root of the store, or a URL

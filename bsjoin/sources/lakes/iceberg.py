@@ -25,8 +25,6 @@ from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["iceberg"]
-
 _MOST_FILES = 16
 _MOST_BYTES = 128 << 20
 _MISSING = ("NoSuchIcebergTableError", "NoSuchTableError")

@@ -23,8 +23,6 @@ from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, wanted_columns
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["LakeTable", "check_common"]
-
 T = TypeVar("T")
 
 _RENEWED_EVERY_S = 3.0

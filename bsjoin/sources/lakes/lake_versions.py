@@ -11,8 +11,6 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.storage.source_version import SourceVersion
 
-__all__ = ["CHANGE", "COMMIT", "LakeChanges", "LakeVersions", "with_change"]
-
 CHANGE, COMMIT = "_change_type", "_commit_version"
 """The columns of changes beside those of the table, named as in the feeds of both formats."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from bsjoin.sources.drivers import driver
 
-__all__ = ["distrust_tables_of", "static_table"]
-
 _NAME_MAPPING = "schema.name-mapping.default"  # all that a reader needs
 _MOST_NEWER = 10_000
 

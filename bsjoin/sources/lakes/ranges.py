@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Ranges", "ranges_of"]
-
 _MOST = 32
 _MILLISECOND = 1_000
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1

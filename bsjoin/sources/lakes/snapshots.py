@@ -6,8 +6,6 @@ from typing import Any
 
 from bsjoin.errors import SourceError
 
-__all__ = ["NO_SNAPSHOT", "appended_bytes", "why_not_appended"]
-
 NO_SNAPSHOT = "none"
 """The version of a table that nothing was committed to."""
 

@@ -17,8 +17,6 @@ from bsjoin.sources.plain import is_any_list, list_of, plain
 from bsjoin.sources.types import decimal_type
 from bsjoin.storage.spark_schema import read_spark_schema
 
-__all__ = ["Column", "Rules", "TypesDifferError", "columns_of", "converted", "declared_by_spark"]
-
 _UTC, _NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 _PLAIN = {
     "BOOLEAN": pa.bool_(),

@@ -31,8 +31,6 @@ from bsjoin.sources.parquet_files.row_groups import (
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 
-__all__ = ["FORMAT", "ParquetFile", "matching"]
-
 # Nanoseconds would end with the year 2262.
 FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 

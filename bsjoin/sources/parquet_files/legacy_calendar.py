@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from bsjoin.errors import SourceError
 
-__all__ = ["days_of", "rebased", "zone_of"]
-
 Int64s = NDArray[np.int64]
 
 _DAY_US = 86_400_000_000

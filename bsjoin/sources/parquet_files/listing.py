@@ -18,8 +18,6 @@ import pyarrow.fs as pafs
 from bsjoin.errors import SourceError
 from bsjoin.sources.transient import TransientSourceError
 
-__all__ = ["Found", "Listing", "listing_of", "other_format_above"]
-
 SUMMARIES = ("_common_metadata", "_metadata")
 
 _SINK = "_spark_metadata"

@@ -17,8 +17,6 @@ import pyarrow as pa
 from bsjoin.errors import SourceError
 from bsjoin.sources.parquet_files.legacy_calendar import days_of, zone_of
 
-__all__ = ["NULL", "Partitioning", "partition_scalar", "partitioning_of"]
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _UTC = pa.timestamp("us", "UTC")

@@ -11,17 +11,6 @@ import pyarrow as pa
 
 from bsjoin.values.python_values import in_calendar
 
-__all__ = [
-    "EMPTY",
-    "AskedKeys",
-    "MinMax",
-    "asked_keys",
-    "comparable",
-    "may_have_nulls",
-    "min_max_of",
-    "touched",
-]
-
 # The minimum and the maximum; None: unknown; EMPTY: only nulls.
 MinMax = tuple[Any, Any] | str | None
 EMPTY = "empty"

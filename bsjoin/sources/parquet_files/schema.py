@@ -14,8 +14,6 @@ from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile
 from bsjoin.sources.parquet_files.listing import Listing
 from bsjoin.sources.parquet_files.partition_values import Partitioning
 
-__all__ = ["declared_columns", "rules_of"]
-
 Declared = tuple[str, pa.DataType | None, str]
 
 _PARQUET = "spark.sql.parquet."

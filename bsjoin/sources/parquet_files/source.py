@@ -31,8 +31,6 @@ from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, overridden, wanted_columns
 from bsjoin.storage.addresses import opened
 
-__all__ = ["parquet"]
-
 T = TypeVar("T")
 
 _LISTED_EVERY_S = 3.0

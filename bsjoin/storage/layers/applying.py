@@ -31,8 +31,6 @@ from bsjoin.storage.ties import order_codes
 from bsjoin.storage.unindexed import unindexed_column, write_unindexed
 from bsjoin.values.retype import whole
 
-__all__ = ["with_changes"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -13,8 +13,6 @@ from bsjoin.errors import ArgumentError
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 
-__all__ = ["DELETE", "PRE_IMAGE", "UPSERT", "ChangeSet", "group_ids", "values_of"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

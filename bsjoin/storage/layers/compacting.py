@@ -25,8 +25,6 @@ from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import MOST_ROWS, SegmentInfo
 
-__all__ = ["compacted", "is_due", "rebased"]
-
 Int64s = NDArray[np.int64]
 
 _DUE = 0.05  # of the rows of the base

@@ -8,8 +8,6 @@ from typing import Any
 from bsjoin.storage import fields
 from bsjoin.storage.segment_entries import SegmentInfo
 
-__all__ = ["Applied", "Layer"]
-
 _MOST_CHANGES = (1 << 63) - 1
 
 

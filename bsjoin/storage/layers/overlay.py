@@ -18,8 +18,6 @@ from bsjoin.index import hashes_of_integers
 from bsjoin.storage.opening import OpenLayer
 from bsjoin.storage.segment import Segment
 
-__all__ = ["Overlay", "distinct_keys", "row_hashes"]
-
 Int64s = NDArray[np.int64]
 
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes

@@ -23,8 +23,6 @@ from bsjoin.storage.segment_entries import (
 )
 from bsjoin.storage.segment_writer import write_batch
 
-__all__ = ["widened", "with_columns"]
-
 _AT_ONCE = 1 << 20
 
 Info = TypeVar("Info", SegmentInfo, UnindexedInfo)

@@ -16,8 +16,6 @@ from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.spark_schema import arrow_type
 from bsjoin.storage.ties import ties_of
 
-__all__ = ["LazyRows", "ranged_columns", "write_gone", "write_rows"]
-
 Int64s = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from bsjoin.planner.references import with_table_columns
 from bsjoin.runtimes.python.driver import keys_only, residual, transfer, whole_rows
 from bsjoin.spark.workers import check_workers, recommend_sockets
 
-__all__ = ["apply", "why_not"]
-
 _ROWS, _KEYS = "Python workers receive whole rows", "Python workers receive keys"
 
 

@@ -28,8 +28,6 @@ from bsjoin.planner.nullability import as_not_null
 from bsjoin.planner.planned_join import PIECE_ROWS, PlannedJoin, clock_of
 from bsjoin.runtimes.python.worker import full_cache, incremental_cache, notes
 
-__all__ = ["joined"]
-
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
 

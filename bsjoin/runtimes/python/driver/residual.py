@@ -28,8 +28,6 @@ from bsjoin.runtimes.python.worker import passing
 from bsjoin.spark import sql
 from bsjoin.spark.sql import quoted
 
-__all__ = ["matched"]
-
 
 def matched(
     planned: PlannedJoin,

@@ -29,8 +29,6 @@ from bsjoin.spark import sql
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
-__all__ = ["by_rule", "why_not_by_rule"]
-
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
 )

@@ -19,8 +19,6 @@ from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.projections import UNREADABLE, Projection
 from bsjoin.spark.arrow import not_exchangeable
 
-__all__ = ["CHAINS", "TRANSFER", "choose", "width"]
-
 TRANSFER, CHAINS = "spark.bsjoin.python.transfer", "spark.bsjoin.python.chains"
 _MODES, _SWITCH = ("auto", "keys", "rows"), ("true", "false")
 

@@ -30,8 +30,6 @@ from bsjoin.runtimes.python.worker import chain, notes
 from bsjoin.spark import sql
 from bsjoin.spark.arrow import arrow_fields
 
-__all__ = ["joined", "payload"]
-
 
 def joined(stage: Stage) -> DataFrame:
     """The stream's columns, then those of the joins' tables."""

@@ -23,8 +23,6 @@ from bsjoin.runtimes.python.worker.grouping import Groups
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage.aggregates import tree_of
 
-__all__ = ["Aggregates"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Parts = dict[Part, NDArray[Any]]

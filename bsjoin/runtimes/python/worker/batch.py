@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from bsjoin.runtimes.python.worker.matching import distinct
 from bsjoin.runtimes.python.worker.source_client import Figures
 
-__all__ = ["Batch", "Loaded", "Tally"]
-
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 

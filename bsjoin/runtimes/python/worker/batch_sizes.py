@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from bsjoin.runtimes.python.worker.chain_rows import Rows
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "Cutter", "together"]
-
 MOST_ROWS = 1 << 16
 MOST_BYTES = 64 << 20
 """Some more are possible: rows differ in size."""

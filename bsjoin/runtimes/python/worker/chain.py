@@ -32,8 +32,6 @@ from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage.open_table import OpenTable
 
-__all__ = ["NOTE", "NO_ROW", "joined"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -19,8 +19,6 @@ from bsjoin.runtimes.python.worker.keys import converted
 from bsjoin.runtimes.python.worker.row_refs import RowSource, gathered
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 
-__all__ = ["Payload", "Rows", "placeholder"]
-
 Int64s = NDArray[np.int64]
 
 

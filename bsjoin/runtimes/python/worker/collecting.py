@@ -12,8 +12,6 @@ from bsjoin.plan import JoinPlan
 from bsjoin.runtimes.python.worker.chain_rows import Payload
 from bsjoin.runtimes.python.worker.grouping import Groups
 
-__all__ = ["collected", "empty_lists"]
-
 Int64s = NDArray[np.int64]
 
 _TOGETHER = 1 << 18

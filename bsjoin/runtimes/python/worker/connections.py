@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from bsjoin.cache import ConnectionSemaphore
 from bsjoin.sources.protocol import Source
 
-__all__ = ["SharedConnection"]
-
 _IDLE_S = 60.0
 _TICK_S = 0.05
 

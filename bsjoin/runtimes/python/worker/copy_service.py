@@ -36,8 +36,6 @@ from bsjoin.host import temporary_folder
 from bsjoin.storage import StorageLocation, freshness, versions
 from bsjoin.storage.mapped import sound
 
-__all__ = ["CopyService"]
-
 
 class CopyService:
     """Answers requests.

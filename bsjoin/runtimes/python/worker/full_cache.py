@@ -26,8 +26,6 @@ from bsjoin.storage import KeyColumn, Manifest, StorageLocation, freshness, vers
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import same_values
 
-__all__ = ["answer", "gather", "open_table"]
-
 Int64s = NDArray[np.int64]
 
 

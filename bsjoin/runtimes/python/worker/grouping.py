@@ -32,16 +32,6 @@ from bsjoin.storage.range_index import (
 )
 from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
 
-__all__ = [
-    "CacheRows",
-    "Groups",
-    "cached_groups",
-    "grouped",
-    "places_of",
-    "range_columns",
-    "stored_groups",
-]
-
 Int64s = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from bsjoin.index.integer_hash import PRIMES, folded, rotated
 from bsjoin.storage.range_index import texts_of, words_of
 from bsjoin.storage.spark_schema import LONG_DIGITS
 
-__all__ = ["xxhash64"]
-
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 

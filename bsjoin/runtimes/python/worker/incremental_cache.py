@@ -35,8 +35,6 @@ from bsjoin.runtimes.python.worker.row_refs import RowRefs, answer_type, lists, 
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.python_values import shown
 
-__all__ = ["LOOKED_UP_TOGETHER", "Answer", "ahead", "answers", "ask"]
-
 Int64s = NDArray[np.int64]
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from bsjoin.index.encoding import SIGN
 from bsjoin.plan import Predicate
 from bsjoin.storage.range_index import RangeIndex
 
-__all__ = ["order_of"]
-
 Int64s = NDArray[np.int64]
 Order = Callable[[Int64s], Sequence[NDArray[Any]]]
 

@@ -19,8 +19,6 @@ from bsjoin.runtimes.python.worker.hashing import xxhash64
 from bsjoin.runtimes.python.worker.matching import canonical
 from bsjoin.storage.range_index import is_ranked, words_of
 
-__all__ = ["converted", "hashed_key"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -26,8 +26,6 @@ from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.python_values import reprs
 from bsjoin.values.retype import retyped, whole
 
-__all__ = ["Loader"]
-
 _log = logging.getLogger("bsjoin")
 
 Int64s = NDArray[np.int64]

@@ -22,8 +22,6 @@ from bsjoin.runtimes.python.worker.null_keys import hashed, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.retype import whole
 
-__all__ = ["Upkeep"]
-
 _log = logging.getLogger("bsjoin")
 
 Int64s = NDArray[np.int64]

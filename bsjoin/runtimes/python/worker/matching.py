@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["canonical", "distinct", "owners"]
-
 Int64s = NDArray[np.int64]
 
 

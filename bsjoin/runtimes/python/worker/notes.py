@@ -11,8 +11,6 @@ from cachetools import LRUCache
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import to_line
 
-__all__ = ["begin", "fetch", "of", "partition"]
-
 partition: int | None = None
 """The partition of the running task; None if it is unknown."""
 

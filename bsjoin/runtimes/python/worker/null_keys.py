@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bsjoin.runtimes.python.worker.chain_rows import placeholder
 from bsjoin.runtimes.python.worker.hashing import xxhash64
 
-__all__ = ["hashed", "with_nulls", "without_nulls"]
-
 
 def without_nulls(keys: Sequence[pa.Array], nulls_equal: Sequence[bool] | None) -> list[pa.Array]:
     """Keys with some value in place of each null that equals null, and which they are.

@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["DROP", "KEEP", "KEEP_WITHOUT", "decisions"]
-
 DROP, KEEP, KEEP_WITHOUT = 0, 1, 2
 """What becomes of a candidate: ``KEEP_WITHOUT`` is the row of the stream without a match."""
 

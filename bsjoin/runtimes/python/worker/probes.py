@@ -37,8 +37,6 @@ from bsjoin.index import (
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.range_index import RangeIndex, codes_of, is_ranked, texts_of, words_of
 
-__all__ = ["Cuts", "Points", "points_of"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Width = Fraction | float

@@ -29,8 +29,6 @@ from bsjoin.runtimes.python.worker.interval_orders import order_of
 from bsjoin.runtimes.python.worker.probes import Points, points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
 
-__all__ = ["any_match", "matches", "run_of_each"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

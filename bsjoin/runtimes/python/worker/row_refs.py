@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from bsjoin.plan import Shape
 
-__all__ = ["RUN_TYPE", "RowRefs", "RowSource", "answer_type", "gathered", "lists", "structs"]
-
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -16,8 +16,6 @@ from bsjoin.sources.protocol import Source
 from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import of_data, run_with_retries
 
-__all__ = ["Figures", "SourceClient"]
-
 _log = logging.getLogger("bsjoin")
 
 

@@ -14,8 +14,6 @@ from bsjoin.plan import JoinPlan
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import retyped
 
-__all__ = ["TableRows"]
-
 Int64s = NDArray[np.int64]
 
 
