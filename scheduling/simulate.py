@@ -15,6 +15,8 @@ import numpy as np
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Task, Worker
 
+__all__ = ["Arrivals", "Batch", "Executor", "Simulation"]
+
 _NOTHING = 1e-9  # core seconds that rounding leaves
 
 

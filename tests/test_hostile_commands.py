@@ -30,6 +30,7 @@ HOSTILE = pa.table(
         "x": [math.nan, math.inf, -math.inf],
         "told": ["\x1b[2J\x1b]0;owned\x07", "a\nb\tc", "☃ \u202e"],
         "raw": [b"\xff", b"", None],
+        "\x1b[2J": [1, 2, 3],
     }
 )
 
@@ -66,6 +67,11 @@ def test_values_that_json_and_terminals_do_not_take(
     assert text.count("\n") == 4, "a row is a line"
     assert all(one.isprintable() for one in text.splitlines())
     assert r"\x1b[2J" in text
+    for words in (["stats", str(path)], ["sample", str(path), "--columns", "\x1b[2J,\x07"]):
+        main(words)
+        told = "".join(capsys.readouterr())
+        assert r"\x1b[2J" in told
+        assert all(one.isprintable() for one in told.splitlines()), words
     assert main(["sample", str(path), "--columns", "x, name", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)[0]) == ["x", "name"]
 
@@ -82,6 +88,8 @@ def test_a_reader_that_has_seen_enough_and_a_terminal_without_letters(tmp_path: 
     done = run("sample", path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert rb"\u2603" in done.stdout
+    done = run("sample", path, "--json", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
+    assert json.loads(done.stdout)[0]["name"] == "a name 0 ☃"
 
 
 def test_what_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,8 +163,9 @@ def test_what_a_session_needs_is_looked_at_before_it_starts(
         told = fault("--conf", f"spark.remote={url}")
     assert told.startswith("Connect: nobody answers at 127.0.0.1:"), told
     assert "s3cr3t" not in told
-    monkeypatch.setenv("SPARK_REMOTE", "sc://host:port")
-    assert "spark.remote is no URL" in fault()
+    for url in ("sc://host:port", "sc:///"):
+        monkeypatch.setenv("SPARK_REMOTE", url)
+        assert "spark.remote is no URL" in fault(), url
 
 
 def test_without_spark_a_build_says_what_to_install(tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ def _measured(
                 send(turn, 10, 1)
                 wait(turn)  # they begin slowly
                 send(turn, rate, warm_s / len(turns))
-            for _ in range(_PARTS):
-                for turn in turns:
+            for part in range(_PARTS):
+                for turn in turns[:: 1 - 2 * (part % 2)]:
                     wait(turn)  # until none is behind
                     begun_us = time.time_ns() // 1000 + round(_SETTLES_S * 1e6)
                     for way in turn:

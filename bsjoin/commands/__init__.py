@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin.commands import doctor, tables
-from bsjoin.commands.answer import Answer
+from bsjoin.commands.answer import Answer, printable
 from bsjoin.errors import BSJoinError
 
 __all__ = ["main"]
@@ -86,11 +86,12 @@ def _print_error(error: Exception, *, as_json: bool) -> None:
     if as_json:
         _print(_as_json({"error": type(error).__name__, "message": str(error)}))
     else:
-        print(f"python -m bsjoin: {error}", file=sys.stderr)
+        lines = map(printable, f"python -m bsjoin: {error}".split("\n"))
+        print(*lines, sep="\n", file=sys.stderr)
 
 
 def _as_json(data: object) -> str:
-    return json.dumps(_finite(data), indent=1, default=_plain, ensure_ascii=False)
+    return json.dumps(_finite(data), indent=1, default=_plain)
 
 
 def _finite(thing: object) -> object:

@@ -114,6 +114,8 @@ def _server(url: str) -> Finding:
     try:
         parts = urlsplit(url)
         address = parts.hostname or "", parts.port or _CONNECT_PORT
+        if not address[0]:
+            raise ValueError(url)
         where = f"{address[0]}:{address[1]}"
         with socket.create_connection(address, _ANSWERS_S):
             return Finding("ok", "Connect", f"somebody listens at {where}")
@@ -135,7 +137,7 @@ def _java() -> Finding:
     try:
         done = subprocess.run(
             [path, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=_ANSWERS_S,
+            errors="replace", timeout=_ANSWERS_S,
         )  # fmt: skip
         told = (done.stderr + done.stdout).strip()
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -43,6 +43,9 @@ _INDEXED = 48.0
 _COLUMNS = 2.0
 """How many of its columns a segment holds while it is written."""
 
+_OPENS_S = 60.0
+"""What a process has for opening a small table."""
+
 _PROBE = (
     "import sys, pyspark.worker; from bsjoin.commands.estimating import own_bytes; "
     "print(own_bytes(sys.argv[1]))"
@@ -204,8 +207,10 @@ def _along(rows: int, points: Sequence[tuple[int, float]]) -> float:
 def _of_a_worker(location: StorageLocation) -> int | None:
     """What a fresh process holds that has a table open; None where that is not told."""
     command = [sys.executable, "-c", _PROBE, location.url]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_OPENS_S
+        )
         return int(done.stdout) or None
     return None
 

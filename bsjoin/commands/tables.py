@@ -13,7 +13,7 @@ import pyarrow as pa
 from bsjoin._clock import now_us
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands import building
-from bsjoin.commands.answer import Answer
+from bsjoin.commands.answer import Answer, printable
 from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
@@ -101,7 +101,7 @@ def _stats(options: argparse.Namespace) -> Answer:
         ("size", in_bytes(stats.bytes)),
         ("segments", str(stats.segments)),
         ("built in", f"{stats.build_s:.1f} s"),
-        ("columns", ", ".join(manifest.columns)),
+        ("columns", printable(", ".join(manifest.columns))),
     ]
     data = asdict(stats) | {
         "key_columns": [asdict(key) for key in manifest.keys],
@@ -168,7 +168,7 @@ def _sample(options: argparse.Namespace) -> Answer:
         parts.append(pa.table(taken, names=names))
         begin = end
     found = _values(pa.concat_tables(parts)) if parts else []
-    lines = [names, *([_shown(row[name]) for name in names] for row in found)]
+    lines = [[*map(_shown, names)], *([_shown(row[name]) for name in names] for row in found)]
     return Answer(columns(lines), found)
 
 
@@ -215,7 +215,6 @@ def _decoded(value: Any, dtype: pa.DataType) -> Any:
 
 
 def _shown(value: object) -> str:
-    """A cell; what moves a terminal's cursor, or does worse, is escaped."""
+    """A cell, on one line."""
     text = "null" if value is None else str(value)
-    text = text if len(text) <= 40 else f"{text[:39]}…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable(text if len(text) <= 40 else f"{text[:39]}…")

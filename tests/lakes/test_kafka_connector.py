@@ -10,6 +10,7 @@ from checks_apart import each, passes
 from servers import Kafka
 
 
+@pytest.mark.long
 @each(["late_rows"])
 def test_late_rows(
     kafka: Kafka, kafka_connector: Path, monkeypatch: pytest.MonkeyPatch, check: str

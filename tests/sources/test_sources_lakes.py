@@ -417,12 +417,12 @@ def test_a_version_is_that_of_the_snapshot_that_is_held(tmp_path: Path) -> None:
     for _ in range(2):
         deltalake.write_deltalake(at, rows, mode="append")
     assert source._execute(source._version_of) == first  # type: ignore[attr-defined]
-    assert source.table_changes().version().text == "2"
+    assert source.table_changes().version().version == "2"
     for log in (tmp_path / "t" / "_delta_log").glob("*.json"):
         lines = [line for line in log.read_text().splitlines() if "commitInfo" not in line]
         log.write_text("".join(f"{line}\n" for line in lines))
     newest = source.table_changes().version()
-    assert (newest.text, newest.committed_at_us) == ("2", None)
+    assert (newest.version, newest.committed_at_us) == ("2", None)
 
 
 @pytest.mark.parametrize(
