@@ -187,7 +187,7 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     """Orders before their customer: each is in one place, and a replay sends the same again.
 
     Those that come first in real-time mode, of which Python knows from Spark 4.2 on; those that
-    wait in micro-batches of both runtimes.
+    wait in a micro-batch of the JVM; and in one of Python they are found, or have waited too long.
     """
     broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
     names = {
@@ -246,6 +246,7 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
         with sessions.configured(spark, SHORT_BATCHES):
             first = run("orders", "1 hour", {"realTime": "2 seconds"}, "update")
     wait(lambda: first.exception() is not None or sum(routed(first)) == 4)
+    assert first.exception() is None, first.exception()
     first.stop()
     assert routed(first) == (2, 0, 2, 0), bsjoin.kafka.progress(first)
     assert {one.waiting_now for one in bsjoin.kafka.progress(first)} == {None}

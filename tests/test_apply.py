@@ -15,6 +15,8 @@ import pytest
 from layer_samples import FORMS, IDENTITIES, Form, Row, Sample
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
+from spark_samples import values_of
 from stored_tables import found_rows
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
@@ -52,10 +54,11 @@ CONDITIONS: dict[str, list[Condition | None]] = {
         ),
     ],
 }
-PLAIN: dict[str, tuple[str, Condition | None]] = {
-    "": ("true", None),
-    "point": ("bsjoin.as_of(x, p, 'nearest', 3, true, 2)", AsOf("x", "p", "nearest", 3, n=2)),
-    "interval": ("p <= x AND (e IS NULL OR x < e)", Within("x", "p", "e")),
+PLAIN: dict[str, list[tuple[str, Condition | None]]] = {
+    "": [("true", None)],
+    "point": [("bsjoin.as_of(x, p, 'nearest', 3, true, 2)", AsOf("x", "p", "nearest", 3, n=2))],
+    # By the key alone, rows without a point are found, too.
+    "interval": [("p <= x AND (e IS NULL OR x < e)", Within("x", "p", "e")), ("true", None)],
 }
 """Conditions of plain joins, and what they mean."""
 PROBES = [
@@ -148,17 +151,51 @@ def test_joins_and_scans_read_through_layers(
                 if row["v"] != ""
             )
         if runtime == "jvm" and on and number % 2 == (form.ranged == "point"):
-            condition, when = PLAIN[form.ranged]
             there = table.to_df().withColumnRenamed("k", "key")
-            plain = stream.join(there, F.expr(f"k = key AND {condition}"))
-            parts.append(plain.select(F.lit(f"plain {number}"), "n", "id", "v"))
-            wanted.update(
-                (f"plain {number}", probe[0], row["id"], row["v"])
-                for probe in PROBES
-                for row in matches(form, when, rows, probe)
-            )
+            for condition, when in PLAIN[form.ranged]:
+                label = f"plain {number} {condition}"
+                plain = stream.join(there, F.expr(f"k = key AND {condition}"))
+                parts.append(plain.select(F.lit(label), "n", "id", "v"))
+                wanted.update(
+                    (label, probe[0], row["id"], row["v"])
+                    for probe in PROBES
+                    for row in matches(form, when, rows, probe)
+                )
     found = Counter(tuple(row) for row in reduce(DataFrame.unionAll, parts).collect())
     assert found == wanted
+
+
+ORDERED: list[Condition] = [
+    AsOf("x", "p", order_by="n DESC"),
+    Within("x", "p", "e", take="first", order_by="n DESC"),
+]
+
+
+def test_rows_of_layers_have_their_place_in_an_order(spark: SparkSession, tmp_path: Path) -> None:
+    """The first of a key's rows is gone, has moved or is new: as in a build of the rows."""
+    schema = "k long, p long, e long, n long"
+    before = {n: (n % 2, n % 5, n % 5 + 2, n) for n in range(30)}
+    put = {n: (n % 2, (n + 1) % 5, n % 5 + 4, n) for n in (3, 14, 25, 29, 30, 31)}
+    gone = range(20, 24)
+    changes = [(*row, "upsert") for row in put.values()]
+    changes += [(*before[n], "delete") for n in gone]
+    after = [row for n, row in (before | put).items() if n not in gone]
+    probes = spark.range(27).selectExpr("id % 3 AS k", "id DIV 3 AS x")
+    found: dict[Any, DataFrame] = {}
+    wanted: dict[Any, DataFrame] = {}
+    for when in ORDERED:
+        folder = tmp_path / type(when).__name__
+        first, rows = (spark.createDataFrame([*r], schema) for r in (before.values(), after))
+        layered = BatchTable.build(first, on="k", when=when, path=folder / "layered")
+        layered.apply(spark.createDataFrame(changes, f"{schema}, op string"), key="n")
+        assert versions.latest(layered._location).layers
+        built = BatchTable.build(rows, on="k", when=when, path=folder / "built")
+        for runtime in ("jvm", "python"):
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
+                for table, joined in ((layered, found), (built, wanted)):
+                    label = runtime, str(when)
+                    joined[label] = table.join(probes, how="left", when=when, select=["p", "n"])
+    assert values_of(found) == values_of(wanted)
 
 
 FAR = 1_000_000_000

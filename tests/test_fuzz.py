@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.fuzz.case import Case, Join, Rows, Table
 from tests.fuzz.chosen import LATER, ROUNDS, chosen
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
 from tests.fuzz.engine import Engine
 from tests.fuzz.faulty import is_of_the_engine
 from tests.fuzz.mutants import MUTANTS
+from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
 from tests.fuzz.values import cells, shown
 from tests.sessions import CODE, configured
@@ -92,3 +96,35 @@ def test_what_the_harness_breaks_is_no_fault_found() -> None:
         ("SparkException: Python worker exited unexpectedly (crashed)", False),
     ):
         assert is_of_the_engine(wrong) == counts, wrong
+
+
+@pytest.mark.long
+def test_a_failing_case_shrinks_to_what_it_needs() -> None:
+    """One that fails where a row of the stream has a null and a table has a NaN."""
+    cases = (c for n in range(40) for c in draw_round(n).values())
+
+    def fails(case: Case) -> bool:
+        nulls = any(None in row for row in case.stream.rows)
+        used = (case.tables[join.table] for join in case.joins)
+        return nulls and any(
+            isinstance(v, float) and math.isnan(v) for t in used for v in sum(t.versions[0], ())
+        )
+
+    case = next(case for case in cases if fails(case) and len(case.joins) > 1)
+    small = shrunk(case, fails)
+    assert fails(small)
+    assert len(small.stream.rows) == 1
+    (table,), (join,) = small.tables, small.joins
+    assert (len(table.versions), len(table.versions[0])) == (1, 1)
+    assert (join.partition, small.cuts, small.events, small.zone) == (None, (), (), "UTC")
+
+
+def test_a_case_is_written_as_a_test() -> None:
+    rows = Rows((("n", "long"), ("k", "double")), ((0, math.nan), (1, -0.0)))
+    table = Table((("k", "float"),), (((1.5,),),), ("k",))
+    case = Case((table,), rows, (Join(0, (("k", "k"),)),))
+    text = as_test(7, replace(case, zone="Asia/Kathmandu"), 'lacking: """\\')
+    namespace = {"nan": math.nan, "Case": Case, "Join": Join, "Rows": Rows, "Table": Table}
+    namespace |= {"SparkSession": object, "Path": object}
+    exec(text, namespace)
+    assert callable(namespace["test_seed_7"])

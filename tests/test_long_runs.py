@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.chaos.schedule import FAULTS, schedule
 from tests.chaos.verify import wrong_files, wrong_rows
 from tests.endurance import LIMITS, Endurance, Series
 
@@ -15,6 +16,14 @@ COPIES = {1: 1, 2: 2}
 FILES = [(0, 1, 0, 3, 0), (1, 2, 0, 3, 0), (1, 2, 0, 3, 1), (2, 9, 1, None, None)]
 ROWS = [(0, 1, 0, "one"), (1, 2, 0, None), (2, 9, 1, "nine")]
 NAMES = {1: "one", 9: "nine"}
+
+
+def test_a_seed_draws_one_schedule_of_all_faults() -> None:
+    events = schedule(5, 3600)
+    assert events == schedule(5, 3600) != schedule(6, 3600)
+    assert {event.what for event in events} == set(FAULTS)
+    assert [e.at_s for e in events] == sorted(e.at_s for e in events)
+    assert events[-1].at_s < 3240
 
 
 def test_a_wrong_row_of_a_sink_is_told() -> None:

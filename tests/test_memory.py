@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bsjoin.build import memory
@@ -18,7 +20,7 @@ def test_memory_is_given_back_in_a_hundredth_of_the_time(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(memory, "_not_before_s", 0.0)
     monkeypatch.setattr(memory, "_trim", lambda: trim)
-    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now[0]))
     for _ in range(400):
         memory.give_back()
         now[0] += 1.0

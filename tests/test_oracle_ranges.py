@@ -54,10 +54,7 @@ GENERATED = ("bigint", "double", "long decimal", "string")
 QUICK = ("bigint", "long decimal", "string")
 """Those of other modules are doubles and timestamps."""
 NAMES: list[Any] = [
-    pytest.param(
-        name, marks=[] if name in ("bigint", "long decimal", "string") else pytest.mark.long
-    )
-    for name in PAIRS
+    pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in PAIRS
 ]
 WIDTHS: dict[str, tuple[Any, Any]] = {
     "exact": (Decimal("0.5"), 3),

@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import BatchTable
+from bsjoin import Band, BatchTable
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -67,12 +67,17 @@ SHAPES = {
     "one row a key": {1: 1, 2: 1, 5: 1},
     "a few rows": {1: 3, 2: 1, 5: 2},
     "many rows": {1: 200, 2: 65, 5: 1},
+    "in a band": {1: 3, 2: 1, 3: 1, 5: 2},
 }
 HOWS: dict[str, list[Any]] = {
     "one row a key": ["inner", "semi"],
     "a few rows": ["left", "anti"],
     "many rows": ["inner", "left"],
+    "in a band": ["left", "semi"],
 }
+WHENS = {"in a band": Band("k", "v", before=1, after=1)}
+# So many rows of a key match: of 1 and 2 and 3, of 1, and not of 1, nor of 1 and 2.
+MATCHING = SHAPES | {"in a band": {1: 2, 2: 1}}
 
 
 @pytest.mark.in_turns("runtime", others="long")
@@ -84,9 +89,10 @@ def test_figures_are_exact_for_every_join_type(
         feed.add(*keys)
     for shape, counts in SHAPES.items():
         unique = shape == "one row a key"
-        table = BatchTable.build(table_of(spark, counts), on="k", unique=unique)
+        when = WHENS.get(shape)
+        table = BatchTable.build(table_of(spark, counts), on="k", unique=unique, when=when)
         for how in HOWS[shape]:
-            joined = table.join(feed.stream, how=how)
+            joined = table.join(feed.stream, how=how, when=when)
             joins.append(joined.select("k", F.lit(f"{shape} {how}").alias("join")))
     listener = Listener()
     spark.streams.addListener(listener)
@@ -108,7 +114,7 @@ def test_figures_are_exact_for_every_join_type(
         # Joins are listed in the order of their calls.
         pairs_of = [(shape, how) for shape in SHAPES for how in HOWS[shape]]
         for (shape, how), cycle in zip(pairs_of, found, strict=True):
-            counts = SHAPES[shape]
+            counts = MATCHING[shape]
             hits = sum(key in counts for key in keys)
             pairs = sum(counts.get(key, 0) for key in keys if key is not None)
             matches = hits if how in ("semi", "anti") else pairs

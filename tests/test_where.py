@@ -159,8 +159,8 @@ def test_every_kind_of_join_answers_as_spark_does(
         results = {}
         with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
             for number, (kind, where) in enumerate(pairs):
-                other = ("inner", "semi", "anti")[number // 2 % 3]
-                how: Any = other if (number + shift) % 2 else "left"
+                other = ("semi", "inner", "anti")[number % 3]
+                how: Any = "left" if (number + shift) % 2 else other
                 on, when, _ = WHENS[kind]
                 brought = [n for n in batch.columns if n != "k"] if how in HOWS[:2] else None
                 results[kind, where, how] = tables[kind].join(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from source_stands import STANDS, Database, Iceberg, rows
 
+from bsjoin.errors import SourceError
 from bsjoin.sources import Source, delta, sql
 
 # How each makes something with the columns k, v and w, of which w is computed: 2 * k.
@@ -178,7 +179,7 @@ TYPES: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize(
     ("kind", "declared"), some([(k, t) for k, each in TYPES.items() for t in each])
 )
-def test_a_type_that_few_tables_have_is_read_or_refused_by_name(
+def test_a_type_that_few_tables_have_is_read_and_found(
     kind: str, declared: str, request: pytest.FixtureRequest, tmp_path: Any
 ) -> None:
     database = STANDS[kind](tmp_path, request)
@@ -245,8 +246,8 @@ def test_an_old_version_of_delta_by_number_and_time(tmp_path: Any) -> None:
         assert len(source.lookup(asked(source, k=[2]))) == (number == 2)
 
 
-def test_a_table_of_sqlite_beside_the_main_one_is_not_taken_for_it(tmp_path: Any) -> None:
-    """The name of a temporary or attached table, an index, or a trigger is no table's."""
+def test_an_index_of_sqlite_is_not_taken_for_a_table(tmp_path: Any) -> None:
+    """Nor is a name that is not there."""
     import sqlite3
 
     path = tmp_path / "data.db"
@@ -255,5 +256,5 @@ def test_a_table_of_sqlite_beside_the_main_one_is_not_taken_for_it(tmp_path: Any
         connection.execute("CREATE INDEX an_index ON t (k)")
     connection.close()
     for name in ("an_index", "sqlite_stat1", "nothing"):
-        with pytest.raises(Exception, match=name):
+        with pytest.raises(SourceError, match=name):
             sql(f"sqlite:///{path}", table=name).schema  # noqa: B018
