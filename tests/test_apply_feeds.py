@@ -146,10 +146,50 @@ def test_a_change_of_nan_leaves_null_alone(spark: SparkSession, tmp_path: Path) 
     }  # fmt: skip
 
 
-def test_texts_with_a_collation_tell_no_rows_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_structs_in_the_row_before_go_by_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    """A text that is cast to a number by its place is an error."""
+    schema = (
+        "id long, at struct<x: int, name: string>, "
+        "tags array<struct<n: long, of: struct<a: int, b: string>>>, "
+        "more map<string, struct<c: int, d: string>>"
+    )
+    before = (
+        "more map<string, struct<d: string, c: int>>, id long, at struct<name: string, x: int>, "
+        "tags array<struct<of: struct<b: string>, n: int>>"
+    )
+    rows = [
+        (n, (1, "a"), [(2, (3, "b")), None, (4, None)], {"e": (5, "f"), "g": None})
+        for n in range(3)
+    ]
+    table = BatchTable.build(
+        spark.createDataFrame(rows, schema), on="id", unique=True, path=tmp_path / "table"
+    )
+    was = [
+        ({"e": ("f", 5), "g": None}, n, ("a", 1), [(("b",), 2), None, (None, 4)]) for n in range(2)
+    ]
+    now = (7, None, [(8, (9, "c"))], None)
+    changes = spark.createDataFrame(
+        [(was[0], None, "d"), (was[1], now, "u")],
+        f"before struct<{before}>, after struct<{schema}>, op string",
+    )
+    table.apply(changes)
+    expected = spark.createDataFrame([rows[2], now], schema)
+    found = table.join(spark.range(9)).select(*expected.columns)
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect()))
+
+
+def test_texts_with_a_collation_tell_no_rows_apart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = spark.createDataFrame([(1, "ab", "x")], "k long, code string, v string")
     rows = rows.selectExpr("k", "code COLLATE UTF8_LCASE AS code", "v")
     table = BatchTable.build(rows, on="k", path=tmp_path / "table")
     with pytest.raises(ArgumentError, match="'code' is string collate UTF8_LCASE"):
         table.apply(rows, key="code")
     assert len(table.versions()) == 1
+    with monkeypatch.context() as before:  # a table that has taken such a key
+        before.setattr("bsjoin.build.apply.is_collated", lambda _: False)
+        table.apply(rows, key="code")
+    for key in ("code", None):
+        with pytest.raises(ArgumentError, match=r"'code' is string collate .* again, as it has"):
+            table.apply(rows, key=key)

@@ -35,6 +35,8 @@ from bsjoin.storage.layers.widening import widened, with_columns
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 
+__all__ = ["apply_changes", "compact", "forget", "start_compacting"]
+
 _log = logging.getLogger("bsjoin")
 
 _LARGEST_BATCH = (1 << 63) - 1
@@ -334,10 +336,11 @@ def _identity(
                 "not given. Give key= the columns of the primary key, or key=() where all rows of "
                 "a join key are replaced together"
             )
-        return on if declared is None else declared
-    names = names_of(df, where)
-    table = type(names)(manifest.columns, where, names.case_sensitive)
-    found = tuple(dict.fromkeys(table.find(name, "key") for name in call.identity))
+        found = on if declared is None else declared
+    else:
+        names = names_of(df, where)
+        table = type(names)(manifest.columns, where, names.case_sensitive)
+        found = tuple(dict.fromkeys(table.find(name, "key") for name in call.identity))
     if declared is not None and set(found) != set(declared):
         raise ArgumentError(
             f"key={list(found)}: changes were applied to {where} by key={list(declared)} before. "
@@ -345,13 +348,15 @@ def _identity(
         )
     schema = schema_of(manifest)
     for name in found:
+        if name in on:
+            continue
         dtype = schema[name].dataType
-        is_inexact = is_floating(dtype) or is_collated(dtype)
-        if name not in on and (is_inexact or not _is_comparable(manifest, name)):
+        if is_floating(dtype) or is_collated(dtype) or not _is_comparable(manifest, name):
+            again = "" if declared is None else f"Build {where} again, as it has this key. "
             raise ArgumentError(
                 f"key={list(found)}: the column {name!r} is {dtype.simpleString()}, by which rows "
-                "are not told apart. Give columns of numbers without a fraction, texts without a "
-                "collation, dates or timestamps"
+                f"are not told apart. {again}Give columns of numbers without a fraction, texts "
+                "without a collation, dates or timestamps"
             )
     return found if declared is None else declared
 

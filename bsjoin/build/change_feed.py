@@ -24,6 +24,8 @@ from bsjoin.storage import Manifest, StorageLocation
 from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
 from bsjoin.values.retype import retyped, whole
 
+__all__ = ["Feed", "added_columns", "change_set"]
+
 _UPSERTS = ("i", "insert", "c", "create", "r", "read", "u", "update", "upsert")
 _PLAIN = {"d": DELETE, "delete": DELETE} | dict.fromkeys(_UPSERTS, UPSERT)
 _TYPES = {
@@ -145,7 +147,10 @@ def _unwrapped(df: DataFrame, before: str, after: str, op: str, order: str | Non
 
     Tombstones, in which all is null, are left out.
     """
-    was = _as_after(df, before, after)
+    types, case_sensitive = df.schema, is_case_sensitive(df.sparkSession)
+    was = _by_names(
+        sql.column(before), types[before].dataType, types[after].dataType, case_sensitive
+    )
     before, after, op = map(sql.column, (before, after, op))
 
     def entry(row: str, op: str) -> str:
@@ -167,23 +172,39 @@ def _unwrapped(df: DataFrame, before: str, after: str, op: str, order: str | Non
     return rows.selectExpr("entry.row.*", f"entry.op AS {_OP}", *beside)
 
 
-def _as_after(df: DataFrame, before: str, after: str) -> str:
-    """The row before a change with the fields of that after it, by their names.
+def _by_names(
+    value: str, was: T.DataType, now: T.DataType, case_sensitive: bool, depth: int = 0
+) -> str:
+    """A value as another type, the structs in it by the names of their fields.
 
-    A cast of the whole row would go by their places. What it lacks is null.
+    A cast would go by their places. What a struct lacks is null.
     """
-    was, now = df.schema[before].dataType, df.schema[after].dataType
-    assert isinstance(was, T.StructType)
-    assert isinstance(now, T.StructType)
-    names = Names(was.names, before, is_case_sensitive(df.sparkSession))
-    fields = []
-    for field in now.fields:
-        value = "NULL"
-        if field.name in names:
-            value = f"{sql.column(before)}.{sql.quoted(names.find(field.name, before))}"
-        fields += [sql.text(field.name), sql.cast(value, field.dataType)]
-    row = f"named_struct({', '.join(fields)})"
-    return sql.case((f"{sql.column(before)} IS NOT NULL", row))
+    if as_nullable(was) == as_nullable(now):
+        return value
+
+    def inner(name: str, was: T.DataType, now: T.DataType) -> str:
+        return _by_names(name, was, now, case_sensitive, depth + 1)
+
+    if isinstance(was, T.StructType) and isinstance(now, T.StructType):
+        names = Names(was.names, value, case_sensitive)
+        fields = []
+        for field in now.fields:
+            part = sql.cast("NULL", field.dataType)
+            if field.name in names:
+                own = names.find(field.name, "changes")
+                part = inner(f"{value}.{sql.quoted(own)}", was[own].dataType, field.dataType)
+            fields += [sql.text(field.name), part]
+        return sql.case((f"{value} IS NOT NULL", f"named_struct({', '.join(fields)})"))
+    key, item = f"key{depth}", f"item{depth}"  # of lambda functions
+    if isinstance(was, T.ArrayType) and isinstance(now, T.ArrayType):
+        each = inner(item, was.elementType, now.elementType)
+        return f"transform({value}, {item} -> {each})"
+    if isinstance(was, T.MapType) and isinstance(now, T.MapType):
+        keys = inner(key, was.keyType, now.keyType)
+        items = inner(item, was.valueType, now.valueType)
+        value = f"transform_keys({value}, ({key}, {item}) -> {keys})"
+        return f"transform_values({value}, ({key}, {item}) -> {items})"
+    return sql.cast(value, now)
 
 
 def _path(df: DataFrame, names: Names, name: str) -> str:

@@ -6,13 +6,14 @@ the same work again and again in new threads so grows for a long time.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import time
 from collections.abc import Callable
 from functools import cache
 
 import pyarrow as pa
+
+__all__ = ["give_back"]
 
 _SHARE = 0.01  # of the time that this may take
 
@@ -38,5 +39,13 @@ def give_back() -> None:
 
 @cache
 def _trim() -> Callable[[int], object] | None:
-    """The function of glibc; None for other C libraries."""
-    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    """The function of glibc; None for other C libraries, or where Python cannot call it."""
+    if sys.platform != "linux":
+        return None
+    try:
+        import ctypes  # a Python may be built without
+
+        trim: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+    except (ImportError, OSError, AttributeError):
+        return None
+    return trim
