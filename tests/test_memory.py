@@ -22,7 +22,7 @@ def test_memory_is_given_back_in_a_hundredth_of_the_time(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(memory, "_not_before_s", 0.0)
     monkeypatch.setattr(memory, "_trim", lambda: trim)
-    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now[0]))
     for _ in range(400):
         memory.give_back()
         now[0] += 1.0
@@ -41,7 +41,6 @@ def _no_library(_: None) -> Any:
 def test_without_a_function_of_the_c_library(monkeypatch: pytest.MonkeyPatch, ctypes: Any) -> None:
     monkeypatch.setitem(sys.modules, "ctypes", ctypes)
     monkeypatch.setattr(memory, "_not_before_s", 0.0)
-    monkeypatch.setattr(memory.sys, "platform", "linux")
     memory._trim.cache_clear()
     try:
         memory.give_back()

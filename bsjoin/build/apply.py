@@ -35,8 +35,6 @@ from bsjoin.storage.layers.widening import widened, with_columns
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.open_table import OpenTable
 
-__all__ = ["apply_changes", "compact", "forget", "start_compacting"]
-
 _log = logging.getLogger("bsjoin")
 
 _LARGEST_BATCH = (1 << 63) - 1

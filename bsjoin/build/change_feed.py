@@ -24,8 +24,6 @@ from bsjoin.storage import Manifest, StorageLocation
 from bsjoin.storage.layers.change_set import DELETE, PRE_IMAGE, UPSERT, ChangeSet
 from bsjoin.values.retype import retyped, whole
 
-__all__ = ["Feed", "added_columns", "change_set"]
-
 _UPSERTS = ("i", "insert", "c", "create", "r", "read", "u", "update", "upsert")
 _PLAIN = {"d": DELETE, "delete": DELETE} | dict.fromkeys(_UPSERTS, UPSERT)
 _TYPES = {

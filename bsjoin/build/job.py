@@ -52,8 +52,6 @@ from bsjoin.storage import (
 from bsjoin.storage.manifest import has_integer_key
 from bsjoin.storage.ties import ties_of
 
-__all__ = ["build"]
-
 _FEW_TASKS = 64
 _HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
 

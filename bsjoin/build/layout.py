@@ -22,15 +22,6 @@ from bsjoin.planner.table_sides import BuiltTable
 from bsjoin.planner.uses import as_nullable
 from bsjoin.storage import BoxRange, KeyColumn, LatestBy, Manifest, RangeColumns
 
-__all__ = [
-    "Layout",
-    "key_columns",
-    "layout_of",
-    "layout_of_refresh",
-    "layout_there",
-    "table_spelling",
-]
-
 
 @dataclass(frozen=True)
 class Layout:

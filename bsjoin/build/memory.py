@@ -13,8 +13,6 @@ from functools import cache
 
 import pyarrow as pa
 
-__all__ = ["give_back"]
-
 _SHARE = 0.01  # of the time that this may take
 
 _not_before_s = 0.0

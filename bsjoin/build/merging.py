@@ -21,8 +21,6 @@ from bsjoin.storage import (
     run_groups,
 )
 
-__all__ = ["INFO", "RUN_BYTES", "collected", "gathered", "info_row", "merged"]
-
 RUN_BYTES = 64 << 20
 """The most bytes of a run, and of runs that the driver merges itself."""
 

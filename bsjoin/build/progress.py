@@ -23,8 +23,6 @@ from bsjoin.errors import StoreError
 from bsjoin.spark.interrupts import is_waited_for
 from bsjoin.storage import Build
 
-__all__ = ["Progress", "shown"]
-
 _SETTING = "spark.ui.showConsoleProgress"
 _AFTER_S = 2.0
 _LOCAL_S, _REMOTE_S = 0.5, 5.0

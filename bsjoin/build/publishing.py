@@ -17,8 +17,6 @@ from bsjoin.spark.session import active_session
 from bsjoin.storage import Manifest, StorageLocation, versions
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["SHARED", "repeated", "stored_at"]
-
 Result = TypeVar("Result")
 
 SHARED = "spark.bsjoin.storage.shared"

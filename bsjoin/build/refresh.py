@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.spark.session import any_query_active
 
-__all__ = ["start_refreshing"]
-
 _log = logging.getLogger("bsjoin")
 
 

@@ -13,8 +13,6 @@ from bsjoin.build.merging import info_row
 from bsjoin.storage import RUN, UNINDEXED_RUN, Build, Latest, write_run
 from bsjoin.values.retype import retyped
 
-__all__ = ["Split", "run_writer"]
-
 _HASH = "h"
 
 

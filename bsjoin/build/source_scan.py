@@ -13,8 +13,6 @@ from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.values.retype import retyped
 
-__all__ = ["scanned", "streamed"]
-
 
 def scanned(spark: SparkSession, source: Source, columns: list[str]) -> DataFrame:
     """All rows of a source, read by one task batch by batch, again in every action.

@@ -7,8 +7,6 @@ from pyspark.sql import DataFrame
 from bsjoin.spark.fingerprint import Identity, identity, renew
 from bsjoin.storage import Manifest, SourceVersion, StorageLocation, versions
 
-__all__ = ["SourceState"]
-
 
 class SourceState:
     """The source of a version: the state of a DataFrame as it is when this is created.

@@ -20,18 +20,6 @@ from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 
-__all__ = [
-    "Advance",
-    "NotTold",
-    "Step",
-    "TooMany",
-    "can_step",
-    "has_identity",
-    "is_keyed",
-    "most_rows",
-]
-
-
 _FEW_ROWS, _SHARE, _MOST_BYTES = 100_000, 0.15, 512 << 20
 
 

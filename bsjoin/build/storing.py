@@ -49,8 +49,6 @@ from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.names import VERSIONS
 from bsjoin.storage.versioned_folder import Superseded
 
-__all__ = ["build_new", "confirmed", "ensure", "refreshed", "source_of"]
-
 _log = logging.getLogger("bsjoin")
 
 P = ParamSpec("P")
