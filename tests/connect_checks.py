@@ -166,6 +166,15 @@ def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Pat
     for runtime in ("jvm", "python"):
         assert found.pop(runtime) == [(None, 9, False), (10, 1, True), (20, 2, True)]
     assert found == {(how, number): wanted[how] for how, number in found}
+    limits, called = customers.select("k", "limit"), customers.select("k", "name")
+    aliased, named = limits.alias("c").join(called.alias("d"), "k"), orders.alias("o")
+    wide = ", ".join(f"amount + {n}" for n in range(30))
+    bsjoin.join(named, aliased, "k", "left", where="hash(o. *) = hash(k, amount, name)")
+    for every in ("*", "c.*", "d. *", "o.*, c.*", f"{wide}, c.*", f"{wide}, *"):
+        with pytest.raises(ArgumentError, match="Name the columns"):
+            bsjoin.join(named, aliased, "k", "left", where=f"hash({every}) > 0")
+    with pytest.raises(ArgumentError, match="Name the columns"):
+        bsjoin.join(named, aliased, "k", "left", where=F.hash("c.*") > 0)
     for where, kind in (
         ("limt > 3", ColumnError),
         ("k IN (SELECT 1)", ArgumentError),

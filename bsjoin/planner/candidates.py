@@ -107,9 +107,13 @@ def _where(
     ]
     names = [field.name for field in fields]
     own = given_names(given, names, list(known))
-    lacking = unused([*stream.columns, *names], "bsjoin_all")
-    pairs = with_columns(_with_nulls(stream, lacking, fields), stream, given, fields, own, lacking)
-    where, needed = where_over(call.where, call.how, pairs, names)
+    known_names = [*stream.columns, *names]
+    (every,) = unused(known_names, "bsjoin_all")
+    pairs = with_columns(
+        _with_nulls(stream, [every], fields), stream, given, fields, own, [every], marked=every
+    )
+    lacking = [name for name in pairs.columns if name not in known_names]
+    where, needed = where_over(call.where, call.how, pairs, lacking, names)
     found = [(column, name) for column, name in known.items() if name in needed]
     return where, [(column, name) for column, name in found if column not in join.columns]
 

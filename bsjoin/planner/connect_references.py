@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from bsjoin.planner.columns import unused
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_case_sensitive
 from bsjoin.spark.sql import quoted
@@ -73,11 +74,13 @@ def with_columns_of_table(
     table: DataFrame | None,
     payload: Mapping[str, str | None],
     between: Sequence[str] = (),
+    marked: str | None = None,
 ) -> DataFrame:
     """The result of a join whose columns of the table are found by references to the table.
 
     ``payload`` has the names of its columns in the result, and what the DataFrame that it was given
     as calls them, None for those that it lacks; ``between`` are other columns, behind the stream's.
+    ``marked`` is one of these, for :func:`_projected`.
     """
     known: tuple[_Known, ...] = ()
     result = {own: name for name, own in payload.items() if own is not None}
@@ -87,7 +90,7 @@ def with_columns_of_table(
             replace(one, names=frozenset(result[own] for own in one.names), renamed=renamed)
             for one in _known(table, result)
         )
-        rows = _projected(rows, [*stream.columns, *between, *payload], known)
+        rows = _projected(rows, [*stream.columns, *between, *payload], known, marked)
     below = _Below(compat.connect_plan(stream), frozenset(stream.columns), known)
     setattr(compat.connect_plan(rows), _BELOW, below)
     return rows
@@ -101,21 +104,34 @@ def skip(rows: DataFrame, below: DataFrame) -> None:
     setattr(compat.connect_plan(rows), _SKIPS_TO, compat.connect_plan(below))
 
 
-def _projected(rows: DataFrame, names: Sequence[str], known: Iterable[_Known]) -> DataFrame:
-    """Projections, one for each plan, the oldest first, and one that has the result's columns."""
+def _projected(
+    rows: DataFrame, names: Sequence[str], known: Iterable[_Known], marked: str | None = None
+) -> DataFrame:
+    """Projections, one for each plan, the oldest first, and one that has the result's columns.
+
+    Each alias that one of these still has also has the column ``marked``, under a name of its own.
+    """
     if not _are_distinct(rows, names):
         return rows  # no name would find a column
     there = _numbers_in(rows)
     # A plan that is there twice has no column that is meant by a reference.
     known = tuple(known)
     times = Counter(one.number for one in known)
+    known = [one for one in known if one.number not in there and times[one.number] == 1]
+    newest: dict[str, _Known] = {}  # the alias that a column has
+    for one in reversed(known):
+        if one.alias is not None:
+            newest |= dict.fromkeys(one.names, one)
     columns: dict[str, Column] = {name: _column(rows, name) for name in names}
     for one in reversed(known):
-        if one.number in there or times[one.number] > 1:
-            continue
         if one.alias is not None:
+            aliased = [name for name in names if name in one.names]
+            if marked is not None and one in newest.values():
+                (mark,) = unused(columns, marked)
+                columns[mark] = columns[marked].alias(mark)
+                aliased.append(mark)
             rows = rows.select(*columns.values()).alias(one.alias)
-            columns |= {name: _column(rows, name) for name in names if name in one.names}
+            columns |= {name: _column(rows, name) for name in aliased}
         found = one.names - one.renamed
         others = [F.lit(None).alias(name) for name in names if name not in found]
         rows = rows.select(*columns.values(), *others)

@@ -86,18 +86,20 @@ def with_columns(
     fields: Sequence[T.StructField],
     names: Mapping[str, str | None],
     between: Sequence[str] = (),
+    marked: str | None = None,
 ) -> DataFrame:
     """The same, for rows of a join that is not planned yet.
 
     ``names`` is what the DataFrame that the table was given as calls its columns; see
-    ``PlannedJoin.given_names``.
+    ``PlannedJoin.given_names``. ``marked`` is the last one of ``between``: ``<alias>.*`` has it,
+    too, for each alias of the table, in a classic session under its name, else under another one.
     """
     try:
         if is_connect(rows.sparkSession):
-            return with_columns_of_table(rows, stream, table, names, between)
+            return with_columns_of_table(rows, stream, table, names, between, marked)
         if table is None or not fields:
             return rows
-        return _identified_columns(rows, table, fields, names)
+        return _identified_columns(rows, table, fields, names, marked)
     except Exception as error:
         _log.debug("bsjoin: references to %s do not hold for the result: %s", table, error)
         return rows
@@ -147,6 +149,7 @@ def _identified_columns(
     table: DataFrame,
     fields: Sequence[T.StructField],
     names: Mapping[str, str | None],
+    marked: str | None,
 ) -> DataFrame:
     spark = compat.catalyst(rows)
     plan, given = compat.analyzed(rows), compat.analyzed(table)
@@ -155,7 +158,8 @@ def _identified_columns(
     there = given.outputSet().intersect(plan.outputSet())
     taken = None if there.isEmpty() else there
     known = _identities(table)
-    items = []
+    items: list[Any] = []
+    qualifiers = []
     for number, field in enumerate(fields, first):
         item, own = output.apply(number), names[field.name]
         # A reference keeps the type that it had, and a version of the table may have another one.
@@ -166,7 +170,14 @@ def _identified_columns(
             item = spark.alias(
                 item, field.name, identity, known[own].qualifier, spark.none, spark.no_keys
             )
+            qualifiers.append(known[own].qualifier)
         items.append(item)
+    if marked is not None:
+        mark = output.apply(first - 1)
+        items = [
+            spark.alias(mark, marked, spark.new_identity(), qualifier, spark.none, spark.no_keys)
+            for qualifier in dict.fromkeys(qualifiers)
+        ] + items
     projected = output.take(first).appendedAll(spark.seq(items))
     return compat.dataframe_of(spark.project(projected, plan), rows)
 

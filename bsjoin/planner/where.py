@@ -24,8 +24,8 @@ _NAMES = (
 )  # fmt: skip
 _PYTHON = re.compile(r"\)#\d+")  # how a plan shows the call of a Python function
 _SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+ \[")
-_ANY_NAME = re.compile(r"identifier|\.\*")
-_STAR = re.compile(r"[(,]\s*\*|unresolvedstar", re.IGNORECASE)
+_ANY_NAME = re.compile(r"identifier|\.\s*\*")
+_STAR = re.compile(r"[(,.]\s*\*|unresolvedstar", re.IGNORECASE)
 _SHORTENED = re.compile(r"\.\.\. \d+ more fields")
 
 
@@ -55,12 +55,17 @@ class Where:
 
 
 def where_over(
-    where: Column | str, how: str, pairs: DataFrame, table_names: Sequence[str]
+    where: Column | str,
+    how: str,
+    pairs: DataFrame,
+    lacking: Sequence[str],
+    table_names: Sequence[str],
 ) -> tuple[Where, list[str]]:
     """Resolve a condition over ``pairs``, whose rows do not matter.
 
-    They are the inner join of both sides, the table's columns last, and before these one that the
-    join lacks, which nothing names but ``*``.
+    They are the inner join of both sides, with columns ``lacking`` in it, which nothing names but
+    ``*`` and ``<alias of the table>.*``. In a classic session the table's columns are last, and
+    right before these are those that are lacking.
 
     Returns:
         The condition, and the columns of the table that it needs.
@@ -71,18 +76,17 @@ def where_over(
             of rows.
     """
     text = where if isinstance(where, str) else str(where).removeprefix("Column<'")[:-2]
-    names = pairs.columns
-    lacking = names.pop(len(names) - len(table_names) - 1)
     try:
         condition = F.expr(where) if isinstance(where, str) else where
         passing = pairs.where(condition)
         facts = _facts(passing, pairs, condition, table_names, lacking)
     except PySparkException as error:
+        names = [name for name in pairs.columns if name not in lacking]
         raise _refused(text, error, names) from None
     if facts.has_all or (facts.has_all is None and _STAR.search(text)):
         raise ArgumentError(
-            f"where={text!r}: * names all columns, and a pair of rows has others while it is "
-            "checked than in the result. Name the columns"
+            f"where={text!r}: * names all columns, or all of the table, and a pair of rows has "
+            "others while it is checked than in the result. Name the columns"
         )
     if facts.varies:
         raise ArgumentError(
@@ -142,7 +146,8 @@ class _Facts:
         needs_more: whether it needs a column that the pairs of rows have not.
         has_subquery: whether it has a subquery.
         in_python: whether it calls a Python function.
-        has_all: whether it has all columns, by ``*``; None (default) where that is not known.
+        has_all: whether it has all columns, or all of the table, by ``*``; None (default) where
+            that is not known.
         text: in SQL; empty (default) where that is not known.
     """
 
@@ -160,15 +165,17 @@ def _facts(
     pairs: DataFrame,
     condition: Column,
     table_names: Sequence[str],
-    lacking: str,
+    lacking: Sequence[str],
 ) -> _Facts:
     """Read a condition, which ``passing`` is the filter of.
 
     Without the private members of Spark that tell, all columns are needed.
     """
     on_connect = is_connect(passing.sparkSession)
+    # The client takes the columns of a filter to be those below it, and does not ask the server.
+    asked = passing.select("*") if on_connect else passing
     if on_connect:
-        _ = passing.columns  # the server is asked now
+        _ = asked.columns
     try:
         of = _facts_on_connect if on_connect else _facts_of_plan
         found = of(passing, table_names, lacking)
@@ -177,7 +184,7 @@ def _facts(
     if found.varies is not None:
         return found
     varies = _varies(pairs, condition)
-    more = found.needs_more or passing.columns != pairs.columns
+    more = found.needs_more or asked.columns != pairs.columns
     return replace(found, varies=varies, needs_more=more)
 
 
@@ -196,29 +203,33 @@ def _varies(pairs: DataFrame, condition: Column) -> bool:
     return False
 
 
-def _facts_of_plan(passing: DataFrame, table_names: Sequence[str], lacking: str) -> _Facts:
+def _facts_of_plan(
+    passing: DataFrame, table_names: Sequence[str], lacking: Sequence[str]
+) -> _Facts:
     spark, plan = compat.catalyst(passing), compat.analyzed(passing)
     if plan.nodeName() != "Filter":  # others have brought what the pairs lack
         return _Facts(table_names, needs_more=True)
     condition = plan.condition()
-    references, names = condition.references(), [lacking, *table_names]
+    references, names = condition.references(), [*lacking, *table_names]
     columns = plan.output().takeRight(len(names))
     has = [name for i, name in enumerate(names) if references.contains(columns.apply(i))]
     return _Facts(
-        [name for name in has if name != lacking],
+        [name for name in has if name not in lacking],
         varies=not condition.deterministic(),
         has_subquery=condition.containsPattern(spark.subquery),
         in_python=condition.containsPattern(spark.python_function),
-        has_all=lacking in has,
+        has_all=any(name in has for name in lacking),
         text=condition.sql(),
     )
 
 
-def _facts_on_connect(passing: DataFrame, table_names: Sequence[str], lacking: str) -> _Facts:
+def _facts_on_connect(
+    passing: DataFrame, table_names: Sequence[str], lacking: Sequence[str]
+) -> _Facts:
     """The same, of a plan of names: a column counts as needed if its name is in the condition."""
     plans = compat.explained(passing).split("== Analyzed Logical Plan ==")[-1]
     line = plans.partition("\nFilter ")[2].partition("\n+- ")[0]  # or several, for a literal
-    has_all = re.search(rf"{re.escape(lacking)}#\d+", line) is not None
+    has_all = any(re.search(rf"{re.escape(name)}#\d+", line) for name in lacking)
     for name in passing.columns:
         line = re.sub(rf"{re.escape(name)}#\d+", "", line)
     sent = compat.serialized(passing).filter.condition.SerializeToString()

@@ -166,6 +166,7 @@ class Catalyst:
         self.map = _module(expressions, "AttributeMap")
         self.collapse = _module(sql.catalyst.optimizer, "CollapseProject")
         self.python_function, self.subquery = pattern.PYTHON_UDF(), pattern.PLAN_EXPRESSION()
+        self.new_identity = _module(expressions, "NamedExpression").newExprId
         self.seq: Callable[[list[Any]], Any] = to_seq
         self.none, self.no_keys = jvm.scala.Option.empty(), to_seq([])
         self.identity = jvm.java.lang.System.identityHashCode
