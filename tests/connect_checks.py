@@ -170,6 +170,8 @@ def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Pat
     aliased, named = limits.alias("c").join(called.alias("d"), "k"), orders.alias("o")
     wide = ", ".join(f"amount + {n}" for n in range(30))
     bsjoin.join(named, aliased, "k", "left", where="hash(o. *) = hash(k, amount, name)")
+    passes = f"hash(o.*, {wide}) <> 0 AND c_name RLIKE 'a.*'"
+    bsjoin.join(named, customers.withColumnRenamed("name", "c_name"), "k", "left", where=passes)
     for every in ("*", "c.*", "d. *", "o.*, c.*", f"{wide}, c.*", f"{wide}, *"):
         with pytest.raises(ArgumentError, match="Name the columns"):
             bsjoin.join(named, aliased, "k", "left", where=f"hash({every}) > 0")

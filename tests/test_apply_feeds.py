@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from stored_tables import found_rows
 
 from bsjoin import BatchTable
+from bsjoin.build.change_feed import Feed
 from bsjoin.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("without_code", "soon_active")
@@ -172,6 +174,15 @@ def test_structs_in_the_row_before_go_by_their_names(spark: SparkSession, tmp_pa
         [(was[0], None, "d"), (was[1], now, "u")],
         f"before struct<{before}>, after struct<{schema}>, op string",
     )
+    feed = Feed.of(changes, ["id", "at", "tags", "more"], None, None)
+    befores = feed.rows.where(F.col(str(feed.op)) != "u").select("at", "tags", "more").collect()
+    assert [row.asDict(recursive=True) for row in befores] == 2 * [
+        {
+            "at": {"x": 1, "name": "a"},
+            "tags": [{"n": 2, "of": {"a": None, "b": "b"}}, None, {"n": 4, "of": None}],
+            "more": {"e": {"c": 5, "d": "f"}, "g": None},
+        }
+    ]
     table.apply(changes)
     expected = spark.createDataFrame([rows[2], now], schema)
     found = table.join(spark.range(9)).select(*expected.columns)

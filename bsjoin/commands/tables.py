@@ -168,7 +168,7 @@ def _sample(options: argparse.Namespace) -> Answer:
         parts.append(pa.table(taken, names=names))
         begin = end
     found = _values(pa.concat_tables(parts)) if parts else []
-    lines = [[*map(_shown, names)], *([_shown(row[name]) for name in names] for row in found)]
+    lines = [[*map(printable, names)], *([_shown(row[name]) for name in names] for row in found)]
     return Answer(columns(lines), found)
 
 

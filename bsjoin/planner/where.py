@@ -25,7 +25,8 @@ _NAMES = (
 _PYTHON = re.compile(r"\)#\d+")  # how a plan shows the call of a Python function
 _SUBQUERY = re.compile(r"\b(scalar-subquery|exists|list)#\d+ \[")
 _ANY_NAME = re.compile(r"identifier|\.\s*\*")
-_STAR = re.compile(r"[(,.]\s*\*|unresolvedstar", re.IGNORECASE)
+_STAR = re.compile(r"[(,]\s*\*|unresolvedstar", re.IGNORECASE)
+_STAR_OF_A_TABLE = re.compile(rf"{_STAR.pattern}|\.\s*\*", re.IGNORECASE)
 _SHORTENED = re.compile(r"\.\.\. \d+ more fields")
 
 
@@ -83,7 +84,8 @@ def where_over(
     except PySparkException as error:
         names = [name for name in pairs.columns if name not in lacking]
         raise _refused(text, error, names) from None
-    if facts.has_all or (facts.has_all is None and _STAR.search(text)):
+    stars = _STAR if len(lacking) == 1 else _STAR_OF_A_TABLE  # the table has an alias
+    if facts.has_all or (facts.has_all is None and stars.search(text)):
         raise ArgumentError(
             f"where={text!r}: * names all columns, or all of the table, and a pair of rows has "
             "others while it is checked than in the result. Name the columns"
