@@ -54,7 +54,6 @@ class _Call:
         op: as for :meth:`bsjoin.BatchTable.apply`.
         sequence: as for :meth:`bsjoin.BatchTable.apply`.
         batch: as for :meth:`bsjoin.BatchTable.apply`.
-        merge_schema: as for :meth:`bsjoin.BatchTable.apply`.
         step: of a table that follows its source, where the changes lead; None for others.
     """
 
@@ -62,7 +61,6 @@ class _Call:
     op: str | None
     sequence: str | None
     batch: tuple[str, int] | None
-    merge_schema: bool = False
     step: Step | None = None
 
 
@@ -112,7 +110,7 @@ def apply_changes(
     """
     _check_batch(batch)
     given = (key,) if isinstance(key, str) else None if key is None else tuple(key)
-    call = _Call(given, op, sequence, batch, merge_schema, step)
+    call = _Call(given, op, sequence, batch, step)
 
     def work(interruption: Interruption) -> tuple[Manifest, bool]:
         read: _Read | None = None

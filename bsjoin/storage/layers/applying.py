@@ -20,7 +20,7 @@ from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids, values_of
 from bsjoin.storage.layers.entries import Layer
-from bsjoin.storage.layers.overlay import distinct_keys, row_hashes
+from bsjoin.storage.layers.overlay import row_hashes
 from bsjoin.storage.layers.writing import write_gone, write_rows
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.open_table import OpenTable
@@ -72,6 +72,33 @@ def with_changes(
     writer = _Writer(build, table, identity, sequence, boxes)
     changes.check_identity({name: writer.number(name) for name in identity})
     return writer.written(changes) if len(changes) else table.manifest
+
+
+def distinct_keys(hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
+    """The position of the first entry of each key, in the order of their hashes.
+
+    Args:
+        hashes: int64[n], of some keys, in any order, with duplicates.
+        keys: the compared columns of these.
+
+    Complexity: O(n log n).
+
+    Example:
+        >>> distinct_keys(np.array([5, 3, 5, 5]), [pa.array(["a", "b", "a", "c"])]).tolist()
+        [1, 0, 3]
+    """
+    if not keys:
+        order = np.argsort(hashes, kind="stable")  # those of each segment are in order
+        sorted_ = hashes.take(order)
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = sorted_[1:] != sorted_[:-1]
+        return order[is_first]
+    names = [str(number) for number in range(1 + len(keys))]
+    table = pa.table([pa.array(hashes), *keys], names)
+    table = table.append_column("place", pa.array(np.arange(len(hashes))))
+    found = table.group_by(names).aggregate([("place", "min")]).column("place_min").to_numpy()
+    order = np.lexsort((found, hashes.take(found)))
+    return np.asarray(found[order], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
