@@ -327,7 +327,13 @@ class Sample:
             keys = [None]
         hashes = pa.array([self.form.hash_of(key) for key in keys], pa.int64())
         compared = [pa.array(keys, pa.string())] if self.form.key == "text" else []
+        # For few keys each layer is searched, for more of them one index of all.
+        places = range(len(keys))
+        alone = [
+            table.find(hashes[i : i + 1], [key[i : i + 1] for key in compared]) for i in places
+        ]
         first = table.find(hashes, compared)
+        assert np.concatenate(alone).tolist() == first.tolist()
         counts = table.run_lengths(first)
         found = {}
         for key, row, count in zip(keys, first.tolist(), counts.tolist(), strict=True):

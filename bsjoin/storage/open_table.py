@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bsjoin.index import AggregateTree
-from bsjoin.storage.layers.overlay import Overlay, row_hashes
+from bsjoin.storage.layers.keys import keys_in
+from bsjoin.storage.layers.overlay import Overlay
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import Manifest, box_signature
 from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
-from bsjoin.storage.range_index import RangeIndex, run_starts
+from bsjoin.storage.range_index import RangeIndex
 from bsjoin.storage.segment import Segment
 
 Int64s = NDArray[np.int64]
@@ -111,11 +112,10 @@ class OpenTable:
         segment = self.segments[number]
         if self.overlay is None:
             return np.ones(segment.info.rows, np.bool_)
-        starts = run_starts(segment.index)
+        starts, hashes, keys = keys_in(segment, self.manifest.compared)
         own = starts + self._first_rows[number]
-        keys = [segment.take(i, starts) for i in range(self.manifest.compared)]
         found = own.copy()
-        self.overlay.put(row_hashes(segment).take(starts), keys, found)
+        self.overlay.put(hashes, keys, found)
         return np.repeat(found == own, segment.index.run_lengths(starts))
 
     def run_lengths(self, rows: Int64s) -> Int64s:

@@ -7,25 +7,22 @@ become a part of the new one, so that there are few of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids, values_of
 from bsjoin.storage.layers.entries import Layer
-from bsjoin.storage.layers.overlay import row_hashes
+from bsjoin.storage.layers.keys import Keys, row_hashes
 from bsjoin.storage.layers.writing import write_gone, write_rows
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.open_table import OpenTable
-from bsjoin.storage.range_index import run_starts
-from bsjoin.storage.segment import bools, find_keys
+from bsjoin.storage.segment import bools
 from bsjoin.storage.segment_entries import UnindexedInfo
 from bsjoin.storage.ties import order_codes
 from bsjoin.storage.unindexed import unindexed_column, write_unindexed
@@ -74,74 +71,6 @@ def with_changes(
     return writer.written(changes) if len(changes) else table.manifest
 
 
-def distinct_keys(hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
-    """The position of the first entry of each key, in the order of their hashes.
-
-    Args:
-        hashes: int64[n], of some keys, in any order, with duplicates.
-        keys: the compared columns of these.
-
-    Complexity: O(n log n).
-
-    Example:
-        >>> distinct_keys(np.array([5, 3, 5, 5]), [pa.array(["a", "b", "a", "c"])]).tolist()
-        [1, 0, 3]
-    """
-    if not keys:
-        order = np.argsort(hashes, kind="stable")  # those of each segment are in order
-        sorted_ = hashes.take(order)
-        is_first = np.ones(len(order), np.bool_)
-        is_first[1:] = sorted_[1:] != sorted_[:-1]
-        return order[is_first]
-    names = [str(number) for number in range(1 + len(keys))]
-    table = pa.table([pa.array(hashes), *keys], names)
-    table = table.append_column("place", pa.array(np.arange(len(hashes))))
-    found = table.group_by(names).aggregate([("place", "min")]).column("place_min").to_numpy()
-    order = np.lexsort((found, hashes.take(found)))
-    return np.asarray(found[order], np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Keys:
-    """Distinct join keys, in the order of their hashes.
-
-    Args:
-        hashes: int64[n].
-        keys: the compared columns.
-    """
-
-    hashes: Int64s
-    keys: list[pa.Array]
-
-    @classmethod
-    def of(cls, hashes: Int64s, keys: list[pa.Array]) -> _Keys:
-        """Those of some rows, in any order."""
-        chosen = distinct_keys(hashes, keys)
-        return cls(hashes.take(chosen), [key.take(pa.array(chosen)) for key in keys])
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def first_rows(self, table: OpenTable) -> Int64s:
-        """The first row of each; -1 for none."""
-        return table.find(pa.array(self.hashes, pa.int64()), self.keys)
-
-    def places(self, hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
-        """Which of them others are; -1 for none of them."""
-        if not len(self.hashes):
-            return np.full(len(hashes), -1)
-        return find_keys(self._index, self.keys, hashes, keys)
-
-    @cached_property
-    def _index(self) -> HashIndex:
-        return HashIndex.build(self.hashes, np.zeros(len(self.hashes) - 1, np.bool_))
-
-    def chosen(self, flags: Bools) -> _Keys:
-        """Some of them."""
-        places = np.flatnonzero(flags)
-        return _Keys(self.hashes.take(places), [k.take(pa.array(places)) for k in self.keys])
-
-
 class _Writer:
     """The step from one version to the next."""
 
@@ -166,8 +95,8 @@ class _Writer:
         manifest, table = self._manifest, self._table
         compared = manifest.compared
         changes = changes.last(group_ids(self._tokens_of(changes)), several=not self._identity)
-        touched = _Keys.of(*self._touched(changes))
-        first = touched.first_rows(table)
+        touched = Keys.of(*self._touched(changes))
+        first = self._first_rows(touched)
         rows, of = _expanded(first, table.run_lengths(first))
         stays, changes, apart = self._decided(changes, rows)
         now = self._insertions(changes)
@@ -185,11 +114,11 @@ class _Writer:
         everything = touched
         if absorbed:
             more = self._others_of_layers(len(below), touched)
-            first = more.first_rows(table)
+            first = self._first_rows(more)
             added, of = _expanded(first, table.run_lengths(first))
             kept_rows.append(added)
             kept_hashes.append(more.hashes.take(of))
-            everything = _Keys.of(
+            everything = Keys.of(
                 np.concatenate([touched.hashes, more.hashes]),
                 [pa.concat_arrays(pair) for pair in zip(touched.keys, more.keys, strict=True)],
             )
@@ -206,12 +135,12 @@ class _Writer:
                 self._build, "rows", manifest, all_hashes, together.column, boxes
             )
         has_rows = np.zeros(len(everything), np.bool_)
-        has_rows[everything.places(all_hashes, row_keys)] = True
+        has_rows[everything.find(all_hashes, row_keys)] = True
         gone = everything.chosen(~has_rows)
         if not absorbed:
             # What nothing below has need not be marked; but a compaction that has begun may
             # publish a base with the rows of layers that are absorbed here.
-            gone = gone.chosen(gone.first_rows(table) >= 0)
+            gone = gone.chosen(self._first_rows(gone) >= 0)
         layer_gone = None
         if len(gone):
             layer_gone = write_gone(self._build, "gone", gone.hashes, gone.keys)
@@ -219,12 +148,16 @@ class _Writer:
         if layer_rows is not None or layer_gone is not None:
             layers = (*below, Layer(layer_rows, layer_gone))
         stats = manifest.stats
-        now_keys = int(has_rows[everything.places(touched.hashes, touched.keys)].sum())
+        now_keys = int(has_rows[everything.find(touched.hashes, touched.keys)].sum())
         live = (
             stats.rows - had + len(rows) + len(hashes),
             stats.keys - had_keys + now_keys,
         )
         return replace(manifest, layers=layers, live=live if layers else None, unindexed=unindexed)
+
+    def _first_rows(self, keys: Keys) -> Int64s:
+        """The first row of each key; -1 for none."""
+        return self._table.find(pa.array(keys.hashes, pa.int64()), keys.keys)
 
     # -- which rows stay ---------------------------------------------------------------------------
 
@@ -371,20 +304,12 @@ class _Writer:
             rows += layer.size
         return len(layers)
 
-    def _others_of_layers(self, first: int, touched: _Keys) -> _Keys:
+    def _others_of_layers(self, first: int, touched: Keys) -> Keys:
         """The keys of the layers from one on, without those that are touched."""
-        hashes, columns = [], []
-        for layer in self._table.layers[first:]:
-            for segment in (layer.rows, layer.gone):
-                if segment is not None:
-                    starts = run_starts(segment.index)
-                    hashes.append(row_hashes(segment).take(starts))
-                    columns.append([segment.take(i, starts) for i in self._compared])
-        found = _Keys.of(
-            np.concatenate(hashes),
-            [pa.concat_arrays(column) for column in zip(*columns, strict=True)],
-        )
-        return found.chosen(touched.places(found.hashes, found.keys) < 0)
+        layers = self._table.layers[first:]
+        segments = [one for layer in layers for one in (layer.rows, layer.gone) if one is not None]
+        found = Keys.of_segments(segments, len(self._compared))
+        return found.chosen(touched.find(found.hashes, found.keys) < 0)
 
 
 def _expanded(first: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
-from bsjoin.storage.layers.overlay import row_hashes
+from bsjoin.storage.layers.keys import row_hashes
 from bsjoin.storage.layers.writing import write_rows
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.open_table import OpenTable

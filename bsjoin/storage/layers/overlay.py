@@ -3,7 +3,8 @@
 Most keys of a batch are in no layer. A bitmap, by the leading bits of the hash, tells those that
 may be, small enough for the caches of a core. They are searched in the indexes of the layers' own
 segments, so that nothing but the bitmap is made when a version is opened, of hashes that are
-checked anyway: no file has it.
+checked anyway: no file has it. Each segment costs a batch some calls, however few keys it is
+searched for. So a version of which much is asked gets one index of all of them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index import hashes_of_integers
+from bsjoin.storage.layers.keys import Keys, keys_in, row_hashes
 from bsjoin.storage.opening import OpenLayer
 from bsjoin.storage.segment import Segment
 
 Int64s = NDArray[np.int64]
 
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
-_GONE = -1
-_THREE = np.uint64(3)
-
-
-def row_hashes(segment: Segment) -> Int64s:
-    """The hash of each row's key, also where rows are sorted by an integer key."""
-    hashes = segment.index.hashes[:-1]
-    return hashes_of_integers(hashes) if segment.index.dense else hashes
+_GONE, _NOWHERE = -1, -2
+_ONE, _THREE, _SEVEN = np.uint8(1), np.uint64(3), np.uint8(7)
 
 
 class Overlay:
@@ -49,8 +44,10 @@ class Overlay:
                 self._segments.append((layer.rows, int(first_rows[number])))
             if layer.gone is not None:
                 self._segments.append((layer.gone, _GONE))
-        keys = sum(segment.info.keys for segment, _ in self._segments)
-        bits = min(_MOST_BITS, max(10, (_BITS_PER_KEY * keys).bit_length()))
+        self._keys = sum(segment.info.keys for segment, _ in self._segments)
+        self._asked = 0  # keys
+        self._together: tuple[Keys, Int64s] | None = None  # all keys, and their rows
+        bits = min(_MOST_BITS, max(10, (_BITS_PER_KEY * self._keys).bit_length()))
         self._shift = np.uint64(64 - bits)
         flags = np.zeros(1 << bits, np.bool_)
         for segment, _ in self._segments:
@@ -64,8 +61,9 @@ class Overlay:
         """The positions of hashes that a key of a layer may have."""
         slots = self._slots(hashes)
         found = self._bitmap.take((slots >> _THREE).view(np.int64))
-        found >>= slots.astype(np.uint8) & np.uint8(7)
-        return np.flatnonzero(found & np.uint8(1))
+        found >>= slots.astype(np.uint8) & _SEVEN
+        found &= _ONE
+        return np.flatnonzero(found.view(np.bool_))
 
     def put(self, hashes: Int64s, keys: Sequence[pa.Array], rows: Int64s) -> None:
         """Replace the rows of keys that layers have; -1 for those that have none any more.
@@ -75,14 +73,41 @@ class Overlay:
             keys: the compared columns of the m keys.
             rows: int64[m]: the rows that the base has, changed in place.
 
-        Complexity: O(m), a read of one bit for keys that no layer has.
+        Complexity: O(m), a read of one bit for keys that no layer has. Once as many keys were asked
+            for as the layers have: O(keys of the layers * log).
         """
         left = self._may_have(hashes)
+        self._asked += len(hashes)
+        if not len(left):
+            return
+        indices = pa.array(left)
+        found = self._found(hashes.take(left), [key.take(indices) for key in keys])
+        there = found != _NOWHERE
+        rows[left[there]] = found[there]
+
+    def _found(self, hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
+        """The rows of keys; -1 for those that have none any more, -2 for those of no layer."""
+        together = self._together
+        if together is None and len(self._segments) > 1 and self._asked >= self._keys:
+            together = self._together = self._put_together(len(keys))
+        if together is not None:
+            known, rows = together
+            places = known.find(hashes, keys)
+            return np.where(places < 0, _NOWHERE, rows.take(places))
+        found = np.full(len(hashes), _NOWHERE)
+        left = np.arange(len(hashes))
         for segment, first in self._segments:
-            if not len(left):
-                return
-            wanted = [key.take(pa.array(left)) for key in keys]
-            found = segment.find(hashes.take(left), wanted)
-            there = found >= 0
-            rows[left[there]] = _GONE if first == _GONE else found[there] + first
+            indices = pa.array(left)
+            some = segment.find(hashes.take(left), [key.take(indices) for key in keys])
+            there = some >= 0
+            found[left[there]] = _GONE if first == _GONE else some[there] + first
             left = left[~there]
+        return found
+
+    def _put_together(self, compared: int) -> tuple[Keys, Int64s]:
+        rows = []
+        for segment, first in self._segments:
+            starts = keys_in(segment, 0)[0]
+            rows.append(np.full(len(starts), _GONE) if first == _GONE else starts + first)
+        known = Keys.of_segments((segment for segment, _ in self._segments), compared)
+        return known, np.concatenate(rows).take(known.places)
