@@ -75,7 +75,7 @@ def check_entries(directory: Int32s, slots: Int64s, begin: int, name: str) -> No
     Raises:
         ValueError: names the first row that is not in its slot.
     """
-    rows = np.arange(begin, begin + len(slots))
-    wrong = directory.take(slots) > rows
-    wrong |= directory.take(slots + 1) <= rows
+    rows = np.arange(begin, begin + len(slots), dtype=directory.dtype)
+    wrong = directory[slots] > rows
+    wrong |= directory[1:][slots] <= rows
     refuse(wrong, begin, f"the {name} does not lead to row")

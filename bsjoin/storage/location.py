@@ -282,10 +282,13 @@ class StorageLocation:
         return self._undamaged(name, copy)
 
     def _map(self, name: str) -> pa.MemoryMappedFile:
-        path = self._path(name)
-        if path.is_dir():  # Arrow's error has no number
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        return pa.memory_map(str(path))
+        path = str(self._path(name))
+        try:
+            return pa.memory_map(path)
+        except OSError:
+            if os.path.isdir(path):  # Arrow's error has no number
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from None
+            raise
 
     def part(self, name: str, begin: int, end: int) -> pa.Buffer:
         """The bytes of a file from ``begin`` to before ``end``; fewer if the file is shorter.

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -133,8 +134,7 @@ def _read(message: pa.ipc.Message, schema: pa.Schema) -> pa.RecordBatch:
         raise ValueError(f"it holds a {message.type} instead of a record batch")
     if _is_compressed(message):
         raise ValueError("it is compressed")
-    # Spark's strings may contain any bytes, so they are validated as binary.
-    plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
+    plain = _plain_schema(schema)
     batch = pa.ipc.read_record_batch(message, plain)
     batch.validate(full=True)
     if not plain.equals(schema):
@@ -177,6 +177,12 @@ def _field(metadata: memoryview, table: int, number: int) -> int | None:
         return None
     offset = int(struct.unpack_from("<H", metadata, fields + place)[0])
     return table + offset if offset else None
+
+
+@lru_cache(256)
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The same columns with binary in place of text: Spark's strings may contain any bytes."""
+    return pa.schema([field.with_type(_plain(field.type)) for field in schema])
 
 
 def _plain(dtype: pa.DataType) -> pa.DataType:
