@@ -8,16 +8,21 @@ An entry may have an activation time. Which entry a micro-batch uses is then a p
 micro-batch's own timestamp, which Spark writes to its offset log and uses again when it replays
 the batch. An entry activates a moment *after* it is published, so that no task of any micro-batch
 can have overlooked it. One that was written after its activation is withdrawn, and published again
-under another number: a worker may have read it (docs/decisions/0002-versions.md).
+under another number: a worker may have read it (docs/decisions/0002-versions.md). As long as its
+publisher may do that, a hidden file says so, and what was there before stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from bsjoin._clock import now_us
+from bsjoin.errors import StoreError
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
@@ -159,6 +164,18 @@ class VersionedFolder:
         Raises:
             Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
+        with self._undecided(self.last() + 1):
+            return self._published(content, activation, least, after, clock, parent)
+
+    def _published(
+        self,
+        content: Callable[[Publication], bytes],
+        activation: Activation,
+        least: int,
+        after: Callable[[int], int] | None,
+        clock: Callable[[], int],
+        parent: Parent | None,
+    ) -> Publication | None:
         delay = activation.first_us(self.location)
         for _ in range(activation.tries):
             last = self.last()
@@ -201,6 +218,28 @@ class VersionedFolder:
             least = number + 1
             delay *= 4
         return None
+
+    @contextlib.contextmanager
+    def _undecided(self, number: int) -> Iterator[None]:
+        """Say meanwhile that entries from a number on may be withdrawn."""
+        folder, slash, name = self.name(number).rpartition("/")
+        mark = f"{folder}{slash}.{name}.{uuid.uuid4().hex}"
+        with self.location.writing(mark) as path:
+            path.write_bytes(b"")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError, StoreError):  # then older entries stay for longer
+                self.location.remove(mark)
+
+    def first_undecided(self) -> int | None:
+        """The number from which on entries may still be withdrawn; None if none may.
+
+        An entry that was listed before, has a lower number, and is there after that, stays.
+        """
+        pattern = re.compile(rf"\.([0-9]{{8,9}}){re.escape(self.ending)}\.[0-9a-f]{{32}}")
+        found = map(pattern.fullmatch, self.location.names(self.folder))
+        return min((int(one[1]) for one in found if one is not None), default=None)
 
     def _has_others(self, parent: int, number: int) -> bool:
         """Whether there are entries after a parent beside a new one.

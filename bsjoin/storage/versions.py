@@ -343,7 +343,7 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     """Remove versions that no micro-batch of ``keep_from_us`` or later can need; their numbers.
 
     The newest ``keep``, at least one, stay in any case, and so do files that a version which stays
-    shares with those that go.
+    shares with those that go. While the publisher of a version may withdraw it, those before stay.
     """
     there = _all_held(location)
     gone: list[_Held] = []
@@ -351,6 +351,8 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         if len(there) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
             break
         gone.append(one)
+    stays = _last_that_stays(location, there) if gone else 0
+    gone = [one for one in gone if one.version < stays]
     left = there[len(gone) :]
     _versions(location).sweep(one.version for one in gone)
     # A version that is published meanwhile has its marks before it is there: numbers only grow.
@@ -369,6 +371,14 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         if folder in expendable or (age is not None and age > _ORPHAN_AGE_S):
             location.remove(folder)
     return [one.version for one in gone]
+
+
+def _last_that_stays(location: StorageLocation, there: list[_Held]) -> int:
+    """The number of the newest version that nobody withdraws any more; 0 if none is certain."""
+    first = _versions(location).first_undecided()
+    decided = [one for one in there if first is None or one.version < first]
+    certain = bool(decided) and _held_of(location, decided[-1].version) == decided[-1]
+    return decided[-1].version if certain else 0
 
 
 def remove_copies(location: StorageLocation, in_use: Iterable[str]) -> None:

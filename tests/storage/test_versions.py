@@ -177,6 +177,29 @@ def test_vacuum_keeps_the_newest_and_what_was_in_use(
         assert sizes == {manifest.version not in gone}
 
 
+def test_vacuum_spares_what_was_there_before_a_version_that_may_be_withdrawn(
+    location: StorageLocation,
+) -> None:
+    """Its publisher is stopped for a second between two operations; the version is active then."""
+    first = versions.publish(location, numbered(location, 1))
+    asked: list[int] = []
+
+    def clock() -> int:
+        if 2 in versions.numbers(location):  # it is withdrawn, as it may have come too late
+            asked.extend(versions.numbers(location))
+            assert versions.vacuum(location, FOREVER, keep=1) == []
+            return now_us() + 1_000_000
+        return now_us()
+
+    published = versions.publish(location, numbered(location, 2), clock, parent=first)
+    assert asked == [1, 2]
+    assert versions.numbers(location) == [1, published.version] == [1, 3]
+    for manifest in (first, published):
+        versions.verify(location, manifest)
+    assert versions.vacuum(location, FOREVER, keep=1) == [1]
+    assert not [name for name in location.names("versions") if name.startswith(".")]
+
+
 def test_vacuum_spares_the_marks_of_a_version_that_is_about_to_be_there(
     location: StorageLocation,
 ) -> None:
