@@ -15,6 +15,7 @@ publisher may do that, a hidden file says so, and what was there before stays.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
+from bsjoin.host.processes import ProcessId
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
@@ -31,6 +33,8 @@ class _Active(Protocol):
     @property
     def activates_at_us(self) -> int: ...
 
+
+_LONGEST_US = 3_600_000_000
 
 Entry = TypeVar("Entry", bound=_Active)
 
@@ -223,23 +227,34 @@ class VersionedFolder:
     def _undecided(self, number: int) -> Iterator[None]:
         """Say meanwhile that entries from a number on may be withdrawn."""
         folder, slash, name = self.name(number).rpartition("/")
-        mark = f"{folder}{slash}.{name}.{uuid.uuid4().hex}"
+        process = ProcessId.of(os.getpid())
+        mark = f"{folder}{slash}.{name}.{uuid.uuid4().hex}-{now_us()}-{process}"
         with self.location.writing(mark) as path:
             path.write_bytes(b"")
         try:
             yield
         finally:
-            with contextlib.suppress(OSError, StoreError):  # then older entries stay for longer
+            with contextlib.suppress(OSError, StoreError):  # it counts as long as the process lives
                 self.location.remove(mark)
 
     def first_undecided(self) -> int | None:
         """The number from which on entries may still be withdrawn; None if none may.
 
-        An entry that was listed before, has a lower number, and is there after that, stays.
+        An entry that was listed before, has a lower number, and is there after that, stays. Marks
+        of publishers that have ended are removed.
         """
-        pattern = re.compile(rf"\.([0-9]{{8,9}}){re.escape(self.ending)}\.[0-9a-f]{{32}}")
-        found = map(pattern.fullmatch, self.location.names(self.folder))
-        return min((int(one[1]) for one in found if one is not None), default=None)
+        ending = re.escape(self.ending)
+        pattern = re.compile(rf"\.([0-9]{{8,9}}){ending}\.[0-9a-f]{{32}}-([0-9]{{1,18}})-(.+)")
+        found = []
+        for name in self.location.names(self.folder):
+            mark = pattern.fullmatch(name)
+            if mark is None:
+                continue
+            if _is_over(int(mark[2]), mark[3]):
+                self.location.remove(f"{self.folder}/{name}".lstrip("/"))
+            else:
+                found.append(int(mark[1]))
+        return min(found, default=None)
 
     def _has_others(self, parent: int, number: int) -> bool:
         """Whether there are entries after a parent beside a new one.
@@ -274,6 +289,14 @@ class VersionedFolder:
         """Remove some entries."""
         for number in numbers:
             self.location.remove(self.name(number))
+
+
+def _is_over(began_us: int, process: str) -> bool:
+    """Whether a publisher has ended; where that is not seen, it is after an hour."""
+    with contextlib.suppress(ValueError):
+        if ProcessId.parse(process).is_alive() is False:
+            return True
+    return now_us() - began_us > _LONGEST_US
 
 
 def _whole_ms(time_us: int) -> int:

@@ -19,6 +19,7 @@ from bsjoin.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from bsjoin.host.processes import ProcessId
 from bsjoin.storage import Manifest, StorageLocation, versions
 from bsjoin.storage.versioned_folder import Superseded
 
@@ -196,6 +197,10 @@ def test_vacuum_spares_what_was_there_before_a_version_that_may_be_withdrawn(
     assert versions.numbers(location) == [1, published.version] == [1, 3]
     for manifest in (first, published):
         versions.verify(location, manifest)
+    # One that was killed, or has been at it for two hours on another machine, withdraws nothing.
+    ended = ProcessId.of(os.getpid())._replace(begun="5")
+    for who in (f"{now_us()}-{ended}", f"{now_us() - 7_200_000_000}-1.1.elsewhere.far"):
+        location.create(f"versions/.00000002.json.{'7' * 32}-{who}", b"")
     assert versions.vacuum(location, FOREVER, keep=1) == [1]
     assert not [name for name in location.names("versions") if name.startswith(".")]
 
