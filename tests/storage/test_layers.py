@@ -10,12 +10,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from layer_samples import FORMS, IDENTITIES, Form, Sample
 
 from bsjoin.errors import DamagedTableError
-from bsjoin.storage import StorageLocation, versions
-from bsjoin.storage.layers.change_set import DELETE
+from bsjoin.index import hashes_of_integers
+from bsjoin.storage import StorageLocation, builds, versions
+from bsjoin.storage.layers.applying import with_changes
+from bsjoin.storage.layers.change_set import DELETE, UPSERT
 from bsjoin.storage.open_table import OpenTable
 
 # Each form with two of the identities: with one of them changes have a sequence.
@@ -108,6 +112,30 @@ def test_segments_are_opened_once(tmp_path: Path) -> None:
     assert all(ours is theirs for ours, theirs in zip(first.segments, third.segments, strict=False))
     assert third.layers[0].rows in second.segments or len(third.layers) == 1
     assert OpenTable(sample.location, third.manifest).segments[0] is not first.segments[0]
+
+
+@pytest.mark.parametrize("key", ["direct", "hashed"])
+def test_no_key_of_many_is_overlooked(tmp_path: Path, key: str) -> None:
+    """The keys of layers are more than the bitmap is made of at once."""
+    form = Form(key, "")
+    sample = Sample(StorageLocation.of(tmp_path), form, ("k",), False, random.Random(5))
+    rows = [sample.row(0) | {"k": form.key_of(number)} for number in range(12_000)]
+    before = sample.opened(sample.build(rows))
+    changes = [
+        (DELETE if number % 5 == 0 else UPSERT, row | {"id": -number}, number)
+        for number, row in enumerate(rows)
+        if number % 10 < 9
+    ]
+    build = builds.begin(sample.location)
+    changed = with_changes(build, before, sample.change_set(changes), ("k",))
+    build.published()
+    table = sample.opened(sample.publish(changed))
+    wanted = {row["k"]: row["id"] for row in rows}
+    wanted |= {row["k"]: None if kind == DELETE else row["id"] for kind, row, _ in changes}
+    hashes, ids = hashes_of_integers(np.array([*wanted])), [*wanted.values()]
+    for some in (slice(100), slice(None), slice(None, None, -1)):  # few, then more than there are
+        found = table.find(pa.array(hashes[some]), [])
+        assert table.gather(("id",), found)[0].to_pylist() == ids[some]
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from bsjoin.storage.segment import Segment
 Int64s = NDArray[np.int64]
 
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
+_AT_ONCE = 1 << 18
 _GONE, _NOWHERE = -1, -2
 _ONE, _THREE, _SEVEN = np.uint8(1), np.uint64(3), np.uint8(7)
 
@@ -49,13 +50,18 @@ class Overlay:
         self._together: tuple[Keys, Int64s] | None = None  # all keys, and their rows
         bits = min(_MOST_BITS, max(10, (_BITS_PER_KEY * self._keys).bit_length()))
         self._shift = np.uint64(64 - bits)
-        flags = np.zeros(1 << bits, np.bool_)
-        for segment, _ in self._segments:
-            flags[self._slots(row_hashes(segment)).view(np.int64)] = True
-        self._bitmap = np.packbits(flags, bitorder="little")
+        self._bitmap = _bitmap([self._slots_of(segment) for segment, _ in self._segments], bits)
 
     def _slots(self, hashes: Int64s) -> NDArray[np.uint64]:
         return hashes.view(np.uint64) >> self._shift
+
+    def _slots_of(self, segment: Segment) -> Int64s:
+        """The slots of the rows of a segment, ascending."""
+        hashes = row_hashes(segment)
+        slots = self._slots(hashes).view(np.int64)
+        if segment.index.dense:
+            return np.sort(slots)
+        return np.roll(slots, -int(hashes.searchsorted(0)))  # of negative hashes they are greater
 
     def _may_have(self, hashes: Int64s) -> Int64s:
         """The positions of hashes that a key of a layer may have."""
@@ -104,6 +110,10 @@ class Overlay:
             left = left[~there]
         return found
 
+    def forget(self) -> None:
+        """Let go of the index of all keys, which is made again for as many as they are."""
+        self._together, self._asked = None, 0
+
     def _put_together(self, compared: int) -> tuple[Keys, Int64s]:
         rows = []
         for segment, first in self._segments:
@@ -111,3 +121,24 @@ class Overlay:
             rows.append(np.full(len(starts), _GONE) if first == _GONE else starts + first)
         known = Keys.of_segments((segment for segment, _ in self._segments), compared)
         return known, np.concatenate(rows).take(known.places)
+
+
+def _bitmap(slots: Sequence[Int64s], bits: int) -> NDArray[np.uint8]:
+    """A bit for each slot below 2**bits: whether it occurs.
+
+    It is made in pieces that stay in a core's caches, and are small beside what a process has.
+
+    Args:
+        slots: ascending each.
+        bits: 3 or more.
+    """
+    size = min(1 << bits, _AT_ONCE)
+    begins = np.arange(0, (1 << bits) + 1, size)
+    parts = [(some, some.searchsorted(begins).tolist()) for some in slots]
+    flags, bitmap = np.empty(size, np.bool_), np.empty(1 << bits >> 3, np.uint8)
+    for number, begin in enumerate(begins[:-1].tolist()):
+        flags[:] = False
+        for some, places in parts:
+            flags[some[places[number] : places[number + 1]] - begin] = True
+        bitmap[begin >> 3 : begin + size >> 3] = np.packbits(flags, bitorder="little")
+    return bitmap
