@@ -138,6 +138,10 @@ def apply_changes(
         return repeated(location, attempt, "changed")
 
     found = interruptible(df.sparkSession, work)
+    with _lock:
+        last = _opened.get(location.url)
+    if last is not None:
+        last.forget()  # the next one shares its files
     give_back()
     return found
 

@@ -74,6 +74,12 @@ class OpenTable:
             manifest.compared,
         ) and ours.schema.equals(manifest.schema)
 
+    def forget(self) -> None:
+        """Let go of what look-ups have made in memory; they make it again. The files stay open."""
+        self._layered.clear()
+        if self.overlay is not None:
+            self.overlay.forget()
+
     def find(self, hashes: pa.Int64Array, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.
 
