@@ -38,6 +38,7 @@ from bsjoin.storage.open_table import OpenTable
 _log = logging.getLogger("bsjoin")
 
 _LARGEST_BATCH = (1 << 63) - 1
+_TRIES = 3  # of a compaction, while the table is built again
 
 # The newest version of tables that change, open: the next one shares its segments.
 _opened: LRUCache[str, OpenTable] = LRUCache(maxsize=8)
@@ -378,17 +379,26 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
     Returns:
         The newest version.
     """
-    before = versions.latest(location)
-    if not before.layers:
-        return before
+    for _ in range(_TRIES):
+        before = versions.latest(location)
+        if not before.layers:
+            return before
+        after = _compacted(location, before, segment_bytes)
+        if after is not None:
+            return after
+    return versions.latest(location)
+
+
+def _compacted(location: StorageLocation, before: Manifest, segment_bytes: int) -> Manifest | None:
+    """Compact one version; None if the table was built again meanwhile."""
     with builds.begun(location) as build:
         base = compacted(build, opened(location, before), segment_bytes, _box_sides(before))
         location.sync(build.folder)
 
-        def attempt(now: Manifest) -> Manifest:
+        def attempt(now: Manifest) -> Manifest | None:
             draft = rebased(now, before, base)
-            if draft is None:  # the table was built again
-                return now
+            if draft is None:
+                return None
             # The rows are no newer than they were.
             marks = freshness.marks_in(freshness.mark_names(location))
             age_us = now_us() - freshness.read_us(now, None, marks)

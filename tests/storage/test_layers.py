@@ -20,6 +20,7 @@ from bsjoin.index import hashes_of_integers
 from bsjoin.storage import StorageLocation, builds, versions
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
+from bsjoin.storage.layers.compacting import compacted, rebased
 from bsjoin.storage.open_table import OpenTable
 
 # Each form with two of the identities: with one of them changes have a sequence.
@@ -112,6 +113,26 @@ def test_segments_are_opened_once(tmp_path: Path) -> None:
     assert all(ours is theirs for ours, theirs in zip(first.segments, third.segments, strict=False))
     assert third.layers[0].rows in second.segments or len(third.layers) == 1
     assert OpenTable(sample.location, third.manifest).segments[0] is not first.segments[0]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_compaction_brings_nothing_back_that_a_refresh_has_removed(
+    tmp_path: Path, again: bool
+) -> None:
+    """Nothing was in the base, nor is it then."""
+    form = Form("hashed", "")
+    sample = Sample(StorageLocation.of(tmp_path), form, ("id",), False, random.Random(6))
+    sample.build([])
+    before = sample.apply([(UPSERT, sample.row(1), 1)])
+    build = builds.begin(sample.location)
+    base = compacted(build, sample.opened(before), 1 << 30)
+    assert base
+    now = sample.build([])
+    if again:
+        now = sample.apply([(UPSERT, sample.row(2), 2)])
+    assert rebased(now, before, base) is None
+    assert rebased(before, before, base) is not None
+    build.abandon()
 
 
 @pytest.mark.parametrize("key", ["direct", "hashed"])

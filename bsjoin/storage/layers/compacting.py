@@ -86,9 +86,11 @@ def rebased(now: Manifest, before: Manifest, base: tuple[SegmentInfo, ...]) -> M
         base: the segments that were made of it.
 
     Returns:
-        The manifest, its version still open; None if the table was built again meanwhile.
+        The manifest, its version still open; None if the table was built again meanwhile, or, where
+        the base had no rows, may have been.
     """
-    if now.segments != before.segments:
+    had = before.layers
+    if now.segments != before.segments or not (before.segments or now.layers[: len(had)] == had):
         return None
     # A layer that has absorbed others of these has all rows of their keys.
     layers = tuple(layer for layer in now.layers if layer not in before.layers)
