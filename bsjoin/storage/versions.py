@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -299,12 +300,14 @@ class _Held(NamedTuple):
 
 # By location, by number: a table that changes may have thousands of versions.
 _held: LRUCache[str, dict[int, _Held]] = LRUCache(maxsize=16)
+_held_lock = threading.Lock()
 
 
 def _all_held(location: StorageLocation) -> list[_Held]:
     """All versions, ascending; those that this process has read before are not read again."""
     listed = numbers(location)
-    known = _held.get(location.url, {})
+    with _held_lock:
+        known = _held.get(location.url, {})
     oldest = _held_of(location, listed[0]) if listed else None
     if (
         oldest is None
@@ -316,7 +319,9 @@ def _all_held(location: StorageLocation) -> list[_Held]:
     there = [one for one in found if one is not None]
     # A number that was withdrawn may be another version's a moment later.
     settled_us = now_us() - _SETTLED_US
-    _held[location.url] = {one.version: one for one in there if one.activates_at_us < settled_us}
+    settled = {one.version: one for one in there if one.activates_at_us < settled_us}
+    with _held_lock:
+        _held[location.url] = settled
     return there
 
 

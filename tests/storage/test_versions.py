@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from cachetools import LRUCache
 from stored_tables import numbered, put, store
 
 from bsjoin._clock import now_us
@@ -325,3 +328,21 @@ def test_what_is_remembered_of_versions_is_not_that_of_another_table(
     assert not again & before
     assert versions.vacuum(location, FOREVER, 1) == [1, 2]
     assert len(versions.data_folders(location)) == len(location.names("data")) == 1
+
+
+def test_what_is_remembered_of_versions_is_so_in_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more tables than are remembered."""
+    monkeypatch.setattr(versions, "_held", LRUCache(maxsize=1))
+    tables = [StorageLocation.of(tmp_path / f"{number}") for number in range(3)]
+    for table in tables:
+        put(table, numbered(table, 1), 1, 1)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(versions.data_folders, tables * 300))
+    finally:
+        sys.setswitchinterval(interval)
+    assert {len(folders) for folders in found} == {1}
