@@ -1,27 +1,21 @@
-"""Tables that change: joins and scans read through layers, and changes come in any form."""
+"""Tables that change: changes come in any form, once, and beside others who publish."""
 
 from __future__ import annotations
 
-import random
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-from layer_samples import FORMS, IDENTITIES, Form, Row, Sample
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import configured
-from spark_samples import values_of
 from stored_tables import found_rows
 
-from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
+from bsjoin import BatchTable
 from bsjoin.build import apply as applying
-from bsjoin.conditions import Condition
+from bsjoin.build.change_feed import Feed
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
@@ -30,208 +24,8 @@ from bsjoin.errors import (
     TableMismatchError,
 )
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
-from bsjoin.storage.layers.change_set import DELETE, UPSERT
-from tests.fuzz.exact import matcher, nearest_groups, order_or_none, take_order
 
 pytestmark = pytest.mark.usefixtures("without_code", "soon_active")
-
-CONDITIONS: dict[str, list[Condition | None]] = {
-    "": [None],
-    "point": [
-        Band("x", "p", before=1, after=1),
-        AsOf("x", "p"),
-        AsOf("x", "p", "nearest", n=3),
-        AsOf("x", "p", "forward", exact=False, tolerance=4, n=2),
-        AsOf("x", "p", "nearest", n=4, collect="near"),
-    ],
-    "interval": [
-        Within("x", "p", "e", closed="left"),
-        Overlaps(("x", "y"), ("p", "e")),
-        Overlaps(("x", "y"), ("p", "e"), relation="within", at_least=2),
-        *(
-            Within("x", "p", "e", take=take)  # type: ignore[arg-type]
-            for take in ("latest_start", "earliest_end", "shortest")
-        ),
-    ],
-}
-PLAIN: dict[str, list[tuple[str, Condition | None]]] = {
-    "": [("true", None)],
-    "point": [("bsjoin.as_of(x, p, 'nearest', 3, true, 2)", AsOf("x", "p", "nearest", 3, n=2))],
-    # By the key alone, rows without a point are found, too.
-    "interval": [("p <= x AND (e IS NULL OR x < e)", Within("x", "p", "e")), ("true", None)],
-}
-"""Conditions of plain joins, and what they mean."""
-PROBES = [
-    (n, key, x, x + 2) for n, (key, x) in enumerate((k, x) for k in range(13) for x in (1, 5))
-]
-
-
-def changed(folder: Path, form: Form, number: int) -> tuple[Path, list[Row]]:
-    """A table with layers, some steps old, and its rows."""
-    identity = IDENTITIES[number % len(IDENTITIES)]
-    if form.key == "none" and "k" in identity:
-        identity = ("id", "p")
-    path = folder / f"{form.key}{form.ranged}"
-    draw = random.Random(number)
-    sample = Sample(StorageLocation.of(path), form, identity, False, draw)
-    first = {sample.token(row): row for row in [sample.row() for _ in range(50)]}
-    sample.build([r for r in first.values() if not any(r[name] is None for name in identity)])
-    for step in range(4):
-        sample.apply(sample.changes(6))
-        if step == number % 3:
-            sample.compact(1)
-    assert versions.latest(sample.location).layers
-    return path, sample.rows
-
-
-def matches(
-    form: Form, when: Condition | None, rows: list[Row], probe: tuple[int, ...]
-) -> list[Row]:
-    """The rows that a join has to find."""
-    _, number, x, y = probe
-    found = [r for r in rows if form.key == "none" or r["k"] == form.key_of(number)]
-    if when is None:
-        return found
-    # Of rows that are alike in their points, the first in the order of the columns.
-    found = sorted(
-        (r for r in found if r["p"] is not None),
-        key=lambda r: (r["id"], r["k"] is not None, r["k"], r["p"]),
-    )
-    if isinstance(when, AsOf):
-        points = {place: r["p"] for place, r in enumerate(found)}
-        groups = nearest_groups(when, x, "long", points)
-        return [found[place] for group in groups for place in sorted(group)][: when.n]
-    holds = matcher(when, [x, y], "long")
-    columns = when.table_columns
-    found = [r for r in found if holds([order_or_none(r[name]) for name in columns])]
-    if isinstance(when, Within) and when.take != "all":
-        found.sort(key=lambda r: take_order(when, (r["p"], r["e"]), "long"))
-        return found[:1]
-    return found
-
-
-@pytest.fixture(scope="module")
-def layered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Form, Path, list[Row]]]:
-    """A table of each form, and its rows; the tests only read it."""
-    folder = tmp_path_factory.mktemp("layered")
-    forms = [replace(form, real=True) for form in FORMS]
-    return [(form, *changed(folder, form, number)) for number, form in enumerate(forms)]
-
-
-@pytest.mark.in_turns("runtime", others="long")
-def test_joins_and_scans_read_through_layers(
-    spark: SparkSession, runtime: str, layered: list[tuple[Form, Path, list[Row]]]
-) -> None:
-    probes = spark.createDataFrame(PROBES, "n long, number long, x long, y long").coalesce(1)
-    parts: list[DataFrame] = []
-    wanted: Counter[tuple[Any, ...]] = Counter()
-    for number, (form, path, rows) in enumerate(layered):
-        table = BatchTable.open(path)
-        key = {"text": "concat('key ', number)", "hashed": "number * 1000003"}
-        stream = probes.withColumn("k", F.expr(key.get(form.key, "number")))
-        on = [] if form.key == "none" else ["k"]
-        kinds = CONDITIONS[form.ranged]
-        # Each form meets two of them, and all are met in each runtime.
-        first = number // 3 + (runtime == "jvm")
-        for place in dict.fromkeys((first + more) % len(kinds) for more in (0, 4)):
-            when, label = kinds[place], f"{form.key} {form.ranged} {place}"
-            joined = table.join(stream, on, "left", when=when, select=["id", "v"])
-            if isinstance(when, AsOf) and when.collect:
-                joined = joined.selectExpr("n", "inline_outer(near)")
-            parts.append(joined.select(F.lit(label), "n", "id", "v"))
-            for probe in PROBES:
-                found = matches(form, when, rows, probe) or [{"id": None, "v": None}]
-                wanted.update((label, probe[0], row["id"], row["v"]) for row in found)
-        if runtime == "jvm" and number % 2 == 0:
-            scanned = table.to_df().where("v IS NULL OR v <> ''")
-            parts.append(scanned.select(F.lit(f"scan {number}"), "seq", "id", "v"))
-            wanted.update(
-                (f"scan {number}", row["seq"], row["id"], row["v"])
-                for row in rows
-                if row["v"] != ""
-            )
-        if runtime == "jvm" and on and number % 2 == (form.ranged == "point"):
-            there = table.to_df().withColumnRenamed("k", "key")
-            for condition, when in PLAIN[form.ranged]:
-                label = f"plain {number} {condition}"
-                plain = stream.join(there, F.expr(f"k = key AND {condition}"))
-                parts.append(plain.select(F.lit(label), "n", "id", "v"))
-                wanted.update(
-                    (label, probe[0], row["id"], row["v"])
-                    for probe in PROBES
-                    for row in matches(form, when, rows, probe)
-                )
-    found = Counter(tuple(row) for row in reduce(DataFrame.unionAll, parts).collect())
-    assert found == wanted
-
-
-ORDERED: list[Condition] = [
-    AsOf("x", "p", order_by="n DESC"),
-    Within("x", "p", "e", take="first", order_by="n DESC"),
-]
-
-
-def test_rows_of_layers_have_their_place_in_an_order(spark: SparkSession, tmp_path: Path) -> None:
-    """The first of a key's rows is gone, has moved or is new: as in a build of the rows."""
-    schema = "k long, p long, e long, n long"
-    before = {n: (n % 2, n % 5, n % 5 + 2, n) for n in range(30)}
-    put = {n: (n % 2, (n + 1) % 5, n % 5 + 4, n) for n in (3, 14, 25, 29, 30, 31)}
-    gone = range(20, 24)
-    changes = [(*row, "upsert") for row in put.values()]
-    changes += [(*before[n], "delete") for n in gone]
-    after = [row for n, row in (before | put).items() if n not in gone]
-    probes = spark.range(27).selectExpr("id % 3 AS k", "id DIV 3 AS x")
-    found: dict[Any, DataFrame] = {}
-    wanted: dict[Any, DataFrame] = {}
-    for when in ORDERED:
-        folder = tmp_path / type(when).__name__
-        first, rows = (spark.createDataFrame([*r], schema) for r in (before.values(), after))
-        layered = BatchTable.build(first, on="k", when=when, path=folder / "layered")
-        layered.apply(spark.createDataFrame(changes, f"{schema}, op string"), key="n")
-        assert versions.latest(layered._location).layers
-        built = BatchTable.build(rows, on="k", when=when, path=folder / "built")
-        for runtime in ("jvm", "python"):
-            with configured(spark, {"spark.bsjoin.runtime": runtime}):
-                for table, joined in ((layered, found), (built, wanted)):
-                    label = runtime, str(when)
-                    joined[label] = table.join(probes, how="left", when=when, select=["p", "n"])
-    assert values_of(found) == values_of(wanted)
-
-
-FAR = 1_000_000_000
-APART: dict[str, tuple[list[int], list[list[int]]]] = {
-    "a layer of one key above hashes": ([1, FAR, 2 * FAR], [[FAR]]),
-    "neighbours above hashes": ([*range(7), FAR, 2 * FAR], [[2, 3, 4]]),
-    "one key, gone, above hashes": ([1, FAR, 2 * FAR], [[-FAR]]),
-    "hashes above neighbours": ([*range(9)], [[1, 5, FAR]]),
-    "gone above neighbours": ([*range(-4, 9)], [[-1, -5]]),
-    "layers above layers": ([*range(0, 50 * FAR, FAR)], [[*range(1, 30)], [7, FAR], [-9], [FAR]]),
-}
-"""The keys of tables, and those that changes put, or if negative take away."""
-
-
-def test_rows_that_a_layer_has_replaced_are_in_no_scan(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Segments are in the order of keys or of hashes, and one is looked up in the other."""
-    monkeypatch.setattr("bsjoin.storage.layers.applying._ABSORBED", 0)
-    parts, wanted = [], []
-    for place, (name, (base, steps)) in enumerate(APART.items()):
-        location = StorageLocation.of(tmp_path / str(place))
-        sample = Sample(location, Form("direct", ""), ("k",), False, random.Random(place))
-        sample.build([sample.row(key) | {"k": key} for key in base])
-        for step in steps:
-            kinds = [(DELETE if key < 0 else UPSERT, abs(key)) for key in step]
-            sample.apply([(kind, sample.row() | {"k": key}, 1) for kind, key in kinds])
-        assert len(versions.latest(location).layers) == len(steps)
-        scanned = BatchTable.open(tmp_path / str(place)).to_df()
-        parts.append(scanned.select(F.lit(name), "k", "id"))
-        wanted += [(name, row["k"], row["id"]) for row in sample.rows]
-    found = reduce(DataFrame.unionAll, parts).collect()
-    assert sorted(tuple(row) for row in found) == sorted(wanted)
-
-
-# -- changes in any form -------------------------------------------------------------------------
 
 ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30)]
 SCHEMA = "id long, name string, price int"
@@ -254,51 +48,133 @@ def table(built: Path, tmp_path: Path) -> BatchTable:
     return BatchTable.open(shutil.copytree(built, tmp_path / "table"))
 
 
-FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], str | None, list[tuple[Any, ...]]]] = {
+ENVELOPE = f"before struct<{SCHEMA}>, after struct<{SCHEMA}>, op string, at long"
+FEEDS: dict[str, tuple[str, list[tuple[Any, ...]], dict[str, Any], list[tuple[Any, ...]]]] = {
     "upserts alone": (
-        SCHEMA, [(2, "b", 21), (4, "d", 40)], None,
+        SCHEMA, [(2, "b", 21), (4, "d", 40)], {},
         [(1, "a", 10), (2, "b", 21), (3, "c", 30), (4, "d", 40)],
     ),
     "op": (
         f"{SCHEMA}, Op string, AT long",
         [(2, "b", 22, "u", 8), (2, "b", 21, "UPDATE", 9), (3, None, None, "D", 9),
          (4, "d", 40, "insert", 1)],
-        "at", [(1, "a", 10), (2, "b", 21), (4, "d", 40)],
+        {"sequence": "at"}, [(1, "a", 10), (2, "b", 21), (4, "d", 40)],
     ),
     "debezium": (
         f"Before struct<{SCHEMA}>, AFTER struct<{SCHEMA}>, op string, at long",
         [((2, "b", 20), (2, "e", 21), "u", 5), (None, (4, "d", 40), "c", 5), (None, None, None, 5),
          ((3, "c", 30), None, "d", 7), (None, (3, "c", 31), "r", 6)],
-        "at", [(1, "a", 10), (2, "e", 21), (4, "d", 40)],
+        {"sequence": "at"}, [(1, "a", 10), (2, "e", 21), (4, "d", 40)],
     ),
     "delta": (
         f"{SCHEMA}, _change_type string, _commit_version long",
         [(2, "b", 21, "update_postimage", 7), (2, "b", 20, "update_preimage", 7),
          (4, "d", 40, "insert", 6), (3, "c", 30, "delete", 7), (1, "a", 10, "delete", 7),
          (1, "a", 11, "insert", 7)],
-        None, [(1, "a", 11), (2, "b", 21), (4, "d", 40)],
+        {}, [(1, "a", 11), (2, "b", 21), (4, "d", 40)],
     ),
     "iceberg": (
         f"{SCHEMA}, _change_type string, _change_ordinal int",
         [(2, "b", 20, "UPDATE_BEFORE", 1), (2, "f", 21, "UPDATE_AFTER", 1),
          (4, "d", 40, "INSERT", 0), (4, "d", 40, "DELETE", 2)],
-        None, [(1, "a", 10), (2, "f", 21), (3, "c", 30)],
+        {}, [(1, "a", 10), (2, "f", 21), (3, "c", 30)],
+    ),
+    "words in envelopes": (
+        ENVELOPE,
+        [((1, "a", 10), None, "Delete", 1), ((2, "b", 20), (5, "b", 21), "UPDATE", 2),
+         (None, (4, "d", 40), "insert", 3)],
+        {"sequence": "at"},
+        [(3, "c", 30), (4, "d", 40), (5, "b", 21)],
+    ),
+    "fields of the row before in another order": (
+        f"before struct<price long, name string, id long>, after struct<{SCHEMA}>, op string",
+        [((2, "a", 1), None, "d"), ((3, "b", 2), (2, "e", 21), "u")],
+        {},
+        [(2, "e", 21), (3, "c", 30)],
+    ),
+    "the row before has what tells it alone": (
+        f"before struct<ID int>, after struct<{SCHEMA}>, op string",
+        [((1,), None, "d"), ((2,), (6, "f", 60), "u")],
+        {},
+        [(3, "c", 30), (6, "f", 60)],
+    ),
+    "the order is beside rows with a column of its name": (
+        f"before struct<{SCHEMA}>, after struct<{SCHEMA}>, op string, price long",
+        [((1, "a", 10), (1, "a", 11), "u", 1), ((2, "b", 20), None, "d", 2)],
+        {"sequence": "price"},
+        [(1, "a", 11), (3, "c", 30)],
+    ),
+    "records without envelopes": (
+        f"{SCHEMA}, __op string, __deleted string",
+        [(1, "a", 10, "d", "true"), (2, "b", 21, "u", "false"), (4, "d", 40, "r", "false")],
+        {},
+        [(2, "b", 21), (3, "c", 30), (4, "d", 40)],
+    ),
+    "records without envelopes that say what is deleted alone": (
+        f"{SCHEMA}, __DELETED boolean, lsn long",
+        [(1, "a", 10, True, 2), (1, "a", 11, False, 1), (2, "b", 21, False, 1)],
+        {"sequence": "lsn"},
+        [(2, "b", 21), (3, "c", 30)],
+    ),
+    "the same, by its name": (
+        f"{SCHEMA}, __deleted string",
+        [(1, "a", 10, "TRUE")],
+        {"op": "__deleted"},
+        [(2, "b", 20), (3, "c", 30)],
+    ),
+    "a key that moves twice": (
+        ENVELOPE,
+        [((1, "a", 10), (7, "a", 11), "u", 1), ((7, "a", 11), (8, "a", 12), "u", 2),
+         ((7, "a", 11), (8, "a", 12), "u", 2)],
+        {"sequence": "at"},
+        [(2, "b", 20), (3, "c", 30), (8, "a", 12)],
+    ),
+    "keys that are exchanged": (
+        ENVELOPE,
+        [((1, "a", 10), (9, "a", 10), "u", 1), ((2, "b", 20), (1, "b", 20), "u", 2),
+         ((9, "a", 10), (2, "a", 10), "u", 3)],
+        {"sequence": "at"},
+        [(1, "b", 20), (2, "a", 10), (3, "c", 30)],
     ),
 }  # fmt: skip
-"""Changes, the column of their order, and the rows that result."""
+"""Changes, how they are applied, and the rows that result."""
+LATER = ("upserts alone", "delta", "iceberg")
 
 
 @pytest.mark.parametrize(
-    "name",
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LATER)) for name in FEEDS]
+)
+def test_a_change_counts_as_it_is_meant(spark: SparkSession, table: BatchTable, name: str) -> None:
+    schema, changes, options, expected = FEEDS[name]
+    feed = spark.createDataFrame(changes, schema)
+    assert table.apply(feed, key="ID", merge_schema=True, **options) == 2
+    assert rows_in(table) == expected
+    assert not {"__op", "__deleted", "__DELETED"} & {*table.to_df(spark).columns}
+
+
+MOVED = ((7, "a", 11), (8, "a", 12), "u", 4)
+
+
+@pytest.mark.parametrize(
+    ("before", "sequence", "message"),
     [
-        pytest.param(name, marks=[] if name in ("op", "debezium") else [pytest.mark.long])
-        for name in FEEDS
+        # Without an order nothing tells whether row 7 is there in the end.
+        (((1, "a", 10), (7, "a", 11), "u", 1), None, "no order"),
+        (((1, "a", 10), (7, "a", 11), "u", 4), "at", "sequence 4 both"),
+        ((None, (7, "a", 11), "c", 4), "at", "sequence 4 both"),
     ],
 )
-def test_a_change_feed_is_recognised(spark: SparkSession, table: BatchTable, name: str) -> None:
-    schema, changes, sequence, expected = FEEDS[name]
-    assert table.apply(spark.createDataFrame(changes, schema), key="ID", sequence=sequence) == 2
-    assert rows_in(table) == expected
+def test_a_row_that_moves_on_needs_an_order(
+    spark: SparkSession,
+    table: BatchTable,
+    before: tuple[Any, ...],
+    sequence: str | None,
+    message: str,
+) -> None:
+    changes = spark.createDataFrame([before, MOVED], ENVELOPE)
+    with pytest.raises(ArgumentError, match=f"two changes of one row have .*{message}"):
+        table.apply(changes, key="id", sequence=sequence)
+    assert rows_in(table) == ROWS
 
 
 def test_a_batch_is_applied_once_and_nothing_is_published_for_nothing(
@@ -525,6 +401,78 @@ def test_a_compaction_makes_no_row_newer(
     compacted = versions.load(location, table.compact())
     assert compacted.version > seen.version
     assert freshness.read_us(compacted, None, []) >= seen.created_at_us - 1
+
+
+def test_a_change_of_nan_leaves_null_alone(spark: SparkSession, tmp_path: Path) -> None:
+    schema = "f double, k long, v string"
+    nan = float("nan")
+    rows = [(nan, 1, "old"), (None, 1, "null"), (1.0, None, "null"), (0.0, 1, "zero")]
+    table = BatchTable.build(
+        spark.createDataFrame(rows, schema), on=["f", "k"], unique=True, path=tmp_path / "table"
+    )
+    table.apply(spark.createDataFrame([(nan, 1, "new"), (-0.0, 1, "new")], schema))
+    found = table.to_df(spark).selectExpr("string(abs(f))", "k", "v").collect()
+    assert {tuple(row) for row in found} == {
+        ("NaN", 1, "new"), ("0.0", 1, "new"), (None, 1, "null"), ("1.0", None, "null")
+    }  # fmt: skip
+
+
+def test_structs_in_the_row_before_go_by_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    """A text that is cast to a number by its place is an error."""
+    schema = (
+        "id long, at struct<x: int, name: string>, "
+        "tags array<struct<n: long, of: struct<a: int, b: string>>>, "
+        "more map<string, struct<c: int, d: string>>"
+    )
+    before = (
+        "more map<string, struct<d: string, c: int>>, id long, at struct<name: string, x: int>, "
+        "tags array<struct<of: struct<b: string>, n: int>>"
+    )
+    rows = [
+        (n, (1, "a"), [(2, (3, "b")), None, (4, None)], {"e": (5, "f"), "g": None})
+        for n in range(3)
+    ]
+    table = BatchTable.build(
+        spark.createDataFrame(rows, schema), on="id", unique=True, path=tmp_path / "table"
+    )
+    was = [
+        ({"e": ("f", 5), "g": None}, n, ("a", 1), [(("b",), 2), None, (None, 4)]) for n in range(2)
+    ]
+    now = (7, None, [(8, (9, "c"))], None)
+    changes = spark.createDataFrame(
+        [(was[0], None, "d"), (was[1], now, "u")],
+        f"before struct<{before}>, after struct<{schema}>, op string",
+    )
+    feed = Feed.of(changes, ["id", "at", "tags", "more"], None, None)
+    befores = feed.rows.where(F.col(str(feed.op)) != "u").select("at", "tags", "more").collect()
+    assert [row.asDict(recursive=True) for row in befores] == 2 * [
+        {
+            "at": {"x": 1, "name": "a"},
+            "tags": [{"n": 2, "of": {"a": None, "b": "b"}}, None, {"n": 4, "of": None}],
+            "more": {"e": {"c": 5, "d": "f"}, "g": None},
+        }
+    ]
+    table.apply(changes)
+    expected = spark.createDataFrame([rows[2], now], schema)
+    found = table.join(spark.range(9)).select(*expected.columns)
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect()))
+
+
+def test_texts_with_a_collation_tell_no_rows_apart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = spark.createDataFrame([(1, "ab", "x")], "k long, code string, v string")
+    rows = rows.selectExpr("k", "code COLLATE UTF8_LCASE AS code", "v")
+    table = BatchTable.build(rows, on="k", path=tmp_path / "table")
+    with pytest.raises(ArgumentError, match="'code' is string collate UTF8_LCASE"):
+        table.apply(rows, key="code")
+    assert len(table.versions()) == 1
+    with monkeypatch.context() as before:  # a table that has taken such a key
+        before.setattr("bsjoin.build.apply.is_collated", lambda _: False)
+        table.apply(rows, key="code")
+    for key in ("code", None):
+        with pytest.raises(ArgumentError, match=r"'code' is string collate .* again, as it has"):
+            table.apply(rows, key=key)
 
 
 # -- others who publish ----------------------------------------------------------------------------
