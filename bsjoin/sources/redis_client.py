@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -74,7 +73,7 @@ class RedisClient:
                 "socket_connect_timeout": self._timeout_s,
             }
             client = self._cluster(timeouts) if self.is_cluster else self._server(timeouts)
-            self._session.held = (os.getpid(), client)
+            self._session.hold(client)
         return client
 
     def _server(self, timeouts: dict[str, float]) -> Any:
@@ -115,12 +114,6 @@ class RedisClient:
     def close(self) -> None:
         """Close the connections of this process; the next command opens new ones."""
         self._session.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_session"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=Session())
 
 
 def _is_of_cluster(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""A process's connection to a server, which several tables may share."""
+"""What a process holds open of a table, such as a connection to its server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _of_the_parent: list[Any] = []
 
 
 class Session:
-    """The connection of a process, which several tables may share."""
+    """What a process holds open of a table: a connection, which several tables may share.
+
+    A copy of it in another process, or by pickling, holds nothing.
+    """
 
     def __init__(self) -> None:
         self.held: tuple[int, Any] | None = None
@@ -21,6 +24,13 @@ class Session:
         if self.held is not None and self.held[0] != os.getpid():
             self.close()
         return None if self.held is None else self.held[1]
+
+    def hold(self, connection: Any) -> None:
+        """Keep a connection that this process has opened."""
+        self.held = (os.getpid(), connection)
+
+    def __reduce__(self) -> tuple[type[Session], tuple[()]]:
+        return Session, ()
 
     def close(self) -> None:
         """Close the connection; one of the parent process is only kept from being closed."""

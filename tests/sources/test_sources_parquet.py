@@ -156,16 +156,16 @@ def test_changes_are_noticed_and_footers_kept(
     source: Any = parquet(tmp_path)
     assert source.listed_every_s == 3
     assert len(read_by(source, k=[3, 13])[0]) == 1
-    kept = source._files.files[0]
+    kept = source._session.held[1].files[0]
     written(tmp_path / "b.parquet", pa.table({"k": range(10, 20), "v": ["b"] * 10}))
     assert len(read_by(source, k=[3, 13])[0]) == 1  # not yet
     source.listed_every_s = 0
     assert len(read_by(source, k=[3, 13])[0]) == 2
-    assert source._files.files[0] is kept
+    assert source._session.held[1].files[0] is kept
     written(tmp_path / "a.parquet", pa.table({"k": range(10), "v": ["z"] * 10}))
     os.utime(tmp_path / "a.parquet", (1, 1))
     assert "'z'" in read_by(source, k=[3])[0][0]
-    assert source._files.files[0] is not kept
+    assert source._session.held[1].files[0] is not kept
     (tmp_path / "b.parquet").unlink()
     assert len(read_by(source, k=[3, 13])[0]) == 1
     # One that goes while it is known is a fault, and then forgotten.

@@ -212,7 +212,7 @@ class _Adbc(Database):
         return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        names, known = keys.column_names, self._columns or {}
+        names, known = keys.column_names, self._columns
         tested = [known[name].read.format(self._at(name)) for name in names]
         width = len(names)
         given = []
@@ -255,8 +255,8 @@ class _Adbc(Database):
     def _is_of_data(self, error: Exception) -> bool:
         return super()._is_of_data(error) or _status(error) in _OF_DATA
 
-    def _error_message(self, error: Exception) -> str:
-        text = super()._error_message(error)
+    def _message(self, error: Exception) -> str:
+        text = super()._message(error)
         if _status(error) == "NOT_FOUND" and "[Driver Manager]" in text:
             name = self.target.address.driver
             return (

@@ -7,29 +7,24 @@ import copy
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin._secrets import scrubbed
-from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
+from bsjoin.errors import ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.databases.conversion import rows_of_keys
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.parts import by_nulls, of_keys
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.session import Session
+from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.texts import is_utf8, with_utf8
-from bsjoin.sources.transient import (
-    LookupTimeoutError,
-    TransientSourceError,
-    of_data,
-    run_translated,
-)
-from bsjoin.sources.types import fitted, keeps_keys, overridden, wanted_columns
+from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError, of_data
+from bsjoin.sources.types import fitted, keeps_keys
 from bsjoin.values.python_values import reprs
 
 BATCH_ROWS = 16_384
@@ -37,24 +32,19 @@ BATCH_ROWS = 16_384
 T = TypeVar("T")
 
 
-class Database(Source):
+class Database(Table):
     """A table or query of a database; one subclass per database."""
 
     mark = '"'
-    takes_any_text = True  # look-ups leave out what is not UTF-8
-    takes_null_keys = True
     as_text = "CAST({} AS VARCHAR)"
     """The SQL expression for the database's text of a value."""
     as_bytes: str
     """The SQL expression for the UTF-8 of a text."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
+        super().__init__(target.schema, target.unique, target.max_keys, target.address.secrets)
         self.target = target
-        self.max_keys = target.max_keys
-        self._columns: dict[str, Column] | None = None
-        self._schema: pa.Schema | None = None
-        self._session = Session()
+        self._described: list[Column] = []
         self._null: tuple[str, ...] = ()  # the columns that are null in all rows
 
     # Implemented by each subclass.
@@ -136,21 +126,17 @@ class Database(Source):
 
     # Implemented here for all of them.
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The table's columns; read once from the database, and pickled with the source."""
-        if self._schema is None:
-            columns = self._execute(self._described, at_once=True)
-            declared = [(column.name, column.type, column.declared) for column in columns]
-            schema = overridden(declared, self.target.schema, repr(self))
-            self._columns = {
-                column.name: self._read_as(column, schema.field(column.name).type)
-                for column in columns
-            }
-            self._schema = schema
-        return self._schema
+    def _declared(self) -> list[Declared]:
+        self._described = self._execute(self._columns_of_table)
+        return [(column.name, column.type, column.declared) for column in self._described]
 
-    def _described(self, connection: Any) -> list[Column]:
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        """The columns by name, each read as the type that the schema has."""
+        schema = self.schema
+        return {c.name: self._read_as(c, schema.field(c.name).type) for c in self._described}
+
+    def _columns_of_table(self, connection: Any) -> list[Column]:
         try:
             return self._describe(connection, self._from)
         except Exception as error:
@@ -158,23 +144,22 @@ class Database(Source):
                 raise
         raise self._absent(connection)
 
-    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some keys, by one query unless they are long; see :meth:`Source.lookup`.
+    def _found(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
+        """The rows of some keys, by one query unless they are long.
 
         Keys with nulls are queried apart, for each set of null columns: an index finds them so,
         which ``OR ... IS NULL`` would keep from it.
         """
-        schema, chosen = self._chosen(keys.column_names, columns)
         self._check_keys(keys.column_names)
         found = []
         for null, part in by_nulls(keys):
             try:
-                found.append(self._where_null(null)._rows_of(part, chosen, schema))
+                found.append(self._where_null(null)._rows_of(part, wanted))
             except DataError as fault:
                 if null:
                     fault.keys = None  # they have fewer columns
                 raise
-        return pa.concat_tables(found) if found else schema.empty_table()
+        return pa.concat_tables(found) if found else wanted.empty_table()
 
     def _where_null(self, names: Sequence[str]) -> Database:
         """The same table, or query, with the rows alone in which some columns are null."""
@@ -184,10 +169,11 @@ class Database(Source):
         part._session, part._null = self._session, tuple(names)
         return part
 
-    def _rows_of(self, keys: pa.Table, chosen: list[Column], schema: pa.Schema) -> pa.Table:
+    def _rows_of(self, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         """The rows of keys without nulls; all rows if the keys have no column."""
+        chosen = self._chosen(schema.names)
         if not keys.num_columns:
-            rows = self._execute(lambda c: self._fetched(c, self._select(chosen)))
+            rows = self._execute(lambda c: self._fetched(c, self._select(chosen)), at_once=False)
             return self._converted(rows, chosen, schema)
         keys = with_utf8(keys)
         if not len(keys):
@@ -197,26 +183,24 @@ class Database(Source):
             parts = list(self._parts(connection, keys))
             return parts, self._rows(connection, parts[0], chosen) if parts else None
 
-        parts, rows = self._execute(first)
+        parts, rows = self._execute(first, at_once=False)
         found = []
         for number, part in enumerate(parts):
             if number:
-                rows = self._execute(partial(self._rows, keys=part, columns=chosen))
+                rows = self._execute(partial(self._rows, keys=part, columns=chosen), at_once=False)
             found.append(rows_of_keys(self._converted, rows, chosen, schema, part))
         if len(found) > 1:
             # A collation that is not binary finds the same row by keys of several parts.
             found = [of_keys(rows, part) for rows, part in zip(found, parts, strict=True)]
         return pa.concat_tables(found) if found else schema.empty_table()
 
-    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, through a separate connection; see :meth:`Source.scan`."""
-        schema, chosen = self._chosen(columns or (), columns)
-        return self._scanned(self._from, chosen, schema)
+    def _pieces(self, wanted: pa.Schema) -> Generator[pa.Table, None, None]:
+        return self._read(self._from, self._chosen(wanted.names), wanted)
 
     def size(self) -> int | None:
         """The approximate number of rows; None if counting exceeds the timeout."""
         try:
-            return int(self._execute(self._count))
+            return int(self._execute(self._count, at_once=False))
         except TransientSourceError:
             return None
 
@@ -226,28 +210,21 @@ class Database(Source):
         Raises:
             ColumnError: a column does not exist, or rows cannot be looked up by it.
         """
-        for name in columns:
-            if name not in self.schema.names:
-                raise ColumnError(
-                    f"{self!r} has no column {name!r}. {suggest(name, self.schema.names)}"
-                )
-        self._check_keys(columns)
-        if self.target.unique is not None:
-            return self.target.unique
-        if self.target.table is None:
-            return False
-        known = self._columns or {}
+        self._check_keys(self._wanted((), columns).names)
+        if self._is_unique is not None or self.target.table is None:
+            return bool(self._is_unique)
+        known = self._columns
         return any(
             found
             and set(found) <= set(columns)
             and all(known[n].exact and known[n].type == self.schema.field(n).type for n in found)
-            for found in self._execute(self._unique, at_once=True)
+            for found in self._execute(self._unique)
         )
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
         """The distinct keys that a query returns, without nulls; see :meth:`Source.keys_of`."""
         source = f"({query.strip().rstrip(';')}\n) AS t"
-        found = self._execute(lambda c: self._describe(c, source), at_once=True)
+        found = self._execute(lambda c: self._describe(c, source))
         by_name = {column.name: column for column in found}
         if set(columns) <= set(by_name):
             chosen = [by_name[name] for name in columns]
@@ -258,9 +235,9 @@ class Database(Source):
                 f"the query for the keys {list(columns)} has the columns "
                 f"{[column.name for column in found]}: name them as the keys, or select as many"
             )
-        types = self._chosen(columns, ())[0]
+        types = self._wanted((), columns)
         given = pa.schema([pa.field(c.name, f.type) for c, f in zip(chosen, types, strict=True)])
-        batches = list(self._scanned(source, chosen, given))
+        batches = list(self._scanned(lambda: self._read(source, chosen, given)))
         table = pa.Table.from_batches(batches, given).rename_columns(list(columns))
         return table.drop_null().group_by(list(columns)).aggregate([]).cast(types)
 
@@ -278,16 +255,6 @@ class Database(Source):
         assert isinstance(other, Database)
         self.close()
         self._session = other._session
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._session.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_session"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=Session())
 
     def __repr__(self) -> str:
         target = self.target
@@ -328,20 +295,13 @@ class Database(Source):
     def _at(self, name: str) -> str:
         return f"t.{self._quoted(name)}"
 
-    def _chosen(
-        self, keys: Sequence[str], columns: Sequence[str] | None
-    ) -> tuple[pa.Schema, list[Column]]:
-        schema = self.schema
-        names = wanted_columns(schema, keys, columns, repr(self))
-        known = self._columns or {}
-        fields = [pa.field(name, schema.field(name).type) for name in names]
-        return pa.schema(fields), [known[name] for name in names]
+    def _chosen(self, names: Sequence[str]) -> list[Column]:
+        return [self._columns[name] for name in names]
 
     def _check_keys(self, names: Sequence[str]) -> None:
-        known = self._columns or {}
-        for name in names:
-            if known[name].refused is not None:
-                raise ColumnError(f"{self!r}: {known[name].refused}")
+        for column in self._chosen(names):
+            if column.refused is not None:
+                raise ColumnError(f"{self!r}: {column.refused}")
 
     def _converted(self, rows: Any, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         """The columns of rows in the schema's types; every text is UTF-8."""
@@ -373,17 +333,15 @@ class Database(Source):
             f"schema={{{name!r}: pyarrow.binary()}} reads its bytes"
         )
 
-    def _scanned(
+    def _read(
         self, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
-        connection = self._apart(self._open)
+    ) -> Generator[pa.Table, None, None]:
+        """All rows of a table or query, through a connection of their own."""
+        connection = self._open()
         pieces = self._stream(connection, source, columns, schema)
         try:
-            while True:
-                piece = self._apart(lambda: next(pieces, None))
-                if piece is None:
-                    break
-                yield from self._converted(piece, columns, schema).to_batches()
+            for piece in pieces:
+                yield self._converted(piece, columns, schema)
         finally:
             try:
                 connection.close()
@@ -392,18 +350,9 @@ class Database(Source):
                     pieces.close()
                     connection.close()
 
-    def _apart(self, work: Callable[[], T]) -> T:
-        """Work with a separate connection; every failure is a permanent error."""
-        return run_translated(work, self._translated, at_once=True)
-
-    def _execute(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
-        """Work with the connection; after a failure the next call opens a new one.
-
-        If the caller does not retry, every failure is a :class:`SourceError` ``at_once``.
-        """
-        return run_translated(
-            lambda: self._with_connection(work), self._translated, self.close, at_once=at_once
-        )
+    def _execute(self, work: Callable[[Any], T], *, at_once: bool = True) -> T:
+        """Work with the connection; after a failure the next call opens a new one."""
+        return self._run(lambda: self._with_connection(work), at_once=at_once)
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         held = self._session.current()
@@ -426,10 +375,7 @@ class Database(Source):
         """Do the work; some drivers override it and raise :class:`LookupTimeoutError`."""
         return work()
 
-    def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError | TransientSourceError):
-            return error
-        text = scrubbed(f"{self!r}: {self._error_message(error)}", self.target.address.secrets)
+    def _fault(self, error: Exception, text: str) -> Exception:
         if self._refused_to_write(error):
             return SourceError(
                 f"{text}: bsjoin uses read-only sessions: remove from query= (or from the view) "
@@ -438,10 +384,6 @@ class Database(Source):
         if self._is_of_data(error):
             return DataError(text)
         return TransientSourceError(text) if self._may_pass(error) else SourceError(text)
-
-    def _error_message(self, error: Exception) -> str:
-        """The text of the driver's error."""
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
     def _absent(self, connection: Any) -> SourceError:
         """The error for a table that does not exist, with suggestions."""

@@ -117,7 +117,7 @@ class DuckDB(Database):
         connection.register("bsjoin_keys", keys.rename_columns(inner))
         equal = []
         for name, key in zip(names, inner, strict=True):
-            column = (self._columns or {})[name]
+            column = self._columns[name]
             sides = [column.read.format(self._at(name)), f"q.{key}"]
             if pa.types.is_string(keys.column(name).type) != (column.type == pa.string()):
                 sides = [f"CAST({side} AS VARCHAR)" for side in sides]
@@ -166,7 +166,7 @@ class DuckDB(Database):
             named,
         ).fetchall()
         found = [list(names) for (names,) in constraints]
-        columns = set(self._columns or ())
+        columns = set(self._columns)
         if any(mark in name for name in columns for mark in ",[]()'\""):
             return found  # a match by text below would be ambiguous
         indexes = connection.execute(
@@ -195,10 +195,10 @@ class DuckDB(Database):
     def _refused_to_write(self, error: Exception) -> bool:
         return "read-only mode" in str(error)
 
-    def _error_message(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         if type(error).__name__ == "InterruptException":
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
-        return super()._error_message(error)
+        return super()._message(error)
 
 
 def _column(name: str, declared: str, arrow: pa.DataType) -> Column:

@@ -197,10 +197,10 @@ class MySQL(Database):
 
     def _is_retyped(self, name: str) -> bool:
         """Whether the user's type of a column is not the declared one."""
-        return bool((self._columns or {})[name].type != self.schema.field(name).type)
+        return bool(self._columns[name].type != self.schema.field(name).type)
 
     def _tested(self, name: str) -> str:
-        column, dtype = (self._columns or {})[name], self.schema.field(name).type
+        column, dtype = self._columns[name], self.schema.field(name).type
         is_read = column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype))
         return column.read.format(self._at(name)) if is_read else self._at(name)
 
@@ -290,7 +290,7 @@ class MySQL(Database):
     def _refused_to_write(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] == _READ_ONLY
 
-    def _error_message(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
 
 

@@ -24,6 +24,7 @@ from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
 from bsjoin.sources.databases.pgxmin import RowVersions
 from bsjoin.sources.databases.statements import fetched, rows_of, run
+from bsjoin.sources.session import Session
 from bsjoin.storage.source_version import SourceVersion
 
 OP = "bsjoin_op"
@@ -45,7 +46,7 @@ class TableChanges:
     def __init__(self, table: Any, how: How | None):
         table.schema  # noqa: B018 - its columns stay as they are
         self._table = copy.copy(table)
-        self._table.__setstate__(table.__getstate__())  # without the connection
+        self._table._session = Session()
         slow = max(table.target.timeout_s, _LONGEST_LOOK_S)
         self._table.target = replace(table.target, timeout_s=slow)
         self._how = how
@@ -60,8 +61,8 @@ class TableChanges:
     def key(self) -> tuple[str, ...]:
         """The columns that tell a row from all others; empty if nothing does."""
         if self._relation is None:
-            self._relation = self._table._execute(self._described, at_once=True)
-        columns, schema = self._table._columns or {}, self._table.schema
+            self._relation = self._table._execute(self._described)
+        columns, schema = self._table._columns, self._table.schema
         names = tuple(name for name, _ in self._relation.key)
         for name in names:
             column = columns.get(name)
@@ -90,7 +91,7 @@ class TableChanges:
 
     def _newest(self) -> SourceVersion | None:
         try:
-            version: SourceVersion | None = self._table._execute(self._look, at_once=True)
+            version: SourceVersion | None = self._table._execute(self._look)
         except BaseException:
             self._method = None
             raise
@@ -220,22 +221,20 @@ class TableChanges:
         if len(keys) > _MOST:
             return f"more than {_MOST:,} rows have changed"
         found = [self._current(part, columns) for part in _parts(keys)]
-        schema, _ = self._table._chosen(columns, ())
+        schema = self._table._wanted((), columns)
         schema = schema.append(pa.field(OP, pa.string()))
         return _once(pa.concat_tables([schema.empty_table(), *found]), key)
 
     def _current(self, keys: list[Key], columns: Sequence[str]) -> pa.Table:
         """The rows of some keys as they are now; of keys that are gone, the key alone."""
         assert self._relation is not None
-        schema, chosen = self._table._chosen(columns, ())
+        schema, chosen = self._table._wanted((), columns), self._table._chosen(columns)
         statement = _statement(self._table, self._relation.key, chosen)
         arrays = [pa.array([key[i] for key in keys], pa.string()) for i in range(len(keys[0]))]
         ends = pa.array([0, len(keys)], pa.int32())
         lists = [pa.ListArray.from_arrays(ends, array) for array in arrays]
         bound = pa.record_batch(lists, names=[f"p{i}" for i in range(len(lists))])
-        rows = self._table._execute(
-            partial(fetched, statement=statement, bound=bound), at_once=True
-        )
+        rows = self._table._execute(partial(fetched, statement=statement, bound=bound))
         there = rows.column(rows.num_columns - 1)
         converted = self._table._converted(rows, chosen, schema)
         ops = pa.chunked_array([["upsert" if one else "delete" for one in there.to_pylist()]])

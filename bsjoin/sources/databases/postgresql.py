@@ -214,7 +214,7 @@ class PostgreSQL(Database):
                 or (kind in TIMES and parameter in TIMES)
                 or (kind == parameter)
             )
-            known = (self._columns or {})[name]
+            known = self._columns[name]
             tested.append(self._at(name) if direct else known.read.format(self._at(name)))
             if not direct and parameter != "bytea":  # compared as text, without an index
                 tested[-1] += "::text"
@@ -344,7 +344,7 @@ class PostgreSQL(Database):
     def _refused_to_write(self, error: Exception) -> bool:
         return pgerrors.refused_to_write(error)
 
-    def _error_message(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         return pgerrors.message(error)
 
 

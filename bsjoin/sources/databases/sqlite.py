@@ -109,7 +109,9 @@ class SQLite(Database):
 
     def _describe(self, connection: sqlite3.Connection, source: str) -> list[Column]:
         if source == self._from and self.target.table is not None:
-            found = self._declared(connection)
+            found = connection.execute(
+                "SELECT name, type, hidden FROM pragma_table_xinfo(?, ?)", self._named()
+            ).fetchall()
             if not found:
                 raise self._absent(connection)
         else:
@@ -134,11 +136,6 @@ class SQLite(Database):
 
     def _is_absent(self, error: Exception) -> bool:
         return False  # it has no columns then
-
-    def _declared(self, connection: sqlite3.Connection) -> list[tuple[str, str, int]]:
-        return connection.execute(
-            "SELECT name, type, hidden FROM pragma_table_xinfo(?, ?)", self._named()
-        ).fetchall()
 
     def _named(self) -> tuple[str, str]:
         parts = self.target.table or ()
@@ -167,7 +164,7 @@ class SQLite(Database):
 
     def _key(self, name: str) -> str:
         """The expression for a key column; the column itself if its type is known to be stored."""
-        return (self._columns or {})[name].read
+        return self._columns[name].read
 
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
@@ -294,7 +291,7 @@ class SQLite(Database):
             or str(error).startswith(_OF_DATA)
         )
 
-    def _error_message(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorcode", None)
         wrong = _NOT_UTF8.match(str(error))
         if wrong:
@@ -306,11 +303,11 @@ class SQLite(Database):
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
         if code == sqlite3.SQLITE_CANTOPEN:
             return (
-                f"{super()._error_message(error)}. This account needs the right to read the file "
+                f"{super()._message(error)}. This account needs the right to read the file "
                 "and, if the database is in WAL mode, to write in its folder. Give it that right, "
                 "or let the owner run PRAGMA journal_mode = DELETE"
             )
-        return super()._error_message(error)
+        return super()._message(error)
 
 
 def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:

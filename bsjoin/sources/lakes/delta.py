@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import time
@@ -21,16 +20,16 @@ from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_files import DeltaColumn
 from bsjoin.sources.lakes.delta_log import changed_files
-from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table import Declared
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
 
-_STAY = ("DeltaProtocolError", "SchemaMismatchError", "TableNotFoundError", "TypeError")
 _DIGITS_OF_DOUBLE = 15
 # Those of readers that leave the files of a commit as they are read here.
 _FEATURES = {
@@ -94,27 +93,19 @@ def delta(
     """
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ArgumentError(f"path={path!r}: give the folder of a table, or a URL")
-    check_common(unique, max_keys, version, "version")
     options = check_texts(storage_options, "storage_options")
-    return _Delta(located(path, "path"), version, options, schema, unique, max_keys)
+    return _Delta(located(path, "path"), options, schema, unique, max_keys, version)
 
 
 class _Delta(LakeTable):
     opened_every_s = 60.0
+    missing = "TableNotFoundError"
+    stay = ("DeltaProtocolError", "SchemaMismatchError", "TypeError")
 
-    def __init__(
-        self,
-        path: str,
-        version: int | None,
-        options: dict[str, str],
-        schema: pa.Schema | Mapping[str, pa.DataType] | None,
-        unique: bool | None,
-        max_keys: int,
-    ) -> None:
-        self._path, self._version, self._options = path, version, options
-        self._opened_at = 0.0
+    def __init__(self, path: str, options: dict[str, str], *given: Any) -> None:
+        self._path, self._options, self._opened_at = path, options, 0.0
         secrets = (*secrets_in(options), *secrets_of(path))
-        super().__init__(schema, unique, max_keys, version is not None, secrets)
+        super().__init__(*given, name="version", secrets=secrets)
 
     def _open(self) -> Any:
         deltalake = driver("deltalake", "delta")
@@ -126,7 +117,7 @@ class _Delta(LakeTable):
         place = self._path if "://" in self._path else Path(self._path).as_uri()
         self._opened_at = time.monotonic()
         return deltalake.DeltaTable(
-            place, version=self._version, storage_options=self._options or None
+            place, version=self._number, storage_options=self._options or None
         )
 
     def _renewed(self, table: Any) -> Any:
@@ -137,7 +128,7 @@ class _Delta(LakeTable):
         table.update_incremental()
         return table
 
-    def _columns(self, table: Any) -> list[tuple[str, pa.DataType | None, str]]:
+    def _columns(self, table: Any) -> list[Declared]:
         fields = pa.schema(table.schema().to_arrow())
         return [(field.name, sparkable(field.type), str(field.type)) for field in fields]
 
@@ -149,7 +140,7 @@ class _Delta(LakeTable):
         tests = [
             _test(name, found, dtype)
             for name, found in ranges.items()
-            if (dtype := self._declared[name]) is not None and _has_bounds(dtype)
+            if (dtype := self._types[name]) is not None and _has_bounds(dtype)
         ]
         if tests:
             statement += f" WHERE {' AND '.join(tests)}"
@@ -181,11 +172,6 @@ class _Delta(LakeTable):
         fields = json.loads(table.schema().to_json())["fields"]
         numbers = {field["name"]: field["metadata"].get(_NUMBER) for field in fields}
         return str(table.metadata().id), numbers
-
-    def _at(self, version: str) -> _Delta:
-        found = copy.copy(self)
-        found._version, found._pinned, found._held = int(version), True, None
-        return found
 
     def _changed(
         self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
@@ -228,18 +214,12 @@ class _Delta(LakeTable):
             elif name in self.schema.names:
                 yield name, self.schema.field(name).type
 
-    def _stays(self, error: Exception) -> bool:
-        return type(error).__name__ in _STAY
-
-    def _is_missing(self, error: Exception) -> bool:
-        return type(error).__name__ == "TableNotFoundError"
-
     def _is_of_data(self, error: Exception) -> bool:
         return isinstance(error, pa.ArrowInvalid) and "non UTF-8 data" in str(error)
 
     def __repr__(self) -> str:
         path = hidden(self._path) if "://" in self._path else self._path
-        version = "" if self._version is None else f", version={self._version}"
+        version = "" if self._number is None else f", version={self._number}"
         return f"delta({path!r}{version})"
 
 

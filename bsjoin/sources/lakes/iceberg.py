@@ -16,23 +16,18 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
-from bsjoin.sources.lakes.lake_table import LakeTable, check_common
+from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, appended_bytes, why_not_appended
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.table import Declared
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
 
 _MOST_FILES = 16
 _MOST_BYTES = 128 << 20
-_MISSING = ("NoSuchIcebergTableError", "NoSuchTableError")
-_STAY = (
-    *_MISSING, "ForbiddenError", "NoSuchNamespaceError", "NotImplementedError",
-    "NotInstalledError", "ResolveError", "TypeError", "UnauthorizedError", "ValidationError",
-    "ValueError",
-)  # fmt: skip
 
 
 def iceberg(
@@ -89,7 +84,6 @@ def iceberg(
     """
     if not isinstance(table, str | os.PathLike) or not os.fspath(table):
         raise ArgumentError(f"table={table!r}: give the name of a table, or its folder")
-    check_common(unique, max_keys, snapshot, "snapshot")
     name = os.fspath(table)
     if catalog is None:
         name = located(table, "table")
@@ -97,28 +91,26 @@ def iceberg(
         isinstance(catalog, Mapping) and all(isinstance(key, str) for key in catalog)
     ):
         raise ArgumentError("catalog: give the name of a catalogue, or a dict of its properties")
-    return _Iceberg(name, catalog, snapshot, schema, unique, max_keys)
+    return _Iceberg(name, catalog, schema, unique, max_keys, snapshot)
 
 
 class _Iceberg(LakeTable):
-    def __init__(
-        self,
-        table: str,
-        catalog: str | Mapping[str, str] | None,
-        snapshot: int | None,
-        schema: pa.Schema | Mapping[str, pa.DataType] | None,
-        unique: bool | None,
-        max_keys: int,
-    ) -> None:
-        self._table, self._snapshot = table, snapshot
+    missing = "NoSuchTableError"
+    stay = (
+        "ForbiddenError", "NoSuchNamespaceError", "NotImplementedError", "NotInstalledError",
+        "ResolveError", "TypeError", "UnauthorizedError", "ValidationError", "ValueError",
+    )  # fmt: skip
+
+    def __init__(self, table: str, catalog: str | Mapping[str, str] | None, *given: Any) -> None:
+        self._table = table
         self._properties = dict(catalog) if isinstance(catalog, Mapping) else {}
         self._catalog = catalog if isinstance(catalog, str) else self._properties.pop("name", None)
         self._is_file = catalog is None
         self._uuids: frozenset[str] = frozenset()
         self._has_present_schema = False
         secrets = (*secrets_in(self._properties), *secrets_of(table))
-        pinned = snapshot is not None or (self._is_file and table.endswith(".metadata.json"))
-        super().__init__(schema, unique, max_keys, pinned, secrets)
+        super().__init__(*given, name="snapshot", secrets=secrets)
+        self._pinned |= self._is_file and table.endswith(".metadata.json")
 
     def _open(self) -> Any:
         if self._is_file:
@@ -155,7 +147,7 @@ class _Iceberg(LakeTable):
 
         pyiceberg looks up the columns of a filter in the present schema, whatever the snapshot.
         """
-        number = self._snapshot
+        number = self._number
         if self._has_present_schema:
             present = {"schema_id": table.metadata.current_schema_id}
             kept = [
@@ -172,9 +164,9 @@ class _Iceberg(LakeTable):
             )
         return table
 
-    def _columns(self, table: Any) -> list[tuple[str, pa.DataType | None, str]]:
+    def _columns(self, table: Any) -> list[Declared]:
         types = driver("pyiceberg.types", "iceberg")
-        schema = table.scan(snapshot_id=self._snapshot).projection()
+        schema = table.scan(snapshot_id=self._number).projection()
         fields = dict(zip(schema.fields, schema.as_arrow(), strict=True))
         self._uuids = frozenset(
             field.name for field in fields if isinstance(field.field_type, types.UUIDType)
@@ -200,7 +192,7 @@ class _Iceberg(LakeTable):
         scan = table.scan(
             row_filter=functools.reduce(expressions.And, tests, expressions.AlwaysTrue()),
             selected_fields=tuple(names),
-            snapshot_id=self._snapshot,
+            snapshot_id=self._number,
         )
         return self._read(scan, names)
 
@@ -212,7 +204,7 @@ class _Iceberg(LakeTable):
             yield batch
 
     def _count(self, table: Any) -> int | None:
-        number = self._snapshot
+        number = self._number
         found = table.current_snapshot() if number is None else table.snapshot_by_id(number)
         if found is None:
             return 0
@@ -237,10 +229,10 @@ class _Iceberg(LakeTable):
         return str(table.metadata.table_uuid), numbers
 
     def _at(self, version: str) -> _Iceberg:
-        found = copy.copy(self)
-        if version != NO_SNAPSHOT:
-            found._has_present_schema = True  # as the newest snapshot is read
-            found._snapshot, found._pinned, found._held = int(version), True, None
+        if version == NO_SNAPSHOT:
+            return copy.copy(self)
+        found = super()._at(version)
+        found._has_present_schema = True  # as the newest snapshot is read
         return found
 
     def _changed(
@@ -259,24 +251,18 @@ class _Iceberg(LakeTable):
         """The rows of the files that were added after one snapshot, up to this one."""
         scan = self._current().incremental_append_scan(
             from_snapshot_id_exclusive=int(since),
-            to_snapshot_id_inclusive=self._snapshot,
+            to_snapshot_id_inclusive=self._number,
             selected_fields=tuple(names),
         )
         for batch in self._read(scan, names):
             yield with_change(batch, "insert", 0)
-
-    def _stays(self, error: Exception) -> bool:
-        return type(error).__name__ in _STAY
-
-    def _is_missing(self, error: Exception) -> bool:
-        return type(error).__name__ in _MISSING
 
     def _is_of_data(self, error: Exception) -> bool:
         return of_data(error)
 
     def __repr__(self) -> str:
         table = hidden(self._table) if "://" in self._table else self._table
-        snapshot = "" if self._snapshot is None else f", snapshot={self._snapshot}"
+        snapshot = "" if self._number is None else f", snapshot={self._number}"
         return f"iceberg({table!r}{snapshot})"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
+from bsjoin.sources.session import Session
 from bsjoin.storage.source_version import SourceVersion
 
 CHANGE, COMMIT = "_change_type", "_commit_version"
@@ -31,12 +32,12 @@ class LakeVersions:
     def __init__(self, table: Any):
         table.schema  # noqa: B018 - its columns stay as they are
         self._table = copy.copy(table)
-        self._table._held, self._table.renewed_every_s = None, 0.0
+        self._table._session, self._table.renewed_every_s = Session(), 0.0
 
     def version(self) -> SourceVersion:
         """The newest version."""
         table = self._table
-        found: SourceVersion = table._execute(table._version_of, at_once=True)
+        found: SourceVersion = table._execute(table._version_of)
         return found
 
     def numbers(self) -> tuple[str, dict[str, int | None]]:
@@ -45,7 +46,7 @@ class LakeVersions:
         A column that is renamed keeps its number; None where the format has none.
         """
         table = self._table
-        found: tuple[str, dict[str, int | None]] = table._execute(table._numbers, at_once=True)
+        found: tuple[str, dict[str, int | None]] = table._execute(table._numbers)
         return found
 
     def at(self, version: str) -> Any:
@@ -64,8 +65,7 @@ class LakeVersions:
             return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
         table = self._table
         found: LakeChanges | str = table._execute(
-            lambda opened: table._changed(opened, since, until, columns),
-            at_once=True,
+            lambda opened: table._changed(opened, since, until, columns)
         )
         # What is in a log may be a URL with a secret.
         return scrubbed(found, table._secrets) if isinstance(found, str) else found
@@ -96,7 +96,10 @@ class LakeChanges:
         Raises:
             SourceError, DataError: they cannot be read.
         """
-        found: Iterator[pa.RecordBatch] = self._table._scanned(self._schema(), self._read)
+        schema, table = self._schema(), self._table
+        found: Iterator[pa.RecordBatch] = table._scanned(
+            lambda: table._fitted(schema, self._read())
+        )
         return found
 
     def few(self) -> pa.Table | None:

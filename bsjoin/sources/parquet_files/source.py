@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from bsjoin._secrets import hidden, scrubbed, secrets_of
-from bsjoin.errors import ArgumentError, BSJoinError, SourceError
-from bsjoin.sources.arguments import check_max_keys, check_unique, located
+from bsjoin._secrets import hidden, secrets_of
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.arguments import located
 from bsjoin.sources.parquet_files.columns import Rules
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile, matching
 from bsjoin.sources.parquet_files.listing import Listing, listing_of, other_format_above
@@ -27,11 +27,9 @@ from bsjoin.sources.parquet_files.partition_values import (
 from bsjoin.sources.parquet_files.row_groups import asked_keys
 from bsjoin.sources.parquet_files.schema import declared_columns, rules_of
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.transient import TransientSourceError, run_translated
-from bsjoin.sources.types import as_schema, overridden, wanted_columns
+from bsjoin.sources.table import Declared, Table
+from bsjoin.sources.transient import TransientSourceError
 from bsjoin.storage.addresses import opened
-
-T = TypeVar("T")
 
 _LISTED_EVERY_S = 3.0
 _ROWS_TOGETHER = 1 << 17
@@ -84,17 +82,14 @@ def parquet(
     """
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ArgumentError(f"path={path!r}: give a file, a folder or a URL")
-    check_unique(unique)
-    check_max_keys(max_keys)
     address = located(path, "path")
-    return _Parquet(address, None if schema is None else as_schema(schema), bool(unique), max_keys)
+    return _Parquet(address, schema, unique, max_keys, secrets_of(address))
 
 
 @dataclass
 class _Files:
     """The files at a point in time."""
 
-    pid: int
     at: float
     filesystem: Any
     listing: Listing
@@ -102,85 +97,53 @@ class _Files:
     files: list[ParquetFile]
 
 
-class _Parquet(Source):
+class _Parquet(Table):
     #: Row groups that look-ups of this process have read.
     groups_read = 0
     listed_every_s = _LISTED_EVERY_S
-    takes_any_text = True
 
-    takes_null_keys = True
-
-    def __init__(self, path: str, override: pa.Schema | None, unique: bool, max_keys: int) -> None:
-        super().__init__()
-        self._path, self._override, self._unique = path, override, unique
-        self.max_keys = max_keys
-        self._root = path
+    def __init__(self, path: str, *given: Any) -> None:
+        super().__init__(*given)
+        self._path = self._root = path
         self._rules = Rules()
         self._has_travelled = False
-        self._schema: pa.Schema | None = None
-        self._files: _Files | None = None
 
     @property
     def schema(self) -> pa.Schema:
         rules = self._rules if self._has_travelled else rules_of(repr(self))
         if rules != self._rules:
-            self._rules, self._schema, self._files = rules, None, None
-        if self._schema is None:
-            declared = self._execute(self._declared, at_once=True)
-            self._schema = overridden(declared, self._override, repr(self))
-            self._files = None  # their partitions have types now
-        return self._schema
+            self._rules, self._schema = rules, None
+            self.close()
+        return super().schema
 
-    def _declared(self) -> list[tuple[str, pa.DataType | None, str]]:
+    def _declared(self) -> list[Declared]:
         now = self._current()
         other_format_above(now.filesystem, self._root, repr(self))
-        return declared_columns(
+        found = declared_columns(
             now.files, now.listing, now.partitioning, now.filesystem, self._rules, repr(self)
         )
+        self.close()  # its partitions have types now
+        return found
 
-    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        names = wanted_columns(self.schema, keys.column_names, columns, repr(self))
-        wanted = pa.schema([self.schema.field(name) for name in names])
-        return self._execute(lambda: self._rows(keys, wanted))
-
-    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        names = wanted_columns(self.schema, columns or (), columns, repr(self))
-        wanted = pa.schema([self.schema.field(name) for name in names])
-        return self._scanned(wanted)
-
-    def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-        def begun() -> Iterator[tuple[ParquetFile, pa.RecordBatch]]:
-            parts = [(file, file.fragment) for file in self._current().files]
-            return self._batches(parts, wanted.names)
-
-        def following() -> pa.RecordBatch | None:
-            found = next(batches, None)
-            return None if found is None else found[0].rows(found[1], wanted)
-
-        batches = self._execute(begun, at_once=True)
-        while (batch := self._execute(following, at_once=True)) is not None:
-            yield batch
+    def _pieces(self, wanted: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+        parts = [(file, file.fragment) for file in self._current().files]
+        for file, batch in self._batches(parts, wanted.names):
+            yield file.rows(batch, wanted)
 
     def size(self) -> int:
         def count() -> int:
             return sum(file.metadata.num_rows for file in self._current().files)
 
-        return self._execute(count, at_once=True)
-
-    def is_unique(self, columns: Sequence[str]) -> bool:
-        return self._unique
-
-    def close(self) -> None:
-        self._files = None
+        return self._run(count, at_once=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # What has travelled keeps the rules of the session that it comes from.
-        return {**self.__dict__, "_files": None, "_has_travelled": self._schema is not None}
+        return {**self.__dict__, "_has_travelled": self._schema is not None}
 
     def __repr__(self) -> str:
         return f"parquet({hidden(self._path) if '://' in self._path else self._path!r})"
 
-    def _rows(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
+    def _found(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
         asked = {name: keys.column(name).combine_chunks() for name in keys.column_names}
         ordered = {name: asked_keys(keys.column(name)) for name in keys.column_names}
         parts = []
@@ -223,9 +186,7 @@ class _Parquet(Source):
 
     def _current(self) -> _Files:
         """The files; listed again after a few seconds, footers of unchanged files are reused."""
-        old = self._files
-        if old is not None and old.pid != os.getpid():
-            old = None
+        old: _Files | None = self._session.current()
         now = time.monotonic()
         if old is not None and now - old.at < self.listed_every_s:
             return old
@@ -255,8 +216,9 @@ class _Parquet(Source):
                 else "its Parquet files are in subfolders whose names are not column=value, which "
                 "Spark does not read either: give one of the subfolders"
             )
-        self._files = _Files(os.getpid(), now, filesystem, listing, partitioning, files)
-        return self._files
+        found = _Files(now, filesystem, listing, partitioning, files)
+        self._session.hold(found)
+        return found
 
     def _file(self, found: Any, filesystem: Any, partitioning: Partitioning) -> ParquetFile:
         constants = {}
@@ -293,16 +255,7 @@ class _Parquet(Source):
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(remote))
         return filesystem, self._root
 
-    def _execute(self, work: Callable[[], T], *, at_once: bool = False) -> T:
-        return run_translated(work, self._translated, self.close, at_once=at_once)
-
-    def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError):
-            return error
-        text = str(error)
-        if not isinstance(error, TransientSourceError):
-            text = f"{self!r}: {type(error).__name__}: {' '.join(text.split())}"
-        text = scrubbed(text, secrets_of(self._path))
+    def _fault(self, error: Exception, text: str) -> Exception:
         # What Arrow cannot read in files that stay as they are, it cannot read later.
         by_arrow = isinstance(error, pa.ArrowException) or type(error) is OSError
         if by_arrow and not getattr(error, "errno", None) and not self._has_changed():
@@ -311,7 +264,7 @@ class _Parquet(Source):
 
     def _has_changed(self) -> bool:
         """Whether the files are others than those that were read."""
-        old = self._files
+        old: _Files | None = self._session.current()
         try:
             return old is None or self._listed(old.filesystem, self._root) != old.listing
         except Exception:
