@@ -14,11 +14,12 @@ from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
 from bsjoin.spark.fingerprint import selection_of
 from bsjoin.spark.lake_columns import Columns, columns_of, names_in
-from bsjoin.spark.lakes import CHANGE, COMMIT, changes_between, delta_at
+from bsjoin.spark.lakes import changes_between, delta_at
 from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.replanned import MismatchedColumnError, through_operators, used_of
 from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
+from bsjoin.storage.lake_history import CHANGE, COMMIT
 
 _UNKNOWN_S = 60.0
 """How long no version may be known before that is an error."""

@@ -18,11 +18,12 @@ from bsjoin.errors import ArgumentError
 from bsjoin.following.protocol import Changes, SourceVersion
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
-from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT, LakeVersions
+from bsjoin.sources.lakes.lake_versions import LakeVersions
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.lake_columns import Columns, names_in
 from bsjoin.spark.replanned import MismatchedColumnError
+from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.values.retype import retyped, whole
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -11,17 +9,9 @@ from bsjoin.errors import SourceError
 from bsjoin.spark import compat
 from bsjoin.spark.leaves import CatalogTable, DeltaTable, Leaf, is_iceberg, leaves_of
 from bsjoin.spark.sql import quoted
-
-CHANGE, COMMIT = "_change_type", "_commit_version"
-"""The columns that a feed has beside those of its table."""
-
-NO_SNAPSHOT = "none"
-"""The version of a table of Iceberg that nothing was committed to."""
+from bsjoin.storage.lake_history import CHANGE, COMMIT, NO_SNAPSHOT, Snapshot, why_not_appended
 
 _FEED = "delta.enableChangeDataFeed"
-# A rewrite of data files changes no rows.
-_WITHOUT_CHANGES, _APPEND = "replace", "append"
-_MOST_SNAPSHOTS = 10_000
 
 
 def table_at(spark: SparkSession, leaf: Leaf, version: str) -> DataFrame | None:
@@ -96,65 +86,20 @@ def _tells(leaf: DeltaTable) -> bool:
 
 def _of_iceberg(spark: SparkSession, leaf: CatalogTable, since: str, until: str) -> DataFrame | str:
     """What was appended; a scan of what was appended is silent about all other changes."""
-    if since == NO_SNAPSHOT:
-        return f"{leaf.name} had no snapshot"
-    if until == NO_SNAPSHOT:
-        return f"{leaf.name} has no snapshot any more"
-    why = _why_not_appended(leaf, since, until)
+    table = leaf.newest().table()
+
+    def snapshot(number: int) -> Snapshot | None:
+        found = table.snapshot(number)
+        if found is None:
+            return None
+        return Snapshot(found.parentId(), found.operation(), found.sequenceNumber())
+
+    why = why_not_appended(snapshot, since, until)
     if why is not None:
         return why
     reader = spark.read.format("iceberg").option("start-snapshot-id", since)
     rows = reader.option("end-snapshot-id", until).load(_name(leaf))
     return rows.withColumns({CHANGE: F.lit("insert"), COMMIT: F.lit(0)})
-
-
-def _why_not_appended(leaf: CatalogTable, since: str, until: str) -> str | None:
-    """Why one snapshot is not an earlier one and what was appended since; None if it is.
-
-    Raises:
-        SourceError: the snapshots between the two are not there any more.
-    """
-    table, number = leaf.newest().table(), int(until)
-    for _ in range(_MOST_SNAPSHOTS):
-        snapshot = table.snapshot(number)
-        if snapshot is None:
-            break
-        if snapshot.operation() not in (_APPEND, _WITHOUT_CHANGES):
-            return f"snapshot {number} of {leaf.name} is no append, but {snapshot.operation()}"
-        parent = snapshot.parentId()
-        if parent is None:
-            break
-        if str(parent) == since:
-            return None
-        number = parent
-    else:
-        return f"there are more than {_MOST_SNAPSHOTS:,} snapshots since {since}"
-    if not _led_to(table, int(until), int(since)):  # else the table was rolled back
-        if snapshot is None:
-            raise SourceError(_gone(leaf, since, f"snapshot {number}"))
-        # Some writers leave a snapshot without a parent when that expires: it is not the first one.
-        if table.snapshot(int(since)) is None or snapshot.sequenceNumber() > 1:
-            raise SourceError(_gone(leaf, since, f"what was before snapshot {number}"))
-    return f"snapshot {since} is none of those that led to {until}"
-
-
-def _led_to(table: Any, first: int, last: int) -> bool:
-    """Whether one snapshot is an earlier one of those that led to another one."""
-    snapshot = table.snapshot(last)
-    for _ in range(_MOST_SNAPSHOTS):
-        if snapshot is None or (parent := snapshot.parentId()) is None:
-            return False
-        if parent == first:
-            return True
-        snapshot = table.snapshot(parent)
-    return False
-
-
-def _gone(leaf: CatalogTable, since: str, what: str) -> str:
-    return (
-        f"{leaf.name} does not have its history since snapshot {since} any more: {what} has "
-        "expired, or the table was made anew"
-    )
 
 
 def _path(leaf: DeltaTable) -> str:

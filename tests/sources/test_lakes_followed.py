@@ -29,7 +29,7 @@ from bsjoin.following.source import FollowedTable, followed_table
 from bsjoin.sources import Source, delta, iceberg
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_log import Commit, changed_files
-from bsjoin.sources.lakes.lake_versions import CHANGE, COMMIT
+from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.storage.source_version import SourceVersion
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 from bsjoin.errors import SourceError
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes.delta_log import ChangedFile, Commit, log_file
-from bsjoin.sources.lakes.lake_versions import CHANGE, with_change
+from bsjoin.sources.lakes.lake_versions import with_change
 from bsjoin.sources.plain import plain
 from bsjoin.sources.types import fitted
+from bsjoin.storage.lake_history import CHANGE
 
 Opener = Callable[[str], pa.NativeFile]
 Options = Mapping[str, str]

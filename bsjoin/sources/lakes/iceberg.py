@@ -19,11 +19,11 @@ from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.ranges import Ranges
-from bsjoin.sources.lakes.snapshots import NO_SNAPSHOT, appended_bytes, why_not_appended
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared
 from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
+from bsjoin.storage.lake_history import NO_SNAPSHOT, Snapshot, why_not_appended
 from bsjoin.storage.source_version import SourceVersion
 
 _MOST_FILES = 16
@@ -240,11 +240,17 @@ class _Iceberg(LakeTable):
     ) -> LakeChanges | str:
         if not hasattr(table, "incremental_append_scan"):
             return "pyiceberg tells what was appended from 0.12 on"
-        if (why := why_not_appended(table.metadata, since.version, until)) is not None:
+        snapshots = {one.snapshot_id: one for one in table.metadata.snapshots}
+        made = {number: _snapshot(one) for number, one in snapshots.items()}
+        if (why := why_not_appended(made.get, since.version, until)) is not None:
             return why
-        then = self._at(until)
+        then, number = self._at(until), int(until)
         read = functools.partial(then._appended, since.version, tuple(columns))
-        size = appended_bytes(table.metadata, since.version, until)
+        sizes = []
+        while str(number) != since.version:
+            sizes.append(snapshots[number].summary.get("added-files-size") or "")
+            number = snapshots[number].parent_snapshot_id
+        size = sum(map(int, sizes)) if all(map(str.isdecimal, sizes)) else None
         return LakeChanges(then, columns, read, size)
 
     def _appended(self, since: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -264,6 +270,11 @@ class _Iceberg(LakeTable):
         table = hidden(self._table) if "://" in self._table else self._table
         snapshot = "" if self._number is None else f", snapshot={self._number}"
         return f"iceberg({table!r}{snapshot})"
+
+
+def _snapshot(found: Any) -> Snapshot:
+    done = None if found.summary is None else found.summary.operation.value
+    return Snapshot(found.parent_snapshot_id, done, found.sequence_number or 0)
 
 
 def _read(scan: Any) -> Iterator[pa.RecordBatch]:

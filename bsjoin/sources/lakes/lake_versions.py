@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
 from bsjoin.sources.session import Session
+from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.storage.source_version import SourceVersion
-
-CHANGE, COMMIT = "_change_type", "_commit_version"
-"""The columns of changes beside those of the table, named as in the feeds of both formats."""
 
 _FEW_BYTES = 1 << 20  # of files
 _MOST_BYTES = 32 << 20  # of rows
