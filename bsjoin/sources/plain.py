@@ -5,6 +5,8 @@ Many of Arrow's functions, and Spark, do not take those. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,40 +30,44 @@ def list_of(array: pa.Array, values: pa.Array, dtype: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, values, dtype, mask=array.is_null())
 
 
-def plain(array: pa.Array) -> pa.Array:
+def plain(array: pa.Array, leaf: Callable[[pa.Array], pa.Array] | None = None) -> pa.Array:
     """The same values, nested ones too, in Arrow's basic types; lists with offsets of 32 bits.
+
+    ``leaf`` makes other values of those that are not nested; None (default): they stay.
 
     >>> plain(pa.array(["a", "a"]).dictionary_encode()).type
     DataType(string)
     """
     dtype = array.type
     if isinstance(dtype, pa.BaseExtensionType):
-        return plain(array.storage)
+        return plain(array.storage, leaf)
     if pa.types.is_dictionary(dtype):
-        return plain(array.dictionary).take(array.indices)
+        return plain(array.dictionary, leaf).take(array.indices)
     if pa.types.is_run_end_encoded(dtype):
         ends = array.run_ends.to_numpy()
         runs = np.searchsorted(ends, np.arange(len(array)) + array.offset, side="right")
-        return plain(array.values).take(pa.array(runs))
+        return plain(array.values, leaf).take(pa.array(runs))
     if dtype == pa.string_view():
-        return array.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
-    if dtype == pa.binary_view():
-        return array.cast(pa.binary())
-    return array if _is_plain(dtype) else _with_plain_parts(array)
+        array = array.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
+    elif dtype == pa.binary_view():
+        array = array.cast(pa.binary())
+    elif pa.types.is_nested(dtype) and (leaf is not None or not _is_plain(dtype)):
+        return _with_plain_parts(array, leaf)
+    return array if leaf is None else leaf(array)
 
 
-def _with_plain_parts(array: pa.Array) -> pa.Array:
+def _with_plain_parts(array: pa.Array, leaf: Callable[[pa.Array], pa.Array] | None) -> pa.Array:
     dtype = array.type
     if is_any_list(dtype):
-        values = plain(array.flatten())
+        values = plain(array.flatten(), leaf)
         return list_of(array, values, pa.list_(values.type))
     whole = pa.concat_arrays([array, array[:0]]) if array.offset else array
     if pa.types.is_map(dtype):
-        keys, items = plain(whole.keys), plain(whole.items)
+        keys, items = plain(whole.keys, leaf), plain(whole.items, leaf)
         return pa.MapArray.from_arrays(
             whole.offsets, keys, items, pa.map_(keys.type, items.type), mask=whole.is_null()
         )
-    parts = [plain(whole.field(i)) for i in range(dtype.num_fields)]
+    parts = [plain(whole.field(i), leaf) for i in range(dtype.num_fields)]
     fields = [pa.field(field.name, part.type) for field, part in zip(dtype, parts, strict=True)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=whole.is_null())
 

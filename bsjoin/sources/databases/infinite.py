@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from bsjoin.sources.plain import plain
 
 ENDS: Mapping[str, tuple[int, int]] = {
     "date": (-719_162, 2_932_896),
@@ -48,8 +51,8 @@ def bounded(column: pa.ChunkedArray, infinities: Infinities) -> pa.ChunkedArray:
     """
     if not _has_times(column.type):
         return column
-    chunks = [_bounded(pa.concat_arrays([chunk]), infinities) for chunk in column.chunks]
-    return pa.chunked_array(chunks, column.type)
+    chunks = [plain(chunk, partial(_leaf, infinities)) for chunk in column.chunks]
+    return pa.chunked_array(chunks) if chunks else column
 
 
 def ends_in(column: pa.ChunkedArray) -> list[tuple[int, str]]:
@@ -78,33 +81,11 @@ def _has_times(dtype: pa.DataType) -> bool:
     return any(_has_times(dtype.field(index).type) for index in range(dtype.num_fields))
 
 
-def _bounded(array: pa.Array, infinities: Infinities) -> pa.Array:
-    dtype = array.type
-    if not _has_times(dtype):
-        return array
-    if array.offset:
-        array = array.take(pa.array(range(len(array))))
-    if pa.types.is_struct(dtype):
-        children = [_bounded(array.field(index), infinities) for index in range(dtype.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(dtype), mask=array.is_null())
-    if pa.types.is_map(dtype):
-        keys, items = _bounded(array.keys, infinities), _bounded(array.items, infinities)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, dtype, mask=array.is_null())
-    if pa.types.is_fixed_size_list(dtype):
-        values = _bounded(array.values, infinities)
-        return pa.FixedSizeListArray.from_arrays(values, type=dtype, mask=array.is_null())
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        values = _bounded(array.values, infinities)
-        kind = pa.LargeListArray if pa.types.is_large_list(dtype) else pa.ListArray
-        return kind.from_arrays(array.offsets, values, dtype, mask=array.is_null())
-    if isinstance(dtype, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(dtype, _bounded(array.storage, infinities))
-    return _leaf(array, infinities)
-
-
-def _leaf(array: pa.Array, infinities: Infinities) -> pa.Array:
-    numbers = _numbers(array)
+def _leaf(infinities: Infinities, array: pa.Array) -> pa.Array:
     date = pa.types.is_date32(array.type)
+    if not (date or pa.types.is_timestamp(array.type)):
+        return array
+    numbers = _numbers(array)
     codes = infinities.date if date else infinities.time
     unit = 1 if date else _MICROSECONDS.get(array.type.unit)
     for code, end in zip(codes, ENDS["date" if date else "time"], strict=True):

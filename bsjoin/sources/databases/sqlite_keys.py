@@ -8,7 +8,6 @@ the rows of exactly that key.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,11 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Arrow reads the same ones as times without a zone.
-_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?)?)?"
-)
+from bsjoin.sources.rows import decimal_of
+
 _YEARS = (-62_167_219_200_000_000, 253_402_300_799_999_999)  # 0000 to 9999, in microseconds
 _ALL_DIGITS = 10**15
 _EXACT_DIGITS = 14
@@ -97,22 +93,23 @@ def _times(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
     fine = pc.and_(pc.greater_equal(numbers, _YEARS[0]), pc.less_equal(numbers, _YEARS[1]))
     texts = pc.if_else(fine, numbers, 0).cast(column.type).cast(pa.string())
     return [
-        _ranges(text) if stored else ()
-        for text, stored in zip(texts.to_pylist(), fine.to_pylist(), strict=True)
+        [(*ends, number) for ends in _ranges(text)] if stored else ()
+        for text, number, stored in zip(
+            texts.to_pylist(), numbers.to_pylist(), fine.to_pylist(), strict=True
+        )
     ]
 
 
-def _ranges(text: str) -> Sequence[tuple[str, str, str]]:
+def _ranges(text: str) -> tuple[tuple[str, str], ...]:
     """The ranges of the texts of a time, from the shortest to the longest.
 
     >>> _ranges("2024-01-01 10:00:00.000000")[1]
-    ('2024-01-01T10', '2024-01-01T10:00:00.000000', '2024-01-01 10:00:00.000000')
+    ('2024-01-01T10', '2024-01-01T10:00:00.000000')
     """
     day, time = text[:10], text[11:].rstrip("0").rstrip(".")
     while time.endswith(":00"):
         time = time.removesuffix(":00")
-    least = day if time == "00" else f"{day} {time}"
-    return (least, text, text), (f"{day}T{time}", f"{day}T{text[11:]}", text)
+    return (day if time == "00" else f"{day} {time}", text), (f"{day}T{time}", f"{day}T{text[11:]}")
 
 
 def _singles(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
@@ -155,46 +152,25 @@ def _unscaled(text: str, scale: int) -> str:
     return "" if len(rest) > scale else str(int(whole + rest.ljust(scale, "0")))
 
 
-def _of_number(value: float, scale: int) -> str | None:
-    """The same of what a number means, see :func:`bsjoin.sources.rows.decimal_of`; faster."""
-    if isinstance(value, int):
-        return _unscaled(str(value), scale)
-    if not math.isfinite(value):
-        return None
-    text = repr(value)
-    found = _unscaled(format(Decimal(text), "f") if "e" in text else text, scale)
-    if not found and abs(value) < _ALL_DIGITS:
-        found = _unscaled(format(Decimal(format(value, ".15g")), "f"), scale)
-    return found or None
-
-
 def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
     """Return the value that all spellings of a key share; None for a value that is no such key.
 
     SQLite has a value, a text, or its bytes.
 
-    >>> canonical("2024-01-01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
-    ('2024-01-01 00:00:00.000000', '110')
+    >>> canonical("1970-01-01 00:00:01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
+    (1000000, '110')
     """
-    if pa.types.is_decimal(dtype):
-        return _of_number(value, dtype.scale) if isinstance(value, int | float) else None
-    if pa.types.is_float32(dtype):  # many doubles are read as one float
-        if not isinstance(value, int | float):
-            return None
-        with np.errstate(over="ignore"):
-            return str(float(np.float32(value)) + 0.0)
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
-    if not isinstance(value, str):
+    if isinstance(value, str) != pa.types.is_timestamp(dtype):
         return None
-    if dtype.tz is None:
-        found = _TIME.fullmatch(value)
-        if found is None:
-            return None
-        day, hour, minute, second, rest = found.groups(default="")
-        return f"{day} {hour or '00'}:{minute or '00'}:{second or '00'}.{rest:0<6}"
     try:
-        number: int = pa.scalar(value).cast(dtype).value
-    except pa.ArrowException:
+        if isinstance(value, str):
+            number: int = pa.scalar(value).cast(dtype).value
+            return number
+        if pa.types.is_decimal(dtype):
+            return _unscaled(format(decimal_of(value, dtype.scale), "f"), dtype.scale) or None
+    except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
         return None
-    return number
+    with np.errstate(over="ignore"):  # many doubles are read as one float
+        return None if value is None else str(float(np.float32(value)) + 0.0)
