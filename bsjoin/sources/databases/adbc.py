@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from bsjoin._secrets import secrets_in, secrets_of
 from bsjoin.errors import ArgumentError
-from bsjoin.sources.arguments import check_max_keys, check_texts, check_unique, positive
-from bsjoin.sources.databases.declared import Column, Target, rows_of
+from bsjoin.sources.arguments import check_texts, check_unique
+from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.statements import batches_of, fetched
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
-from bsjoin.sources.types import as_schema, sparkable
+from bsjoin.sources.types import sparkable
 from bsjoin.sources.urls import Address
 
 T = TypeVar("T")
@@ -130,27 +130,14 @@ def adbc(
         raise ArgumentError("uri: give a text, or None")
     named = check_texts(options, "options")
     check_unique(unique, or_none=False)
-    check_max_keys(max_keys)
     if uri is not None:
         named["uri"] = uri
     address = Address(
         scheme="adbc", driver=driver, user=None, password=None, host=None, port=None, path="",
         options=named, secrets=_secrets(named), shown=driver,
     )  # fmt: skip
-    seconds = positive(timeout, "timeout")
-    parts, text = rows_of(table, query)
-    return _Adbc(
-        Target(
-            address=address,
-            table=parts,
-            query=text,
-            schema=None if schema is None else as_schema(schema),
-            unique=unique,
-            timeout_s=seconds,
-            connect_timeout_s=seconds,
-            max_keys=max_keys,
-        )
-    )
+    target = Target.of(address, table, query, timeout, timeout)
+    return _Adbc(target, schema, unique, max_keys)
 
 
 def _secrets(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -160,8 +147,8 @@ def _secrets(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 class _Adbc(Database):
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, *given: Any) -> None:
+        super().__init__(target, *given)
         self._sql = _SQLS.get(target.address.driver, _SQL())
         self.mark, self.as_text = self._sql.mark, self._sql.as_text
         self.as_bytes = "{}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,48 +30,41 @@ def rows_of_keys(
         return convert(rows, columns, schema)
     except DataError as error:
         fault = error
-    wrong = set(_wrong(convert, rows, columns, schema, 0))
+    wrong = list(_wrong(convert, rows, columns, schema, range(len(rows))))
     places = [[column.name for column in columns].index(name) for name in keys.column_names]
     types = pa.schema([schema.field(name) for name in keys.column_names])
-    theirs, named = _only(_at(rows, sorted(wrong)), places), _at(columns, places)
+    theirs, named = _only(_at(rows, wrong), places), [columns[place] for place in places]
     # Where the key itself cannot be converted, it is not one of these.
-    without = set(_wrong(convert, theirs, named, types, 0))
-    concerned = of_keys(convert(_others(theirs, without), named, types), keys)
+    without = set(_wrong(convert, theirs, named, types, range(len(wrong))))
+    theirs = _at(theirs, [place for place in range(len(wrong)) if place not in without])
+    concerned = of_keys(convert(theirs, named, types), keys)
     if len(concerned):
         fault.keys = concerned.group_by(keys.column_names).aggregate([])
         raise fault
-    return convert(_others(rows, wrong), columns, schema)
+    return convert(_at(rows, sorted({*range(len(rows))} - {*wrong})), columns, schema)
 
 
 def _wrong(
-    convert: Convert, rows: Any, columns: Sequence[Column], schema: pa.Schema, begin: int
+    convert: Convert, rows: Any, columns: Sequence[Column], schema: pa.Schema, places: range
 ) -> Iterator[int]:
-    """The numbers of the rows that cannot be converted."""
+    """Those of some rows that cannot be converted, in order."""
     try:
-        convert(rows, columns, schema)
+        convert(_at(rows, places), columns, schema)
         return
     except DataError:
         pass
-    if len(rows) == 1:
-        yield begin
+    if len(places) == 1:
+        yield places[0]
         return
-    half = len(rows) // 2
-    for first, count in ((0, half), (half, len(rows) - half)):
-        yield from _wrong(convert, _slice(rows, first, count), columns, schema, begin + first)
-
-
-def _slice(rows: Any, begin: int, count: int) -> Any:
-    return rows.slice(begin, count) if isinstance(rows, pa.Table) else rows[begin : begin + count]
+    half = len(places) // 2
+    yield from _wrong(convert, rows, columns, schema, places[:half])
+    yield from _wrong(convert, rows, columns, schema, places[half:])
 
 
 def _at(rows: Any, places: Sequence[int]) -> Any:
     if isinstance(rows, pa.Table):
         return rows.take(pa.array(places, pa.int64()))
     return [rows[place] for place in places]
-
-
-def _others(rows: Any, places: Collection[int]) -> Any:
-    return _at(rows, [place for place in range(len(rows)) if place not in places])
 
 
 def _only(rows: Any, places: Sequence[int]) -> Any:

@@ -10,11 +10,9 @@ from typing import Literal
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
-from bsjoin.sources.arguments import check_max_keys, positive
-from bsjoin.sources.databases.declared import Target, rows_of
+from bsjoin.sources.databases.declared import Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.types import as_schema
 from bsjoin.sources.urls import Address, address_of
 
 _FILES = ("sqlite", "duckdb")
@@ -99,28 +97,12 @@ def sql(
         sql('postgresql://me:***@db.example/flights', table='planes')
     """
     address = address_of(url, _FILES, tuple(name for name in _HOMES if name not in _FILES))
-    parts, text = rows_of(table, query)
-    if unique is not None and not isinstance(unique, bool):
-        raise ArgumentError(
-            f"unique={unique!r}: give True, False, or None for the keys of the database"
-        )
-    check_max_keys(max_keys)
     _check_changes(changes, table, address)
-    target = Target(
-        address=address,
-        table=parts,
-        query=text,
-        schema=None if schema is None else as_schema(schema),
-        unique=unique,
-        timeout_s=positive(timeout, "timeout"),
-        connect_timeout_s=positive(connect_timeout, "connect_timeout"),
-        max_keys=max_keys,
-        changes=changes,
-    )
+    target = Target.of(address, table, query, timeout, connect_timeout, changes)
     _check_path(address)
     module, name = _HOMES[address.scheme]
     database: type[Database] = getattr(importlib.import_module(module), name)
-    return database(target)
+    return database(target, schema, unique, max_keys)
 
 
 def _check_changes(changes: object, table: object, address: Address) -> None:

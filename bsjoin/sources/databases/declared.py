@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
+from bsjoin.sources.arguments import positive
 from bsjoin.sources.urls import Address
 
 How = Literal["logical", "xmin"]
@@ -15,7 +16,7 @@ How = Literal["logical", "xmin"]
 
 @dataclass(frozen=True)
 class Target:
-    """The checked arguments of :func:`bsjoin.sources.sql`.
+    """What is read, and where: arguments of ``sql`` and ``adbc``.
 
     Attributes:
         table: the parts of the table's name; None for a query.
@@ -26,12 +27,36 @@ class Target:
     address: Address
     table: tuple[str, ...] | None
     query: str | None
-    schema: pa.Schema | None
-    unique: bool | None
     timeout_s: float
     connect_timeout_s: float
-    max_keys: int
     changes: How | None = None
+
+    @classmethod
+    def of(
+        cls,
+        address: Address,
+        table: object,
+        query: object,
+        timeout: Any,
+        connect_timeout: Any,
+        changes: How | None = None,
+    ) -> Target:
+        """The arguments as a user gives them.
+
+        Raises:
+            ArgumentError: one of them is invalid.
+        """
+        if (table is None) == (query is None):
+            given = "neither" if table is None else "both"
+            raise ArgumentError(f"table, query: give exactly one of them, not {given}")
+        return cls(
+            address,
+            None if table is None else _parts(table),
+            None if query is None else _query(query),
+            positive(timeout, "timeout"),
+            positive(connect_timeout, "connect_timeout"),
+            changes,
+        )
 
 
 @dataclass(frozen=True)
@@ -53,18 +78,6 @@ class Column:
     read: str = "{}"
     exact: bool = True
     refused: str | None = None
-
-
-def rows_of(table: object, query: object) -> tuple[tuple[str, ...] | None, str | None]:
-    """The parts of a table's name, or a query: which of the two a user has given.
-
-    Raises:
-        ArgumentError: it is not exactly one of them, or not in such a form.
-    """
-    if (table is None) == (query is None):
-        given = "neither" if table is None else "both"
-        raise ArgumentError(f"table, query: give exactly one of them, not {given}")
-    return (None, _query(query)) if table is None else (_parts(table), None)
 
 
 def _parts(table: object) -> tuple[str, ...]:

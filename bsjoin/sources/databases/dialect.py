@@ -7,7 +7,7 @@ import copy
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -41,8 +41,14 @@ class Database(Table):
     as_bytes: str
     """The SQL expression for the UTF-8 of a text."""
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target.schema, target.unique, target.max_keys, target.address.secrets)
+    def __init__(
+        self,
+        target: Target,
+        schema: pa.Schema | Mapping[str, pa.DataType] | None,
+        unique: bool | None,
+        max_keys: int,
+    ) -> None:
+        super().__init__(schema, unique, max_keys, target.address.secrets)
         self.target = target
         self._described: list[Column] = []
         self._null: tuple[str, ...] = ()  # the columns that are null in all rows

@@ -57,8 +57,8 @@ class DuckDB(Database):
 
     as_bytes = "encode({})"
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, *given: Any) -> None:
+        super().__init__(target, *given)
         path = target.address.path
         self.path = ":memory:" if path in ("", ":memory:") else os.path.abspath(path)
 

@@ -55,8 +55,8 @@ class MySQL(Database):
     as_text = "CAST({} AS CHAR)"
     as_bytes = "CAST(CONVERT({} USING utf8mb4) AS BINARY)"
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, *given: Any) -> None:
+        super().__init__(target, *given)
         self._charsets: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
         self._packet: int | None = None

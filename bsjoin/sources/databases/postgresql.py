@@ -72,8 +72,8 @@ class PostgreSQL(Database):
     as_text = "{}::text"
     as_bytes = "textsend({}::text)"
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, *given: Any) -> None:
+        super().__init__(target, *given)
         self._kinds: dict[str, str] = {}
 
     def table_changes(self) -> TableChanges | None:

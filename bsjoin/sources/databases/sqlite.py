@@ -87,8 +87,8 @@ class SQLite(Database):
     as_text = "CAST({} AS TEXT)"
     as_bytes = "CAST({} AS BLOB)"
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, *given: Any) -> None:
+        super().__init__(target, *given)
         # Workers have their own working folders.
         self.path = os.path.abspath(target.address.path)
         self._deadline = 0.0
