@@ -16,7 +16,7 @@ import bsjoin
 from bsjoin import BatchTable
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics
 from bsjoin.metrics.lines import to_line
-from bsjoin.metrics.observed import LINES
+from bsjoin.metrics.observing import LINES
 from bsjoin.metrics.tasks import MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 

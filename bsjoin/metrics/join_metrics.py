@@ -137,7 +137,7 @@ class OperatorMetrics:
         batch: the number of the micro-batch.
         execution: Spark's id of the action.
         inner: whether that is of a function for ``foreachBatch``.
-        label: what :func:`bsjoin.metrics.observed.label_of` says; None for a plain join.
+        label: what :func:`bsjoin.metrics.observing.label_of` says; None for a plain join.
         kind: the type of the join, in the JVM's words.
         table: what the query calls the table.
         path: of the table.

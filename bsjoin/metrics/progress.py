@@ -14,12 +14,11 @@ import numpy as np
 
 from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.metrics import reports
-from bsjoin.metrics.counted import counted
+from bsjoin.metrics.counted import counted, joins_of
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics, OperatorMetrics
 from bsjoin.metrics.lines import read
 from bsjoin.metrics.numbers import number_of_reported
-from bsjoin.metrics.observed import LINES, route_of
-from bsjoin.metrics.operators import joins_of
+from bsjoin.metrics.observing import LINES, route_of
 from bsjoin.metrics.records import (
     CacheProgress,
     CycleProgress,

@@ -1,11 +1,13 @@
-"""Arrow arrays without dictionaries, runs, views and extension types, which hold the same values.
+"""Columns: the same values in basic types of Arrow, texts that are UTF-8, and what is among keys.
 
-Many of Arrow's functions, and Spark, do not take those. Pure.
+Many of Arrow's functions, and Spark, do not take dictionaries, runs, views and extension types.
+Spark's strings may hold any bytes, most sources' texts may not. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -84,3 +86,66 @@ def _is_plain(dtype: pa.DataType) -> bool:
     if is_any_list(dtype):
         return _is_plain(dtype.value_type)
     return not pa.types.is_struct(dtype) or all(_is_plain(field.type) for field in dtype)
+
+
+def is_among(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    """Tell the values that are keys: NaN equals NaN, 0.0 equals -0.0, and null equals null.
+
+    >>> is_among(pa.chunked_array([[-0.0, 1.0, None]]), pa.array([0.0, None])).to_pylist()
+    [True, False, True]
+    """
+    values = _both_zeros(values)
+    found = pc.is_in(column, value_set=values)
+    return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found
+
+
+def rows_among(columns: Mapping[str, pa.ChunkedArray], keys: Mapping[str, pa.Array]) -> pa.Array:
+    """Tell the rows that have one of the keys in each key column; not yet together in one key."""
+    found = [is_among(columns[name], values) for name, values in keys.items()]
+    return functools.reduce(pc.and_, found).combine_chunks()
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _both_zeros(values: pa.Array) -> pa.Array:
+    """0.0 and -0.0 are equal, but have different hashes."""
+    if not pa.types.is_floating(values.type):
+        return values
+    zeros = pa.array([0.0, -0.0], values.type)
+    return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, 0)).as_py() else values
+
+
+def is_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    r"""Tell the texts that are valid UTF-8; null is.
+
+    >>> texts = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
+    >>> is_utf8(pa.chunked_array([texts])).to_pylist()
+    [True, False]
+    """
+    return pa.chunked_array([_checked(chunk) for chunk in column.chunks], pa.bool_())
+
+
+def _checked(texts: pa.Array) -> pa.Array:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        if len(texts) > 1:
+            half = len(texts) // 2
+            return pa.concat_arrays([_checked(texts.slice(0, half)), _checked(texts.slice(half))])
+        return pa.array([False])
+    return pa.array([True] * len(texts), pa.bool_())
+
+
+def with_utf8(keys: pa.Table) -> pa.Table:
+    """The keys whose texts are all valid UTF-8.
+
+    Complexity: O(bytes), and O(log n) more for each text that is not.
+    """
+    for name in keys.column_names:
+        if pa.types.is_string(keys.schema.field(name).type):
+            fine = is_utf8(keys.column(name))
+            if not pc.all(fine).as_py():
+                keys = keys.filter(fine)
+    return keys

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.lines import plain
-from bsjoin.metrics.observed import label_of
+from bsjoin.metrics.observing import label_of
 from bsjoin.plan import Predicate, StoredTable
 from bsjoin.planner.chain import JoinStep, remember, step_of
 from bsjoin.planner.keys import is_binary_collation

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin.metrics.observed import route_of
-from bsjoin.metrics.observing import is_steered, observe
+from bsjoin.metrics.observing import is_steered, observe, route_of
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
 from bsjoin.planner.cycle import Cycle

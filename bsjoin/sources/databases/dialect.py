@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ColumnError, DataError, SourceError, suggest
-from bsjoin.sources.databases.conversion import rows_of_keys
 from bsjoin.sources.databases.declared import Column, Target
-from bsjoin.sources.databases.parts import by_nulls, of_keys
+from bsjoin.sources.databases.parts import by_nulls, of_keys, rows_of_keys
+from bsjoin.sources.plain import is_utf8, with_utf8
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared, Table
-from bsjoin.sources.texts import is_utf8, with_utf8
 from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError, of_data
 from bsjoin.sources.types import fitted, keeps_keys
 from bsjoin.values.python_values import reprs

@@ -15,13 +15,15 @@ from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
 from bsjoin.sources.databases.parts import in_parts, sizes_of
-from bsjoin.sources.databases.pgarrays import LENGTHS, depth_of, nested
 from bsjoin.sources.databases.pgchanges import TableChanges
 from bsjoin.sources.databases.pgtypes import (
+    LENGTHS,
     SLICE,
     TIMES,
     Kind,
     column_of,
+    depth_of,
+    nested,
     reported_modifiers,
     types_of,
 )

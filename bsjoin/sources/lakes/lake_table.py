@@ -13,11 +13,9 @@ import pyarrow as pa
 from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.lakes.lake_versions import LakeChanges, LakeVersions
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
-from bsjoin.sources.membership import rows_among
-from bsjoin.sources.plain import plain
+from bsjoin.sources.plain import plain, rows_among, with_utf8
 from bsjoin.sources.session import Session
 from bsjoin.sources.table import Declared, Table
-from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 from bsjoin.storage.source_version import SourceVersion

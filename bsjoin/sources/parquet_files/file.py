@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from bsjoin.errors import DataError, SourceError
-from bsjoin.sources.membership import rows_among
 from bsjoin.sources.parquet_files.columns import (
     Column,
     Rules,
@@ -28,6 +27,7 @@ from bsjoin.sources.parquet_files.row_groups import (
     min_max_of,
     touched,
 )
+from bsjoin.sources.plain import rows_among
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from bsjoin.metrics.observed import name_of, observed
+from bsjoin.metrics.observing import name_of, observed
 from bsjoin.plan import JoinPlan, Shape, StoredTable
 from bsjoin.planner.columns import unused
 from bsjoin.planner.nullability import as_not_null

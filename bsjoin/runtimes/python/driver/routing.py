@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from bsjoin.metrics.observed import observed, route_of
+from bsjoin.metrics.observing import observed, route_of
 from bsjoin.partitioning import Rule
 from bsjoin.partitioning.published import Rules
 from bsjoin.partitioning.routing import Router

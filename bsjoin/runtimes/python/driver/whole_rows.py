@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.metrics.accumulated import sender
-from bsjoin.metrics.observed import name_of, observed
+from bsjoin.metrics.observing import name_of, observed
 from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.planner.chain import Stage
 from bsjoin.planner.columns import unused

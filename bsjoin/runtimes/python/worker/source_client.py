@@ -12,8 +12,8 @@ import pyarrow as pa
 from bsjoin.errors import BSJoinError, DataError, LookupFailedError
 from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.connections import SharedConnection
+from bsjoin.sources.plain import with_utf8
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.texts import with_utf8
 from bsjoin.sources.transient import of_data, run_with_retries
 
 _log = logging.getLogger("bsjoin")

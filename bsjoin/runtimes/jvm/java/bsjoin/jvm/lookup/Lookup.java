@@ -12,7 +12,7 @@ import java.util.Objects;
  * @param compared arguments that are keys to compare
  * @param extra arguments of the finder beside the search value
  * @param label what {@code bsjoin.join} calls the join, a JSON object of {@code
- *     bsjoin.metrics.observed.label_of}; empty if nobody reads its figures, null for a plain join
+ *     bsjoin.metrics.observing.label_of}; empty if nobody reads its figures, null for a plain join
  * @param collector makes one array of all rows that are found; null if each is a result
  * @param table what the query calls the table; its path or URL, without credentials
  * @param on the keys on the stream's side, then its columns in range conditions
