@@ -18,7 +18,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.following.protocol import Changes, SourceVersion
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.pgchanges import OP
-from bsjoin.sources.lakes.lake_versions import LakeVersions
+from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
 from bsjoin.spark.lake_columns import Columns, names_in
@@ -41,7 +41,7 @@ def followed_table(spark: SparkSession, source: Source, columns: Sequence[str]) 
             "Delta and Iceberg without a number of their version, tell that they have changed. "
             'Give refresh="10 minutes"'
         )
-    kind = _OfLake if isinstance(looks, LakeVersions) else _OfPostgreSQL
+    kind = _OfLake if isinstance(looks, LakeTable) else _OfPostgreSQL
     return kind(spark, source, looks, columns)
 
 

@@ -183,7 +183,7 @@ class _Delta(LakeTable):
                 "copy"
             )
         # Which columns there were then.
-        then = table if table.version() == last else self._at(until)._open()
+        then = table if table.version() == last else self.at(until)._open()
         found = _as_in_files(then, dict(self._types_of(then)), columns)
         if isinstance(found, str):
             return found
@@ -204,7 +204,7 @@ class _Delta(LakeTable):
         )
         sizes = [file.size for file in files]
         size = None if None in sizes else sum(filter(None, sizes))
-        return LakeChanges(self._at(until), columns, read, size)
+        return LakeChanges(self.at(until), columns, read, size)
 
     def _types_of(self, table: Any) -> Iterator[tuple[str, pa.DataType]]:
         """The types of a table's columns; of one that Spark has not, that of this source."""

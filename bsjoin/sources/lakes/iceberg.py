@@ -228,10 +228,10 @@ class _Iceberg(LakeTable):
         numbers = {field.name: field.field_id for field in table.schema().fields}
         return str(table.metadata.table_uuid), numbers
 
-    def _at(self, version: str) -> _Iceberg:
+    def at(self, version: str) -> _Iceberg:
         if version == NO_SNAPSHOT:
             return copy.copy(self)
-        found = super()._at(version)
+        found = super().at(version)
         found._has_present_schema = True  # as the newest snapshot is read
         return found
 
@@ -244,7 +244,7 @@ class _Iceberg(LakeTable):
         made = {number: _snapshot(one) for number, one in snapshots.items()}
         if (why := why_not_appended(made.get, since.version, until)) is not None:
             return why
-        then, number = self._at(until), int(until)
+        then, number = self.at(until), int(until)
         read = functools.partial(then._appended, since.version, tuple(columns))
         sizes = []
         while str(number) != since.version:

@@ -10,14 +10,16 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
+from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, DataError, SourceError
-from bsjoin.sources.lakes.lake_versions import LakeChanges, LakeVersions
+from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.plain import plain, rows_among, with_utf8
 from bsjoin.sources.session import Session
 from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
+from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.storage.source_version import SourceVersion
 
 T = TypeVar("T")
@@ -37,6 +39,8 @@ class LakeTable(Table):
         secrets: what no message shows.
     """
 
+    key: tuple[str, ...] = ()
+    """Nothing tells a row from all others: the formats have no keys."""
     renewed_every_s = _RENEWED_EVERY_S
     missing: str
     """The library's error for a table that is not there, which may be made again at this moment."""
@@ -97,11 +101,11 @@ class LakeTable(Table):
     def _changed(
         self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
-        """What has changed between two versions; see :meth:`LakeVersions.changes`."""
+        """What has changed between two versions; see :meth:`changes`."""
 
     @abstractmethod
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
-        """What tells the table from others, and the columns; see :meth:`LakeVersions.numbers`."""
+        """What tells the table from others, and the columns; see :meth:`numbers`."""
 
     # Implemented here for both.
 
@@ -150,15 +154,48 @@ class LakeTable(Table):
         """The number of rows by the snapshot's statistics; None if it has none."""
         return self._execute(self._count)
 
-    def _at(self, version: str) -> Self:
+    def table_changes(self) -> Self | None:
+        """As in :class:`Source`: a copy that asks for the newest version each time.
+
+        None if always the same snapshot is read. One thread calls it.
+        """
+        if self._pinned:
+            return None
+        self.schema  # noqa: B018 - its columns stay as they are
+        found = copy.copy(self)
+        found._session, found.renewed_every_s = Session(), 0.0
+        return found
+
+    def version(self) -> SourceVersion:
+        """The newest version."""
+        return self._execute(self._version_of)
+
+    def numbers(self) -> tuple[str, dict[str, int | None]]:
+        """What tells the table from others, and the numbers of its columns by their names.
+
+        A column that is renamed keeps its number; None where the format has none.
+        """
+        return self._execute(self._numbers)
+
+    def at(self, version: str) -> Self:
         """The same source at one version, always the same."""
         found = copy.copy(self)
         found._number, found._pinned, found._session = int(version), True, Session()
         return found
 
-    def table_changes(self) -> LakeVersions | None:
-        """As in :class:`Source`; None if always the same snapshot is read."""
-        return None if self._pinned else LakeVersions(self)
+    def changes(
+        self, since: SourceVersion, until: str, columns: Sequence[str]
+    ) -> LakeChanges | str:
+        """What has changed after one version, up to another one; or why that is not told.
+
+        Raises:
+            SourceError: the table's log or metadata cannot be read.
+        """
+        if {CHANGE, COMMIT} & {name.lower() for name in columns}:
+            return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
+        found = self._execute(lambda opened: self._changed(opened, since, until, columns))
+        # What is in a log may be a URL with a secret.
+        return scrubbed(found, self._secrets) if isinstance(found, str) else found
 
     def _current(self) -> Any:
         """The table at the newest snapshot, which is asked for again after a few seconds."""

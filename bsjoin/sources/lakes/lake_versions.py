@@ -1,72 +1,16 @@
-"""The versions of a table of Delta or Iceberg, and what has changed between two of them."""
+"""What has changed between two versions of a table of Delta or Iceberg."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from bsjoin._secrets import scrubbed
-from bsjoin.sources.session import Session
 from bsjoin.storage.lake_history import CHANGE, COMMIT
-from bsjoin.storage.source_version import SourceVersion
 
 _FEW_BYTES = 1 << 20  # of files
 _MOST_BYTES = 32 << 20  # of rows
-
-
-class LakeVersions:
-    """Looks at a table of a lake. One thread calls it.
-
-    Args:
-        table: the source: a copy of it is used, which asks for the newest version each time.
-    """
-
-    key: tuple[str, ...] = ()
-    """Nothing tells a row from all others: the formats have no keys."""
-
-    def __init__(self, table: Any):
-        table.schema  # noqa: B018 - its columns stay as they are
-        self._table = copy.copy(table)
-        self._table._session, self._table.renewed_every_s = Session(), 0.0
-
-    def version(self) -> SourceVersion:
-        """The newest version."""
-        table = self._table
-        found: SourceVersion = table._execute(table._version_of)
-        return found
-
-    def numbers(self) -> tuple[str, dict[str, int | None]]:
-        """What tells the table from others, and the numbers of its columns by their names.
-
-        A column that is renamed keeps its number; None where the format has none.
-        """
-        table = self._table
-        found: tuple[str, dict[str, int | None]] = table._execute(table._numbers)
-        return found
-
-    def at(self, version: str) -> Any:
-        """The source at one version, always the same."""
-        return self._table._at(version)
-
-    def changes(
-        self, since: SourceVersion, until: str, columns: Sequence[str]
-    ) -> LakeChanges | str:
-        """What has changed after one version, up to another one; or why that is not told.
-
-        Raises:
-            SourceError: the table's log or metadata cannot be read.
-        """
-        if {CHANGE, COMMIT} & {name.lower() for name in columns}:
-            return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
-        table = self._table
-        found: LakeChanges | str = table._execute(
-            lambda opened: table._changed(opened, since, until, columns)
-        )
-        # What is in a log may be a URL with a secret.
-        return scrubbed(found, table._secrets) if isinstance(found, str) else found
 
 
 class LakeChanges:
