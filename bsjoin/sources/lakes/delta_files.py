@@ -6,8 +6,7 @@ times before 1677 and after 2262 that Spark has written.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,19 +14,20 @@ from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.fs
-import pyarrow.parquet as pq
 
 from bsjoin.errors import SourceError
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes.delta_log import ChangedFile, Commit, log_file
 from bsjoin.sources.lakes.lake_versions import with_change
-from bsjoin.sources.plain import plain
+from bsjoin.sources.parquet_files.columns import Rules
+from bsjoin.sources.parquet_files.file import ParquetFile
+from bsjoin.sources.parquet_files.listing import Found
 from bsjoin.sources.types import fitted
 from bsjoin.storage.lake_history import CHANGE
 
-Opener = Callable[[str], pa.NativeFile]
 Options = Mapping[str, str]
 
+_RULES = Rules(case_sensitive=True)
 _MOST_COMMITS = 1_000
 _MOST_LOG_BYTES = 64 << 20
 
@@ -67,9 +67,9 @@ def commits_between(table: str, options: Options, first: int, last: int) -> list
     """
     if last - first > _MOST_COMMITS:
         return f"there are more than {_MOST_COMMITS:,} commits"
-    opened, found, size = _opener(table, options), [], 0
+    store, found, size = _store(table, options), [], 0
     for version in range(first, last + 1):
-        text = _read(opened, version, _MOST_LOG_BYTES - size)
+        text = _read(store, version, _MOST_LOG_BYTES - size)
         if text is None:
             return f"the log of the commits has more than {_MOST_LOG_BYTES >> 20} MB"
         size += len(text)
@@ -77,10 +77,10 @@ def commits_between(table: str, options: Options, first: int, last: int) -> list
     return found
 
 
-def _read(opened: Opener, version: int, most: int) -> bytes | None:
+def _read(store: pyarrow.fs.FileSystem, version: int, most: int) -> bytes | None:
     """A commit's file; None if it is larger."""
     try:
-        with opened(log_file(version)) as stream:
+        with store.open_input_file(log_file(version)) as stream:
             return bytes(stream.read()) if stream.size() <= most else None
     except FileNotFoundError:
         pass
@@ -95,41 +95,22 @@ def changed_rows(
     what: str,
 ) -> Iterator[pa.RecordBatch]:
     """The rows that came and went, with what happened to them, some at a time."""
-    opened = _opener(table, options)
+    store, wanted = _store(table, options), [one.physical for one in columns.values()]
+    stored = pa.schema([(one.physical, one.type) for one in columns.values()])
+    change = pa.schema([(CHANGE, pa.string())])
     for file in files:
-        with opened(file.path) as stream:
-            yield from _rows(stream, file, columns, what)
-
-
-def _rows(
-    stream: pa.NativeFile, file: ChangedFile, columns: Mapping[str, DeltaColumn], what: str
-) -> Iterator[pa.RecordBatch]:
-    parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-    there = parquet.schema_arrow.names
-    wanted = {one.physical for one in columns.values() if not one.partition}
-    if file.change is None:
-        wanted.add(CHANGE)
-    # Some column tells how many rows there are.
-    read = [name for name in there if name in wanted] or there[:1]
-    schema = pa.schema([(name, column.type) for name, column in columns.items()])
-    constants = {
-        name: _constant(file.partition[column.physical], name, column.type, what)
-        for name, column in columns.items()
-        if column.partition
-    }
-    for batch in parquet.iter_batches(columns=read):
-        arrays = []
-        for name, column in columns.items():
-            if name in constants:
-                arrays.append(pa.repeat(constants[name], len(batch)))
-            elif column.physical in there:
-                arrays.append(plain(batch.column(column.physical)))
-            else:  # the file is older than the column
-                arrays.append(pa.nulls(len(batch), column.type))
-        table = fitted(pa.table(arrays, names=schema.names), schema, what)
-        change = file.change or batch.column(CHANGE)
-        for rows in table.combine_chunks().to_batches():
-            yield with_change(rows, change, file.version)
+        constants = {
+            one.physical: _constant(file.partition[one.physical], name, one.type, what)
+            for name, one in columns.items()
+            if one.partition
+        }
+        found = Found(file.path, file.path, file.size, None)
+        # Values that do not fit are errors, whatever types Spark's reader of files takes for alike.
+        read = ParquetFile(found, store, constants, _RULES, frozenset(wanted), what)
+        for batch in read.batches(wanted if file.change else [*wanted, CHANGE]):
+            rows = read.rows(batch, stored).rename_columns(list(columns))
+            told = file.change or read.rows(batch, change).column(0)
+            yield with_change(rows, told, file.version)
 
 
 def _constant(text: str | None, name: str, dtype: pa.DataType, what: str) -> pa.Scalar[Any]:
@@ -144,9 +125,9 @@ def _local(table: str) -> str | None:
     return url2pathname(urlsplit(table).path) if table.startswith("file:") else None
 
 
-def _opener(table: str, options: Options) -> Opener:
+def _store(table: str, options: Options) -> pyarrow.fs.FileSystem:
+    """The files below the table's folder."""
     if (root := _local(table)) is not None:
-        return lambda path: pa.OSFile(os.path.join(root, path))
+        return pyarrow.fs.SubTreeFileSystem(root, pyarrow.fs.LocalFileSystem())
     handler = driver("deltalake.fs", "delta").DeltaStorageHandler(table, dict(options) or None)
-    store = pyarrow.fs.PyFileSystem(handler)
-    return lambda path: store.open_input_file(path)
+    return pyarrow.fs.PyFileSystem(handler)

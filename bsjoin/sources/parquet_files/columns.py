@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bsjoin.sources.parquet_files.legacy_calendar import rebased
 from bsjoin.sources.plain import is_any_list, list_of, plain
-from bsjoin.sources.types import decimal_type
+from bsjoin.sources.types import decimal_type, sparkable
 from bsjoin.storage.spark_schema import read_spark_schema
 
 _UTC, _NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
@@ -201,22 +201,11 @@ def declared_by_spark(
         try:
             (read,) = read_spark_schema(json.dumps({"type": "struct", "fields": [field]}))
             # A collation decides which strings are equal; look-ups compare bytes.
-            dtype = None if "__COLLATIONS" in field["metadata"] else _loose(read.type)
+            dtype = None if "__COLLATIONS" in field["metadata"] else sparkable(read.type)
         except ValueError as error:
             words = str(error)
         found.append((field["name"], dtype, words))
     return found
-
-
-def _loose(dtype: pa.DataType) -> pa.DataType | None:
-    """The type with all parts nullable; None for those that look-ups lack."""
-    if pa.types.is_duration(dtype) or pa.types.is_time(dtype) or pa.types.is_null(dtype):
-        return None
-    inside = _inside(dtype)
-    if inside is None:
-        return dtype
-    parts = tuple(Column(name, _loose(kind), "") for name, kind in inside)
-    return _nested_type(dtype, parts)
 
 
 def converted(

@@ -106,6 +106,11 @@ class ParquetFile:
         columns = [self.column(name) for name in wanted if name not in self.constants]
         return [column.name for column in columns if column is not None]
 
+    def batches(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The file's own columns for some of the table's, of all rows."""
+        columns = {name: pc.field((name,)) for name in self.stored_names(wanted)}
+        yield from self.fragment.scanner(columns=columns).to_batches()
+
     def array(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         """A column of the table, for a batch of the file's rows.
 
