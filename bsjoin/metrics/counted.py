@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, OperatorMetrics
 from bsjoin.metrics.lines import read
 from bsjoin.metrics.numbers import new_number
 from bsjoin.spark import compat
-from bsjoin.spark.remote import is_remote
 
 _CATALOG = "spark.sql.catalog.bsjoin"
 

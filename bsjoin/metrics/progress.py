@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from pyspark.sql import is_remote
 
 from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.metrics import reports
@@ -33,7 +34,6 @@ from bsjoin.partitioning.generated import note_of
 from bsjoin.partitioning.worker import Note
 from bsjoin.plan import FIGURES
 from bsjoin.spark import compat
-from bsjoin.spark.remote import is_remote
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
 
