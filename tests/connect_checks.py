@@ -377,6 +377,9 @@ def a_plan_of_names_is_known_only_where_it_is_certain(spark: SparkSession, folde
     again = spark.read.parquet(str(folder / "files"))
     assert identity(again.where(F.col("v") == "a")).fingerprint == found[2]
     assert identity(files).fingerprint == found[0]
+    with pytest.MonkeyPatch.context() as patch:  # the server is elsewhere, and so are its files
+        patch.setattr("bsjoin.spark.connect_plan._is_here", lambda _: False)
+        assert identity(files).fingerprint is None
     unknown = [files.where("k < 9"), files.where(F.rand() < 2), spark.table("named")]
     assert {identity(df).fingerprint for df in [*unknown, spark.sql("SELECT * FROM named")]} == {
         None

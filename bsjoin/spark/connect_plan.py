@@ -7,11 +7,13 @@ SQL and names of tables may stand for anything.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from bsjoin.spark import compat
 from bsjoin.spark.leaves import state_of_files
@@ -51,6 +53,8 @@ def parts(df: DataFrame) -> list[Any] | None:
     reads = [message.read for message in messages if _kind(message) == "read"]
     if not all(map(_is_certain, messages)) or not reads or _is_cached(df):
         return None
+    if not _is_here(df.sparkSession):
+        return None
     files = state_of_files(df.inputFiles())
     return files and [_without_marks(compat.serialized(df)), files]
 
@@ -82,6 +86,14 @@ def read_anew(df: DataFrame) -> list[str]:
         except PySparkException:
             continue
     return [] if not found or _is_cached(df) else list(dict.fromkeys(found))
+
+
+def _is_here(spark: SparkSession) -> bool:
+    """Whether the server runs on this machine: a client elsewhere may have other files there."""
+    host = spark.conf.get("spark.driver.host", "")
+    with contextlib.suppress(OSError), socket.create_server((host, 0)):
+        return bool(host)
+    return False
 
 
 def _named(df: DataFrame) -> list[str]:
