@@ -132,7 +132,7 @@ class Database(Table):
     # Implemented here for all of them.
 
     def _declared(self) -> list[Declared]:
-        self._described = self._execute(self._columns_of_table)
+        self._described = self._with_connection(self._columns_of_table)
         return [(column.name, column.type, column.declared) for column in self._described]
 
     @cached_property
@@ -170,15 +170,15 @@ class Database(Table):
         """The same table, or query, with the rows alone in which some columns are null."""
         if not names:
             return self
-        part = copy.copy(self)
-        part._session, part._null = self._session, tuple(names)
+        part = copy.copy(self)  # with the same connection
+        part._null = tuple(names)
         return part
 
     def _rows_of(self, keys: pa.Table, schema: pa.Schema) -> pa.Table:
         """The rows of keys without nulls; all rows if the keys have no column."""
         chosen = self._chosen(schema.names)
         if not keys.num_columns:
-            rows = self._execute(lambda c: self._fetched(c, self._select(chosen)), at_once=False)
+            rows = self._with_connection(lambda c: self._fetched(c, self._select(chosen)))
             return self._converted(rows, chosen, schema)
         keys = with_utf8(keys)
         if not len(keys):
@@ -188,11 +188,11 @@ class Database(Table):
             parts = list(self._parts(connection, keys))
             return parts, self._rows(connection, parts[0], chosen) if parts else None
 
-        parts, rows = self._execute(first, at_once=False)
+        parts, rows = self._with_connection(first)
         found = []
         for number, part in enumerate(parts):
             if number:
-                rows = self._execute(partial(self._rows, keys=part, columns=chosen), at_once=False)
+                rows = self._with_connection(partial(self._rows, keys=part, columns=chosen))
             found.append(rows_of_keys(self._converted, rows, chosen, schema, part))
         if len(found) > 1:
             # A collation that is not binary finds the same row by keys of several parts.
@@ -205,7 +205,7 @@ class Database(Table):
     def size(self) -> int | None:
         """The approximate number of rows; None if counting exceeds the timeout."""
         try:
-            return int(self._execute(self._count, at_once=False))
+            return int(self._run(lambda: self._with_connection(self._count)))
         except TransientSourceError:
             return None
 
@@ -355,9 +355,9 @@ class Database(Table):
                     pieces.close()
                     connection.close()
 
-    def _execute(self, work: Callable[[Any], T], *, at_once: bool = True) -> T:
-        """Work with the connection; after a failure the next call opens a new one."""
-        return self._run(lambda: self._with_connection(work), at_once=at_once)
+    def _execute(self, work: Callable[[Any], T]) -> T:
+        """Work with the connection; every failure is an error of ours."""
+        return self._run(lambda: self._with_connection(work), at_once=True)
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         held = self._session.current()
