@@ -18,6 +18,8 @@ from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import seconds
+from bsjoin.values.plain import plain
+from bsjoin.values.retype import whole
 
 
 def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -174,44 +176,17 @@ def _sample(options: argparse.Namespace) -> Answer:
 
 def _values(table: pa.Table) -> list[dict[str, Any]]:
     """The rows. Texts of Spark need not be UTF-8: what is not has the replacement character."""
-    try:
-        found: list[dict[str, Any]] = table.to_pylist()
-        return found
-    except UnicodeDecodeError:
-        fields = [pa.field(field.name, _as_binary(field.type)) for field in table.schema]
-        rows = table.cast(pa.schema(fields)).to_pylist()
-        return [{f.name: _decoded(row[f.name], f.type) for f in table.schema} for row in rows]
+    columns = [plain(whole(column), _decoded) for column in table.columns]
+    found: list[dict[str, Any]] = pa.table(columns, table.column_names).to_pylist()
+    return found
 
 
-def _as_binary(dtype: pa.DataType) -> pa.DataType:
-    """The type with binary values in the place of texts."""
-    if pa.types.is_string(dtype):
-        return pa.binary()
-    if pa.types.is_large_string(dtype):
-        return pa.large_binary()
-    if pa.types.is_map(dtype):
-        return pa.map_(_as_binary(dtype.key_type), _as_binary(dtype.item_type))
-    if pa.types.is_struct(dtype):
-        return pa.struct([field.with_type(_as_binary(field.type)) for field in dtype])
-    if pa.types.is_list(dtype):
-        return pa.list_(dtype.value_field.with_type(_as_binary(dtype.value_type)))
-    return dtype
-
-
-def _decoded(value: Any, dtype: pa.DataType) -> Any:
-    """A value that was read as :func:`_as_binary` says, with its texts."""
-    if value is None:
-        return None
-    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
-        return value.decode("utf-8", "replace")
-    if pa.types.is_map(dtype):
-        types = dtype.key_type, dtype.item_type
-        return [tuple(map(_decoded, pair, types)) for pair in value]
-    if pa.types.is_struct(dtype):
-        return {field.name: _decoded(value[field.name], field.type) for field in dtype}
-    if pa.types.is_list(dtype):
-        return [_decoded(one, dtype.value_type) for one in value]
-    return value
+def _decoded(array: pa.Array) -> pa.Array:
+    if not pa.types.is_string(array.type):
+        return array
+    texts = array.view(pa.binary()).to_pylist()
+    read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
+    return pa.array(read, pa.string())
 
 
 def _shown(value: object) -> str:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError, suggest
-from bsjoin.sources.plain import is_any_list, plain
 from bsjoin.sources.rows import array_of
 from bsjoin.storage.spark_schema import MAX_DIGITS
+from bsjoin.values.plain import is_any_list, plain
 from bsjoin.values.python_values import reprs
 
 # The type of a number without declared digits in Spark's JDBC source.

@@ -19,11 +19,11 @@ from bsjoin._secrets import scrubbed
 from bsjoin.errors import ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.parts import by_nulls, of_keys, rows_of_keys
-from bsjoin.sources.plain import is_utf8, with_utf8
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError, of_data
 from bsjoin.sources.types import fitted, keeps_keys
+from bsjoin.values.plain import has_inside, is_utf8, with_utf8
 from bsjoin.values.python_values import reprs
 
 BATCH_ROWS = 16_384
@@ -313,7 +313,7 @@ class Database(Table):
         found = fitted(self._table(rows, columns, schema), schema, repr(self))
         for field, column in zip(schema, found.columns, strict=True):
             try:
-                if _has_text(field.type):
+                if has_inside(field.type, pa.types.is_string):
                     column.validate(full=True)
                 continue
             except pa.ArrowInvalid:
@@ -398,9 +398,3 @@ class Database(Table):
         except Exception:
             hint = ""
         return SourceError(f"{self!r}: there is no table {name!r}. {hint}")
-
-
-def _has_text(dtype: pa.DataType) -> bool:
-    if pa.types.is_string(dtype):
-        return True
-    return any(_has_text(dtype.field(index).type) for index in range(dtype.num_fields))

@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.sources.plain import plain
+from bsjoin.values.plain import has_inside, plain
 
 ENDS: Mapping[str, tuple[int, int]] = {
     "date": (-719_162, 2_932_896),
@@ -49,7 +49,7 @@ def bounded(column: pa.ChunkedArray, infinities: Infinities) -> pa.ChunkedArray:
     Raises:
         OverflowError: a time is beyond Spark's range, or that of its unit; the message is the time.
     """
-    if not _has_times(column.type):
+    if not has_inside(column.type, _is_time):
         return column
     chunks = [plain(chunk, partial(_leaf, infinities)) for chunk in column.chunks]
     return pa.chunked_array(chunks) if chunks else column
@@ -58,7 +58,7 @@ def bounded(column: pa.ChunkedArray, infinities: Infinities) -> pa.ChunkedArray:
 def ends_in(column: pa.ChunkedArray) -> list[tuple[int, str]]:
     """Find the values of a key column that stand for an infinite one: number and SQL's word."""
     dtype = column.type
-    if not pa.types.is_date32(dtype) and not pa.types.is_timestamp(dtype):
+    if not _is_time(dtype):
         return []
     ends = ENDS["date" if pa.types.is_date32(dtype) else "time"]
     numbers = _numbers(column)
@@ -73,19 +73,14 @@ def _numbers(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
 
 
-def _has_times(dtype: pa.DataType) -> bool:
-    if pa.types.is_date32(dtype) or pa.types.is_timestamp(dtype):
-        return True
-    if isinstance(dtype, pa.BaseExtensionType):
-        return _has_times(dtype.storage_type)
-    return any(_has_times(dtype.field(index).type) for index in range(dtype.num_fields))
+def _is_time(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(dtype) or pa.types.is_timestamp(dtype))
 
 
 def _leaf(infinities: Infinities, array: pa.Array) -> pa.Array:
-    date = pa.types.is_date32(array.type)
-    if not (date or pa.types.is_timestamp(array.type)):
+    if not _is_time(array.type):
         return array
-    numbers = _numbers(array)
+    date, numbers = pa.types.is_date32(array.type), _numbers(array)
     codes = infinities.date if date else infinities.time
     unit = 1 if date else _MICROSECONDS.get(array.type.unit)
     for code, end in zip(codes, ENDS["date" if date else "time"], strict=True):

@@ -23,12 +23,12 @@ from bsjoin.sources.lakes.delta_log import changed_files
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
-from bsjoin.sources.plain import plain
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
+from bsjoin.values.plain import plain
 
 _DIGITS_OF_DOUBLE = 15
 # Those of readers that leave the files of a commit as they are read here.

@@ -25,6 +25,7 @@ from bsjoin.sources.transient import of_data
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.lake_history import NO_SNAPSHOT, Snapshot, why_not_appended
 from bsjoin.storage.source_version import SourceVersion
+from bsjoin.values.plain import has_inside
 
 _MOST_FILES = 16
 _MOST_BYTES = 128 << 20
@@ -318,13 +319,8 @@ def _has_kept_its_type(table: Any, name: str) -> bool:
 
 def _type(dtype: pa.DataType) -> pa.DataType | None:
     """Spark's type; None also for a UUID inside, which Spark reads as a text."""
-    return None if _has_uuid(dtype) else sparkable(dtype)
-
-
-def _has_uuid(dtype: pa.DataType) -> bool:
-    if isinstance(dtype, pa.BaseExtensionType):
-        return True
-    return any(_has_uuid(dtype.field(index).type) for index in range(dtype.num_fields))
+    has_uuid = has_inside(dtype, lambda one: isinstance(one, pa.BaseExtensionType))
+    return None if has_uuid else sparkable(dtype)
 
 
 def _texts(values: pa.Array) -> pa.Array:

@@ -14,13 +14,13 @@ from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
-from bsjoin.sources.plain import plain, rows_among, with_utf8
 from bsjoin.sources.session import Session
 from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.storage.source_version import SourceVersion
+from bsjoin.values.plain import plain, rows_among, with_utf8
 
 T = TypeVar("T")
 

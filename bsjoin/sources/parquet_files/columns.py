@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from bsjoin.sources.parquet_files.legacy_calendar import rebased
-from bsjoin.sources.plain import is_any_list, list_of, plain
 from bsjoin.sources.types import decimal_type, sparkable
 from bsjoin.storage.spark_schema import read_spark_schema
+from bsjoin.values.plain import is_any_list, list_of, plain
 
 _UTC, _NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 _PLAIN = {

@@ -27,9 +27,9 @@ from bsjoin.sources.parquet_files.row_groups import (
     min_max_of,
     touched,
 )
-from bsjoin.sources.plain import rows_among
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
+from bsjoin.values.plain import rows_among
 
 # Nanoseconds would end with the year 2262.
 FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")

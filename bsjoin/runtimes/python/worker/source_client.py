@@ -12,9 +12,9 @@ import pyarrow as pa
 from bsjoin.errors import BSJoinError, DataError, LookupFailedError
 from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.connections import SharedConnection
-from bsjoin.sources.plain import with_utf8
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import of_data, run_with_retries
+from bsjoin.values.plain import with_utf8
 
 _log = logging.getLogger("bsjoin")
 

@@ -25,6 +25,15 @@ def is_any_list(dtype: pa.DataType) -> bool:
     )
 
 
+def has_inside(dtype: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type, or one inside it, is of a kind."""
+    if is_one(dtype):
+        return True
+    if isinstance(dtype, pa.BaseExtensionType):
+        return has_inside(dtype.storage_type, is_one)
+    return any(has_inside(dtype.field(i).type, is_one) for i in range(dtype.num_fields))
+
+
 def list_of(array: pa.Array, values: pa.Array, dtype: pa.DataType) -> pa.Array:
     """A list array with other values, as many as ``array.flatten()`` has."""
     ends = np.cumsum(pc.list_value_length(array).fill_null(0), dtype=np.int32)
