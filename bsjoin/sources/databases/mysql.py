@@ -281,11 +281,8 @@ class MySQL(Database):
         statement += "WHERE table_schema = database()"
         return [name for (name,) in self._fetched(connection, statement)]
 
-    def _may_pass(self, error: Exception) -> bool:
-        return mysql_errors.may_pass(error)
-
-    def _is_of_data(self, error: Exception) -> bool:
-        return mysql_errors.is_of_data(error)
+    _may_pass = staticmethod(mysql_errors.may_pass)
+    _is_of_data = staticmethod(mysql_errors.is_of_data)
 
     def _refused_to_write(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] == _READ_ONLY

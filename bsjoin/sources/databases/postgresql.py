@@ -337,17 +337,10 @@ class PostgreSQL(Database):
         )
         return [name for (name,) in rows]
 
-    def _may_pass(self, error: Exception) -> bool:
-        return pgerrors.may_pass(error)
-
-    def _is_of_data(self, error: Exception) -> bool:
-        return pgerrors.is_of_data(error)
-
-    def _refused_to_write(self, error: Exception) -> bool:
-        return pgerrors.refused_to_write(error)
-
-    def _message(self, error: Exception) -> str:
-        return pgerrors.message(error)
+    _may_pass = staticmethod(pgerrors.may_pass)
+    _is_of_data = staticmethod(pgerrors.is_of_data)
+    _refused_to_write = staticmethod(pgerrors.refused_to_write)
+    _message = staticmethod(pgerrors.message)
 
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
