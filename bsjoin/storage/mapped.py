@@ -139,7 +139,8 @@ def _read(message: pa.ipc.Message, schema: pa.Schema) -> pa.RecordBatch:
     batch.validate(full=True)
     if not plain.equals(schema):
         batch = pa.ipc.read_record_batch(message, schema)
-    if not all(_is_inside(buffer, message.body) for c in batch.columns for buffer in c.buffers()):
+    body = message.body
+    if not all(_is_inside(buffer, body) for c in batch.columns for buffer in c.buffers()):
         raise ValueError("a buffer is not mapped from the file")
     return batch
 

@@ -50,18 +50,20 @@ class Overlay:
         self._together: tuple[Keys, Int64s] | None = None  # all keys, and their rows
         bits = min(_MOST_BITS, max(10, (_BITS_PER_KEY * self._keys).bit_length()))
         self._shift = np.uint64(64 - bits)
-        self._bitmap = _bitmap([self._slots_of(segment) for segment, _ in self._segments], bits)
+        slots = [some for segment, _ in self._segments for some in self._slots_of(segment)]
+        self._bitmap = _bitmap(slots, bits)
 
     def _slots(self, hashes: Int64s) -> NDArray[np.uint64]:
         return hashes.view(np.uint64) >> self._shift
 
-    def _slots_of(self, segment: Segment) -> Int64s:
-        """The slots of the rows of a segment, ascending."""
+    def _slots_of(self, segment: Segment) -> list[Int64s]:
+        """The slots of the rows of a segment, in parts that are ascending each."""
         hashes = row_hashes(segment)
         slots = self._slots(hashes).view(np.int64)
         if segment.index.dense:
-            return np.sort(slots)
-        return np.roll(slots, -int(hashes.searchsorted(0)))  # of negative hashes they are greater
+            return [np.sort(slots)]
+        negative = int(hashes.searchsorted(0))  # whose slots are greater
+        return [slots[negative:], slots[:negative]]
 
     def _may_have(self, hashes: Int64s) -> Int64s:
         """The positions of hashes that a key of a layer may have."""
@@ -139,6 +141,8 @@ def _bitmap(slots: Sequence[Int64s], bits: int) -> NDArray[np.uint8]:
     for number, begin in enumerate(begins[:-1].tolist()):
         flags[:] = False
         for some, places in parts:
-            flags[some[places[number] : places[number + 1]] - begin] = True
+            first, end = places[number], places[number + 1]
+            if first < end:
+                flags[some[first:end] - begin] = True
         bitmap[begin >> 3 : begin + size >> 3] = np.packbits(flags, bitorder="little")
     return bitmap
