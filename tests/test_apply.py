@@ -19,11 +19,13 @@ from bsjoin.build.change_feed import Feed
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
+    DamagedTableError,
     DuplicateKeyError,
     StoreError,
     TableMismatchError,
 )
 from bsjoin.storage import Manifest, StorageLocation, freshness, versions
+from bsjoin.storage.open_table import OpenTable
 
 pytestmark = pytest.mark.usefixtures("without_code", "soon_active")
 
@@ -527,3 +529,36 @@ def test_a_refresh_does_not_drop_what_was_applied_meanwhile(
     with pytest.raises(StoreError, match=r"changes were applied .* 3 times"):
         table.refresh(spark.createDataFrame([(1, "a", 78)], SCHEMA))
     assert rows_in(table) == [(1, "a", 77), (6, "f", 60)]
+
+
+@pytest.mark.parametrize("call", ["apply", "compact"])
+def test_a_version_that_is_removed_before_it_is_open_is_none_to_change(
+    spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    table.apply(spark.createDataFrame([(2, "b", 21)], SCHEMA), key="id")
+    original, left = applying.opened, [1]
+
+    def opened(location: StorageLocation, manifest: Manifest) -> OpenTable:
+        if left:
+            left.clear()
+            table.apply(spark.createDataFrame([(4, "d", 40)], SCHEMA))
+            assert versions.vacuum(location, 1 << 62, 1)
+            applying.forget(location)
+        return original(location, manifest)
+
+    monkeypatch.setattr(applying, "opened", opened)
+    if call == "apply":
+        table.apply(spark.createDataFrame([(3, "c", 31)], SCHEMA))
+    else:
+        assert not versions.load(table._location, table.compact()).layers
+    price = 31 if call == "apply" else 30
+    assert rows_in(table) == [(1, "a", 10), (2, "b", 21), (3, "c", price), (4, "d", 40)]
+    assert not left
+    # What is damaged stays an error.
+    files = versions.latest(table._location).files
+    (Path(table.path) / files[0].name).unlink()
+    applying.forget(table._location)
+    changes = spark.createDataFrame([(3, "c", 32)], SCHEMA)
+    for rows in (changes, changes.withColumn("note", F.lit("new"))):
+        with pytest.raises(DamagedTableError, match="missing"):
+            table.apply(rows, merge_schema=True)

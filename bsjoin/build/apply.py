@@ -18,7 +18,7 @@ from bsjoin.build.change_feed import added_columns, change_set
 from bsjoin.build.memory import give_back
 from bsjoin.build.publishing import repeated
 from bsjoin.build.steps import Step
-from bsjoin.errors import ArgumentError, DuplicateKeyError, TableMismatchError
+from bsjoin.errors import ArgumentError, DamagedTableError, DuplicateKeyError, TableMismatchError
 from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.collations import has_collations
 from bsjoin.planner.columns import names_of, schema_of
@@ -383,7 +383,12 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
         before = versions.latest(location)
         if not before.layers:
             return before
-        after = _compacted(location, before, segment_bytes)
+        try:
+            after = _compacted(location, before, segment_bytes)
+        except DamagedTableError:
+            if versions.latest(location) == before:
+                raise
+            continue  # it was removed since, with its files
         if after is not None:
             return after
     return versions.latest(location)

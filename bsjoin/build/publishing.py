@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from bsjoin.errors import ArgumentError, StoreError, suggest
+from bsjoin.errors import ArgumentError, DamagedTableError, StoreError, suggest
 from bsjoin.spark.compat import failures
 from bsjoin.spark.session import active_session
 from bsjoin.storage import Manifest, StorageLocation, versions
@@ -57,17 +57,22 @@ def repeated(
 ) -> Result:
     """Call an attempt with the newest version, and again while others publish before it does.
 
-    It publishes what it makes with that version as its parent. ``called`` is what is done to the
-    table, for the error message: "changed".
+    It publishes what it makes with that version as its parent. That version may also be removed
+    meanwhile, with its files. ``called`` is what is done to the table, for the error message:
+    "changed".
 
     Raises:
         StoreError: another version came first each time.
     """
     for _ in range(_TRIES):
+        newest = versions.latest(location)
         try:
-            return attempt(versions.latest(location))
+            return attempt(newest)
         except Superseded:
             time.sleep(random.random() * _PAUSE_S)
+        except DamagedTableError:
+            if versions.latest(location) == newest:
+                raise
     raise StoreError(
         f"the table in {str(location)!r} could not be {called}: others have published {_TRIES} "
         "versions meanwhile. Do it again when fewer write to it"

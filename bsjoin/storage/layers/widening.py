@@ -15,6 +15,7 @@ import pyarrow as pa
 from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.entries import Layer
 from bsjoin.storage.manifest import Manifest
+from bsjoin.storage.mapped import sound
 from bsjoin.storage.segment_entries import (
     SegmentInfo,
     UnindexedInfo,
@@ -100,6 +101,7 @@ def _copy(build: Build, source: str, target: str) -> None:
     """Copy a file; its checksum stays, so that damage is found where it is opened."""
     location = build.location
     with (
+        sound(location, source),
         location.reading(source) as file,
         location.writing(target) as path,
         path.open("wb") as copy,
