@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from bsjoin.index import hashes_of_integers
@@ -29,8 +28,11 @@ from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.layers.writing import write_rows
 from bsjoin.storage.manifest import compared_fields
 from bsjoin.storage.open_table import OpenTable
+from tests.fuzz.collisions import TEXTS, hash_of, second_of_pair
 
 Row = dict[str, Any]
+Change = tuple[int, Row, int]
+"""What it is, the row, and its order."""
 
 COLUMNS = pa.schema(
     [
@@ -50,10 +52,11 @@ class Form:
     """What a table is for.
 
     Args:
-        key: ``"direct"`` (integers close together), ``"hashed"``, ``"text"`` (hashes collide), or
-            ``"none"``.
+        key: ``"direct"`` (integers close together), ``"hashed"``, ``"text"``, ``"two"`` (a text and
+            an integer), or ``"none"``. Of texts and pairs some have one hash.
         ranged: ``""``, ``"point"`` or ``"interval"``.
-        real: whether texts have the hashes that Spark gives them. Default: few, which collide.
+        real: whether texts and pairs have the hashes that Spark gives them. Default: few, of which
+            many have the same.
     """
 
     key: str
@@ -63,30 +66,65 @@ class Form:
     @property
     def columns(self) -> pa.Schema:
         """The columns of the table; a text key is a column of texts."""
-        key = pa.field("k", pa.string() if self.key == "text" else pa.int64())
-        return COLUMNS.set(1, key)
+        text = self.key in ("text", "two")
+        return COLUMNS.set(1, pa.field("k", pa.string() if text else pa.int64()))
 
-    def key_of(self, number: int) -> Any:
-        """A key."""
-        return {"text": f"key {number}", "hashed": number * 1_000_003}.get(self.key, number)
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the join key."""
+        return {"none": (), "two": ("k", "k0")}.get(self.key, ("k",))
 
-    def hash_of(self, key: Any) -> int | None:
-        """The hash of a key; of a text one that others have, too."""
-        if self.key == "none":
-            return 0
-        if key is None:
-            return None
-        if self.key == "text" and self.real:
-            digest = xxhash.xxh64_intdigest(key.encode(), 42)
-            return digest - (1 << 64) if digest >> 63 else digest
+    def values(self, number: int) -> Row:
+        """The columns of a key."""
+        if self.key == "two":
+            text = f"key {number % 5}"
+            # The first two have one hash.
+            return {"k": text, "k0": second_of_pair("key 0", 0, text) if number == 1 else number}
         if self.key == "text":
-            return len(key) * 7 + ord(key[-1]) % 3
-        return int(hashes_of_integers(np.array([key]))[0])
+            return {"k": TEXTS[number] if number < len(TEXTS) else f"key {number}"}
+        return {"k": number * 1_000_003 if self.key == "hashed" else number}
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """The join key of a row."""
+        return tuple(row[name] for name in self.keys)
+
+    def compared(self, keys: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
+        """What is compared of join keys whose hashes may be equal: texts, and hashes of numbers."""
+        if self.key not in ("text", "two"):
+            return []
+        texts = pa.array([key[0] for key in keys], pa.string())
+        numbers = pa.array([_hash(key[1]) for key in keys if len(key) > 1], pa.int64())
+        return [texts, numbers][: len(self.keys)]
+
+    def hash_of(self, key: tuple[Any, ...]) -> int | None:
+        """The hash of a join key; of compared ones that which others have, too."""
+        if None in key:
+            return None
+        if not key:
+            return 0
+        if self.key not in ("text", "two"):
+            return _hash(*key)
+        if not self.real:
+            return sum(map(ord, repr(key))) % 5 * 7
+        found = 42
+        for value in key:
+            found = hash_of(value, found)
+        return found - (1 << 64) if found >> 63 else found
+
+    def told_by(self, identity: tuple[str, ...]) -> tuple[str, ...]:
+        """One of :data:`IDENTITIES` with all columns of this form's key."""
+        if "k" not in identity or self.keys == ("k",):
+            return identity
+        return (*self.keys, *identity[1:]) if self.keys else ("id", "p")
+
+
+def _hash(number: int | None) -> int | None:
+    return None if number is None else int(hashes_of_integers(np.array([number]))[0])
 
 
 FORMS = [
     Form(key, ranged)
-    for key in ("direct", "hashed", "text", "none")
+    for key in ("direct", "hashed", "text", "none", "two")
     for ranged in ("", "point", "interval")
     if key != "none" or ranged
 ]
@@ -117,6 +155,28 @@ class Sample:
     clock: int = 0
     open: list[OpenTable] = field(default_factory=list)
 
+    def begin(self) -> Manifest:
+        """Publish the first version, of up to 60 rows."""
+        rows = {}
+        for _ in range(self.draw.randrange(60)):
+            row = self.row()
+            if not any(row[name] is None for name in self.identity):
+                rows[self.token(row) if self.identity else self.ids] = row
+        return self.build([*rows.values()])
+
+    def step(self) -> Manifest:
+        """Publish the next version, of changes, a compaction or a refresh."""
+        what = self.draw.random()
+        if what < 0.25:
+            return self.compact(self.draw.randrange(3))
+        if what < 0.4:
+            return self.refresh()
+        return self.apply(self.changes(self.draw.choice([1, 3, 20])))
+
+    def vacuum(self, keep: int) -> list[int]:
+        """Remove all but the newest versions; the numbers of those that have gone."""
+        return versions.vacuum(self.location, 1 << 60, keep)
+
     # -- a build -----------------------------------------------------------------------------------
 
     def row(self, key: int | None = None) -> Row:
@@ -124,16 +184,19 @@ class Sample:
         self.ids += 1
         number = self.draw.randrange(12) if key is None else key
         start = self.draw.randrange(8)
-        return {
+        found = {
             "id": self.ids,
-            "k": None if self.draw.random() < 0.05 and self.form.key != "none"
-            else self.form.key_of(number),
+            "k": None,
             "p": None if self.draw.random() < 0.05 and "p" not in self.identity else start,
             "e": self.draw.choice([None, start, start + 1, start + 5]),
             "seq": 10 * self.clock,
             "v": self.draw.choice([None, "", "a", "b", "ä" * 9]),
             "k0": self.draw.randrange(9),
-        }  # fmt: skip
+        } | self.form.values(number)  # fmt: skip
+        for name in self.form.keys:
+            if self.draw.random() < 0.05:
+                found[name] = None
+        return found
 
     def build(self, rows: list[Row]) -> Manifest:
         """Publish a version of some rows alone, as a build does."""
@@ -148,9 +211,8 @@ class Sample:
             begun: the build; default None: one that ends here.
         """
         form = self.form
-        keys = {"text": [KeyColumn("k", "string")], "none": []}.get(
-            form.key, [KeyColumn("k", "long")]
-        )
+        types = {name: str(form.columns.field(name).type) for name in form.keys}
+        keys = [KeyColumn(name, {"int64": "long"}.get(one, one)) for name, one in types.items()]
         ranged = {
             "point": RangeColumns(("p",), ("long",), None),
             "interval": RangeColumns(("p", "e"), ("long", "long"), "left", (), ordered=True),
@@ -166,7 +228,7 @@ class Sample:
         found = [row for row in rows if self.is_found(row)]
         if found:
             table = self.table(found)
-            hashes = np.array([form.hash_of(row["k"]) for row in found], np.int64)
+            hashes = np.array([form.hash_of(form.key_of(row)) for row in found], np.int64)
             # The base has several segments where there are rows for them.
             cuts = [np.iinfo(np.int64).min, *np.unique(hashes)[6:7].tolist()]
             segments = []
@@ -183,7 +245,7 @@ class Sample:
         if others:
             table = pa.Table.from_pylist(others, form.columns)
             name = f"{build.folder}/u0000"
-            info = write_unindexed(self.location, name, np.arange(len(others)), table)
+            info = write_unindexed(build.location, name, np.arange(len(others)), table)
             manifest = replace(manifest, unindexed=(info,))
         if begun is None:
             build.published()
@@ -192,45 +254,45 @@ class Sample:
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows as they are stored: compared keys, then columns."""
         table = pa.Table.from_pylist(list(rows), self.form.columns)
-        if self.form.key == "text":
-            table = table.add_column(0, "k0", table.column("k"))
-        return table
+        compared = self.form.compared([*map(self.form.key_of, rows)])
+        names = [f"k{place}" for place in range(len(compared))]
+        return pa.table([*compared, *table.columns], [*names, *table.column_names])
 
     def is_found(self, row: Row) -> bool:
         """Whether a look-up can find a row."""
-        return (self.form.key == "none" or row["k"] is not None) and (
-            not self.form.ranged or row["p"] is not None
-        )
+        has_point = not self.form.ranged or row["p"] is not None
+        return has_point and None not in self.form.key_of(row)
 
     # -- changes -----------------------------------------------------------------------------------
 
-    def changes(self, many: int) -> list[tuple[int, Row, int]]:
-        """Some changes: what they are, the row, and their order."""
+    def changes(self, many: int) -> list[Change]:
+        """Some changes."""
         found = []
         for _ in range(many):
-            self.clock += 1
+            # All rows of a key are replaced by those that come together.
+            self.clock += bool(self.identity) or self.draw.random() < 0.6
             kind = self.draw.choice([UPSERT, UPSERT, DELETE])
             if self.rows and self.draw.random() < 0.6:
                 row = dict(self.draw.choice(self.rows))
                 if kind == UPSERT:
                     new = self.row()
                     row |= {name: new[name] for name in new if name not in ("id", "seq")}
-                    if "k" in self.identity and row["k"] is None:
-                        row["k"] = self.form.key_of(3)
+                    if any(name in self.identity and row[name] is None for name in self.form.keys):
+                        row |= self.form.values(3)
             else:
                 row = self.row()
             if any(row[name] is None for name in self.identity):
                 continue
-            if not self.identity and self.form.key != "none" and row["k"] is None:
+            if not self.identity and None in self.form.key_of(row):
                 continue
             # Some come late, behind changes with a greater order.
             order = 10 * self.clock - (self.draw.choice([0, 0, 0, 75]) if self.ordered else 0)
             found.append((kind, row | {"seq": order}, order))
         return found
 
-    def change_set(self, changes: Sequence[tuple[int, Row, int]]) -> ChangeSet:
+    def change_set(self, changes: Sequence[Change]) -> ChangeSet:
         rows = [row for _, row, _ in changes]
-        hashes = pa.array([self.form.hash_of(row["k"]) for row in rows], pa.int64())
+        hashes = pa.array([self.form.hash_of(self.form.key_of(row)) for row in rows], pa.int64())
         return ChangeSet(
             hashes,
             self.table(rows),
@@ -240,12 +302,11 @@ class Sample:
 
     def token(self, row: Row) -> tuple[Any, ...]:
         """What tells a row apart."""
-        names = self.identity or (() if self.form.key == "none" else ("k",))
-        return tuple(row[name] for name in names)
+        return tuple(row[name] for name in self.identity or self.form.keys)
 
-    def model(self, changes: Sequence[tuple[int, Row, int]]) -> None:
+    def model(self, changes: Sequence[Change]) -> None:
         """Change the list of rows."""
-        last: dict[tuple[Any, ...], list[tuple[int, Row, int]]] = {}
+        last: dict[tuple[Any, ...], list[Change]] = {}
         for change in changes:
             there = last.setdefault(self.token(change[1]), [])
             if there and self.better(change, there[0]):
@@ -260,13 +321,13 @@ class Sample:
             self.rows = [row for row in self.rows if not any(row is one for one in old)]
             self.rows += [row for kind, row, _ in group if kind == UPSERT]
 
-    def better(self, one: tuple[int, Row, int], other: tuple[int, Row, int]) -> bool:
+    def better(self, one: Change, other: Change) -> bool:
         """Whether a change comes after another one of the same row."""
         if self.identity:
             return one[2] > other[2]
         return (one[2], one[0]) > (other[2], other[0])
 
-    def apply(self, changes: Sequence[tuple[int, Row, int]]) -> Manifest:
+    def apply(self, changes: Sequence[Change]) -> Manifest:
         """Apply changes to the table and to the list of rows."""
         before = versions.latest(self.location)
         build = builds.begin(self.location)
@@ -326,11 +387,10 @@ class Sample:
 
     def contents(self, table: OpenTable) -> dict[Any, list[tuple[Any, ...]]]:
         """The rows of each key in the order of its run, with the codes that searches use."""
-        keys: list[Any] = [self.form.key_of(number) for number in range(14)]
-        if self.form.key == "none":
-            keys = [None]
+        probes = [self.form.values(number) | {"id": 0} for number in range(14)]
+        keys = [*dict.fromkeys(map(self.form.key_of, probes))]
         hashes = pa.array([self.form.hash_of(key) for key in keys], pa.int64())
-        compared = [pa.array(keys, pa.string())] if self.form.key == "text" else []
+        compared = self.form.compared(keys)
         # For few keys each layer is searched, for more of them one index of all.
         places = range(len(keys))
         alone = [
@@ -355,19 +415,17 @@ class Sample:
     def check(self, manifest: Manifest, rows: list[Row]) -> None:
         """Compare a version with a build of the rows that it has to have."""
         table = self.opened(manifest)
-        built = OpenTable(self.location, replace(self.draft(rows), version=1))
-        found, wanted = self.contents(table), self.contents(built)
+        with builds.begun(StorageLocation.of(f"{self.location.url}-built")) as build:
+            built = OpenTable(build.location, replace(self.draft(rows, build), version=1))
+            found, wanted = self.contents(table), self.contents(built)
         if not self.form.ranged:  # rows of a key are in the order of their source
             found, wanted = (
                 {key: sorted(some, key=repr) for key, some in one.items()}
                 for one in (found, wanted)
             )
         assert found == wanted
-        stats = manifest.stats
+        self.check_counts(manifest, rows)
         there = [row for row in rows if self.is_found(row)]
-        keys = {self.form.key != "none" and row["k"] for row in there}
-        assert (stats.rows, stats.keys) == (len(there), len(keys))
-        assert stats.unindexed == len(rows) - len(there)
         shown = []
         for number, segment in enumerate(table.segments):
             some = np.flatnonzero(table.visible(number))
@@ -377,3 +435,11 @@ class Sample:
                 strict=True,
             )
         assert sorted(shown, key=repr) == sorted((tuple(r.values()) for r in there), key=repr)
+
+    def check_counts(self, manifest: Manifest, rows: Sequence[Row]) -> None:
+        """Compare what a version says of its rows and keys with the rows that it has to have."""
+        there = [row for row in rows if self.is_found(row)]
+        keys = {self.form.key_of(row) for row in there}
+        stats = manifest.stats
+        assert (stats.rows, stats.keys) == (len(there), len(keys))
+        assert stats.unindexed == len(rows) - len(there)
