@@ -7,7 +7,7 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo archive test long smoke fuzz minimum lakes matrix installs check bench wheel docs clean
+.PHONY: help demo archive test long smoke fuzz kills minimum lakes matrix installs check bench wheel docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
@@ -30,6 +30,9 @@ smoke: ## Run a test of each capability that needs neither a cluster nor Kafka n
 
 fuzz: ## Run random joins (MINUTES=10; ARGS="--seed 7" for one of them)
 	$(IN_ENV) --java python -m tests.fuzz --processes 2 --minutes $(MINUTES) $(ARGS)
+
+kills: ## Kill processes that change a table, at each of their operations on files (a quarter of an hour)
+	PYTHONPATH=. $(IN_ENV) --java python tests/kill_checks.py $(ARGS)
 
 minimum: ## Try the oldest dependencies that are allowed, in an environment of their own
 	$(PYTHON) scripts/matrix.py --quick

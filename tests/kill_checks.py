@@ -1,12 +1,13 @@
 """Kills processes that change a table: between any two operations on files, and at any moment.
 
-``python tests/kill_checks.py FOLDER [EVERY] [BATCHES] [FIRST]``: of the operations every one, or
-every third, say, from the first one on, or a later one; children of this process, which has started
-no thread, are killed later each time; after each a version is there, with the rows of before or
-after a step, and the steps are done once when they are done again. Then two processes apply so many
-batches to one table, 8 by default, of which one is killed again and again: nothing is lost, nothing
-is applied twice. Prints how many operations there are, about, and how often the second process was
-killed.
+``python tests/kill_checks.py [--form text] [--every 1] [--first 0] [--batches 8]``: a child of
+this process, which has started no thread, does some steps with a table. It is killed before an
+operation, of which Python's audit events tell, or with a file half written: at the first one, then
+in another folder at the next one, or one ``every`` later, and so on. Each time a version is there
+with the rows of before or after a step, and the steps are done once when they are done again. Then
+two processes apply ``batches`` to one table, of which one is killed again and again: nothing is
+lost, nothing is applied twice. Prints for each form of table how many operations there are, about,
+and how often the second process was killed.
 
 The library's own functions run, ``BatchTable.apply`` first of all. Instead of Spark a list has the
 rows.
@@ -14,10 +15,13 @@ rows.
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,25 +31,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-from layer_samples import Form, Row, Sample
+from layer_samples import Change, Form, Row, Sample
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin import BatchTable
 from bsjoin import table as tables
 from bsjoin.build import apply as applying
 from bsjoin.build import storing
+from bsjoin.build.steps import Step
 from bsjoin.planner.columns import Names, schema_of
 from bsjoin.spark.fingerprint import Identity
-from bsjoin.storage import Manifest, StorageLocation, builds, versions
+from bsjoin.storage import Manifest, SourceVersion, StorageLocation, builds, versions
 from bsjoin.storage.layers.change_set import DELETE, UPSERT, ChangeSet
 
 os.fsync = lambda _: None  # a process is killed, not the machine
-_OPERATIONS = ("create", "remove", "sync", "_writing", "make", "remove_empty")
-_FORM = Form("text", "interval")
+# Nobody waits until a version is active.
+versions.time = SimpleNamespace(sleep=lambda _: None)  # type: ignore[assignment]
+FORMS = {form.key: form for form in (Form("text", "interval"), Form("direct", ""))}
+_SOURCES = [SourceVersion("a table", number) for number in "12"]
 _NEW = "w"  # a column that changes bring
 _KILLS = 6
-
-Change = tuple[int, Row, int]
 
 
 # -- the library, with lists in place of DataFrames ------------------------------------------------
@@ -78,6 +83,13 @@ def _at_once(_: Any, work: Callable[[Any], Any]) -> Any:
     return work(SimpleNamespace(check=lambda: None))
 
 
+def _native(path: str, mode: str) -> Any:
+    """Let Arrow's files be seen as Python's are."""
+    sys.audit("open", path, mode, os.O_WRONLY)
+    return _opened(path, mode)
+
+
+_opened, pa.OSFile = pa.OSFile, _native
 tables.table_side = lambda _: None
 applying.change_set = _collected  # type: ignore[assignment]
 applying.added_columns = _added
@@ -90,6 +102,13 @@ def apply(found: Sample, changes: Sequence[Change], batch: tuple[str, int], **op
     table = BatchTable.open(str(found.location), verify=False)
     given: Any = Listed(found, changes)
     table.apply(given, key="id", batch=batch, retain=None, **options)
+
+
+def follow(found: Sample, changes: Sequence[Change]) -> None:
+    """Take a step from one version of the source to the next one."""
+    step = Step(*_SOURCES, began_us=0, key=("id",))
+    given: Any = Listed(found, changes)
+    applying.apply_changes(found.location, given, key="id", op=None, sequence=None, step=step)
 
 
 def compact(found: Sample) -> None:
@@ -116,9 +135,17 @@ def refresh(found: Sample, rows: list[Row]) -> None:
 # -- one process, killed between two operations ----------------------------------------------------
 
 
-def sample(folder: Path, seed: int = 7) -> Sample:
-    """A table, and what its rows have to be; the same in each process."""
-    return Sample(StorageLocation.of(folder), _FORM, ("id",), False, random.Random(seed))
+@dataclass(frozen=True)
+class Place:
+    """Where a table is, and of which form."""
+
+    folder: Path
+    form: Form
+
+    def sample(self, seed: int = 7) -> Sample:
+        """A table, and what its rows have to be; the same in each process."""
+        location = StorageLocation.of(self.folder)
+        return Sample(location, self.form, ("id",), False, random.Random(seed))
 
 
 @dataclass
@@ -127,44 +154,42 @@ class Steps:
 
     Args:
         sample: the table.
-        one: the first batch of changes.
-        two: the second one, which brings a column.
-        rows: at first, after the first batch, after the refresh, after the second batch.
+        changes: of the source that is followed; a batch; and one that brings a column.
+        rows: at first, after the source's step, the first batch, the refresh, the second batch.
     """
 
     sample: Sample
-    one: list[Change]
-    two: list[Change]
+    changes: list[list[Change]]
     rows: list[list[Row]]
 
 
-def steps(folder: Path) -> Steps:
+def steps(place: Place) -> Steps:
     """The steps; the table is built by the first process."""
-    found = sample(folder)
-    rows = [[found.row() for _ in range(40)]]
+    found = place.sample()
+    found.rows = [found.row() for _ in range(40)]
     if not versions.numbers(found.location):
-        found.build(rows[0])
-    found.rows = rows[0]
-    one = found.changes(12)
-    found.model(one)
-    rows.append(found.rows)
-    found.rows = [*found.rows[5:], *(found.row() for _ in range(9))]
-    rows.append(found.rows)
-    two = found.changes(12)
-    found.model(two)
-    rows.append(found.rows)
-    return Steps(found, one, two, rows)
+        found.publish(replace(found.draft(found.rows), source=_SOURCES[0]))
+    changes, rows = [], [found.rows]
+    for number in range(3):
+        if number == 2:
+            found.rows = [*found.rows[5:], *(found.row() for _ in range(9))]
+            rows.append(found.rows)
+        changes.append(found.changes(12))
+        found.model(changes[-1])
+        rows.append(found.rows)
+    return Steps(found, changes, rows)
 
 
-def change(folder: Path) -> None:
+def change(place: Place) -> None:
     """Do all steps that are not done."""
-    found = steps(folder)
+    found = steps(place)
     table = found.sample
     if _applied(table) < 2:
-        apply(table, found.one, ("one", 1))
+        follow(table, found.changes[0])
+        apply(table, found.changes[1], ("one", 1))
         compact(table)
-        refresh(table, found.rows[2])
-    apply(table, found.two, ("one", 2), merge_schema=True)
+        refresh(table, found.rows[3])
+    apply(table, found.changes[2], ("one", 2), merge_schema=True)
     compact(table)
     versions.vacuum(table.location, 1 << 60, 2)
 
@@ -175,14 +200,18 @@ def _applied(found: Sample) -> int:
     return 0 if changes is None else changes.last("one") or 0
 
 
-def check(folder: Path) -> None:
+def check(place: Place) -> None:
     """The newest version has the rows of before a step, or those of after it."""
-    found = steps(folder)
+    found = steps(place)
     table = found.sample
     manifest, last = versions.latest(table.location), _applied(table)
-    allowed = {0: [0], 1: [1, 2], 2: [3]}[last]
-    assert any(_has(table, manifest, found.rows[number]) for number in allowed)
-    assert last == (0 if manifest.changes is None else manifest.changes.count)
+    if last == 0:
+        assert _has(table, manifest, found.rows[_SOURCES.index(manifest.source)])
+    else:
+        assert manifest.source is None
+        assert any(_has(table, manifest, rows) for rows in found.rows[2 * last :][:2])
+    applied = 0 if manifest.changes is None else manifest.changes.count
+    assert applied == last + (manifest.source != _SOURCES[0])
     assert (_NEW in manifest.columns) == (last == 2)
     if last == 2:
         _check_new_column(table, found, manifest)
@@ -203,12 +232,22 @@ def _check_new_column(table: Sample, found: Steps, manifest: Manifest) -> None:
     opened = table.opened(manifest)
     place = manifest.compared + manifest.columns.index(_NEW)
     beside = manifest.compared + manifest.columns.index("id")
-    came = {row["id"] for kind, row, _ in found.two if kind == UPSERT}
+    came = {row["id"] for kind, row, _ in found.changes[2] if kind == UPSERT}
     for number, segment in enumerate(opened.segments):
         rows = opened.visible(number).nonzero()[0]
         ids, texts = (segment.take(at, rows).to_pylist() for at in (beside, place))
         for one, text in zip(ids, texts, strict=True):
             assert text == (f"new {one}" if one in came else None)
+
+
+def check_nothing_left(location: StorageLocation) -> None:
+    """No file of a build is left whose process was killed; of removed versions not after a day."""
+    for name in location.names("data"):
+        os.utime(Path(location.url, "data", name), (0, 0))
+    builds.vacuum(location, 1, 1 << 60)
+    assert not location.names("builds")
+    folders = {folder.rpartition("/")[2] for folder in versions.data_folders(location)}
+    assert {*location.names("data")} == folders
 
 
 def in_child(work: Callable[[], object]) -> int:
@@ -239,37 +278,54 @@ def ended(child: int) -> int:
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def killed_after(operations: int, folder: Path) -> None:
-    """Do the steps; the process is killed before one of the operations."""
-    left = [operations]
+def killed_after(operations: int, place: Place) -> None:
+    """Do the steps; the process is killed at one of the operations."""
+    left = operations
 
-    def counting(name: str) -> None:
-        original = getattr(StorageLocation, name)
-
-        def counted(*args: Any, **options: Any) -> Any:
-            if not left[0]:
+    def seen(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal left
+        if event not in _CHANGING or left < 0:
+            return
+        path, folder = given[event == "os.link"], given[-1]
+        if event in ("os.remove", "os.rmdir") and folder >= 0:  # in a tree that is removed
+            path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
+        is_written = event == "open" and bool(given[2] & (os.O_WRONLY | os.O_RDWR))
+        if not str(path).startswith(f"{place.folder}/") or not _CHANGING[event](path, is_written):
+            return
+        for is_torn in range(1 + is_written):
+            if left == 0:
+                left = -1
+                if is_torn:
+                    Path(path).write_bytes(b"half")
                 os.kill(os.getpid(), signal.SIGKILL)
-            left[0] -= 1
-            return original(*args, **options)
+            left -= 1
 
-        setattr(StorageLocation, name, counted)
+    sys.addaudithook(seen)
+    change(place)
 
-    for name in _OPERATIONS:
-        counting(name)
-    change(folder)
+
+# What changes a folder, and whether it does.
+_CHANGING: dict[str, Callable[[str, bool], bool]] = {
+    "open": lambda _, is_written: is_written,
+    "os.link": lambda *_: True,
+    "os.mkdir": lambda path, _: not os.path.exists(path),
+    "os.remove": lambda path, _: os.path.lexists(path),
+    "os.rename": lambda *_: True,
+    "os.rmdir": lambda path, _: os.path.isdir(path),
+}
 
 
 # -- two processes ---------------------------------------------------------------------------------
 
 
-def batches_of(writer: int, many: int) -> list[list[Change]]:
+def batches_of(form: Form, writer: int, many: int) -> list[list[Change]]:
     """The batches of a writer: rows of its own, of keys that the other writer has, too."""
     draw = random.Random(writer)
     found, there = [], []
     for number in range(many):
         batch = []
         for place in range(6):
-            row = sample(Path(), draw.randrange(1 << 30)).row()
+            row = Place(Path(), form).sample(draw.randrange(1 << 30)).row()
             if place < 3 or not there:
                 there.append(10_000 * (1 + writer) + len(there))
                 row["id"], kind = there[-1], UPSERT
@@ -280,42 +336,38 @@ def batches_of(writer: int, many: int) -> list[list[Change]]:
     return found
 
 
-def write(folder: Path, writer: int, many: int) -> None:
+def write(place: Place, writer: int, many: int) -> None:
     """Apply the batches of a writer from the last one on that is there: a stream does so, too."""
-    found = sample(folder)
+    found = place.sample()
     changes = versions.latest(found.location).changes
     last = None if changes is None else changes.last(str(writer))
-    for number, batch in enumerate(batches_of(writer, many)):
+    for number, batch in enumerate(batches_of(place.form, writer, many)):
         if number >= (last or 0):
             apply(found, batch, (str(writer), number))
             if number % 3 == writer:
                 compact(found)
 
 
-def two_writers(folder: Path, many: int) -> int:
+def two_writers(place: Place, many: int) -> int:
     """Two processes write, and one is killed again and again; how often."""
-    in_child(partial(steps, folder))
+    in_child(partial(steps, place))
     draw, killed = random.Random(3), 0
-    other = started(partial(write, folder, 0, many))
+    other = started(partial(write, place, 0, many))
     for _ in range(_KILLS):
-        child = started(partial(write, folder, 1, many))
+        child = started(partial(write, place, 1, many))
         time.sleep(draw.uniform(0.05, 0.6))
         os.kill(child, signal.SIGKILL)
         killed += ended(child) == signal.SIGKILL
-    assert not in_child(partial(write, folder, 1, many))
+    assert not in_child(partial(write, place, 1, many))
     assert not ended(other)
 
     def all_is_there() -> None:
-        begun = steps(folder)
+        begun = steps(place)
         found, found.rows = begun.sample, begun.rows[0]
         for writer in range(2):
-            for batch in batches_of(writer, many):
+            for batch in batches_of(place.form, writer, many):
                 found.model(batch)
-        builds.vacuum(found.location, 1, 1 << 60)
-        assert not found.location.names("builds")
-        assert {*found.location.names("data")} == {
-            folder.rpartition("/")[2] for folder in versions.data_folders(found.location)
-        }
+        check_nothing_left(found.location)
         manifest = versions.latest(found.location)
         found.check(manifest, found.rows)
         assert manifest.changes is not None
@@ -328,24 +380,40 @@ def two_writers(folder: Path, many: int) -> int:
     return killed
 
 
-def main(folder: Path, every: int, batches: int, first: int) -> int:
-    operations, died = first, 9
+def killed_everywhere(begun: Place, first: int, every: int) -> int:
+    """Kill a process at one operation after another; how many there are, about."""
+    in_child(partial(steps, begun))
+    operations, died = first, int(signal.SIGKILL)
     while died:
-        at = folder / f"{operations}"
+        at = replace(begun, folder=begun.folder.with_name(f"{operations}"))
+        shutil.copytree(begun.folder, at.folder)
 
-        def again(at: Path = at) -> None:
+        def again(at: Place = at) -> None:
+            check(at)
             change(at)
             check(at)
+            check_nothing_left(at.sample().location)
 
-        in_child(partial(steps, at))
         died = in_child(partial(killed_after, operations, at))
-        in_child(partial(check, at))
         in_child(again)
+        shutil.rmtree(at.folder)
         operations += every
-    print(operations - every, two_writers(folder / "two", batches))
+    return operations - every
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--form", choices=FORMS, nargs="*", default=[*FORMS])
+    for name, default in (("every", 1), ("first", 0), ("batches", 8)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    given = parser.parse_args()
+    for name in given.form:
+        with tempfile.TemporaryDirectory(prefix="bsjoin-kills-") as folder:
+            begun, two = (Place(Path(folder, one), FORMS[name]) for one in ("begun", "two"))
+            operations = killed_everywhere(begun, given.first, given.every)
+            print(operations, two_writers(two, given.batches), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[2:]]
-    sys.exit(main(Path(sys.argv[1]), *[*given, *(1, 8, 0)[len(given) :]]))
+    sys.exit(main())
