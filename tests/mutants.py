@@ -1,4 +1,4 @@
-"""Whether some test files find deliberate faults: those of the fuzz, one at a time.
+"""Whether some test files find deliberate faults, one at a time: those of the fuzz and of layers.
 
     python -m tests.mutants --suite tests/test_oracle_ranges.py --only nearest "a band"
 
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fuzz.mutants import MUTANTS
+from tests.layer_mutants import LAYER_MUTANTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("bsjoin", "scheduling", "tests", "benchmarks", "docs", "examples", "scripts")
@@ -66,7 +67,8 @@ def main() -> int:
     parser.add_argument("--suite", nargs="+", required=True, help="test files, or tests of them")
     parser.add_argument("--only", nargs="*", default=[""], help="parts of the names of faults")
     arguments = parser.parse_args()
-    chosen = [m for m in MUTANTS if any(text in m.name for text in arguments.only)]
+    everything = [*MUTANTS, *LAYER_MUTANTS]
+    chosen = [m for m in everything if any(text in m.name for text in arguments.only)]
     found = 0
     with tempfile.TemporaryDirectory(prefix="bsjoin-mutants-") as folder:
         tree = copied(Path(folder))
