@@ -8,18 +8,15 @@ No two points of a side are equal, so an as-of join has one right answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.data.kept import kept
 
 Int64s = NDArray[np.int64]
 
@@ -178,18 +175,6 @@ def _side(
 def _times(case: Case, microseconds: Int64s) -> pa.Array:
     # Spark 4.3 plans its sort-merge as-of join for numbers only, it fails for timestamps.
     return pa.array(microseconds, pa.int64() if case.kind == "asof" else pa.timestamp("us", "UTC"))
-
-
-def stored(case: Case, folder: Path) -> tuple[Path, Path]:
-    """The rows of a case as Parquet files: the table's and the stream's."""
-    stem = f"{case.name.replace(',', '').replace(' ', '-')}-{case.rows}x{case.probes}-{case.seed}"
-
-    def make(place: Path) -> None:
-        for side, rows in zip(("table", "stream"), rows_of(case), strict=True):
-            pq.write_table(rows, place / f"{side}.parquet", row_group_size=1 << 18)
-
-    made = kept(folder / "ranges" / stem, make)
-    return made / "table.parquet", made / "stream.parquet"
 
 
 def probes(numbers: DataFrame, number: str, case: Case) -> DataFrame:

@@ -1,47 +1,26 @@
-"""Keys drawn from a bounded Zipf distribution: rank r of n with a weight of r^(-z).
-
-numpy's ``zipf`` has no upper bound and needs z > 1, scipy's ``zipfian`` takes memory and time by n.
-Here any z > 0 works, with any n up to 10^8 and beyond, O(1) memory and no Python per key:
-rejection-inversion after W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
-from monotone discrete distributions", ACM TOMACS 6 (1996).
-"""
+"""Keys drawn from a bounded Zipf distribution: rank r of n with a weight of r^(-z)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import boxcox, inv_boxcox
 
 Int64s = NDArray[np.int64]
 
 
+@lru_cache(1)
+def shares(n: int, z: float) -> NDArray[np.float64]:
+    """The share of all draws that fall on the ranks 1 … r, for r from 1 to n. Complexity: O(n)."""
+    sums = np.cumsum(np.arange(1.0, n + 1) ** -z)
+    return sums / sums[-1]
+
+
 def zipf(n: int, z: float, size: int, seed: int) -> Int64s:
-    """Draw ranks 1 … n, 1 the most frequent.
-
-    Raises:
-        ValueError: there is no such distribution.
-
-    Complexity: O(size); about 1.1 random numbers each, at worst 1.4.
-    """
-    if n < 1 or not z > 0:
-        raise ValueError(f"n={n!r}, z={z!r}: n must be 1 or more, z above 0")
-    random = np.random.default_rng(seed)
-    # Box-Cox is an antiderivative of x^(-z). The first bar is exact and begins later.
-    low, high = boxcox(1.5, 1 - z) - 1.0, boxcox(n + 0.5, 1 - z)
-    safe = 2.0 - inv_boxcox(boxcox(2.5, 1 - z) - 2.0**-z, 1 - z)
-    drawn, open_ = np.empty(size, np.int64), np.arange(size)
-    while open_.size:
-        u = low + random.random(open_.size) * (high - low)
-        x = inv_boxcox(u, 1 - z)
-        k = np.clip(np.floor(x + 0.5), 1, n)
-        good = k - x <= safe
-        rest = np.flatnonzero(~good)
-        good[rest] = u[rest] >= boxcox(k[rest] + 0.5, 1 - z) - k[rest] ** -z
-        drawn[open_[good]] = k[good].astype(np.int64)
-        open_ = open_[~good]
-    return drawn
+    """Draw ranks 1 … n, 1 the most frequent. Complexity: O(n + size · log n)."""
+    return np.searchsorted(shares(n, z), np.random.default_rng(seed).random(size)) + 1
 
 
 @dataclass(frozen=True)

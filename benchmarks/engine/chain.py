@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +17,45 @@ import bsjoin
 from benchmarks.data.kept import kept, parquet, write_stream
 from benchmarks.data.tables import row_of, scattered
 from benchmarks.engine.full_cache import NO_JOIN
-from benchmarks.harness.outcome import Context, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import (
+    JVM,
+    PYTHON,
     Join,
     configured,
     file_stream,
     in_memory,
     run_stream,
+    with_settings,
 )
-from benchmarks.harness.timing import Times, rotated
+from benchmarks.harness.timing import Times, check_joins, outcome, ratio, rotated
 
-CHOSEN, MERGE = "Spark, as it chooses", "Spark, sort-merge"
+CHOSEN, MERGE, SHUFFLED = "Spark, as it chooses", "Spark, sort-merge", "Spark, shuffled hash"
 BROADCAST, PERSISTED = "Spark, broadcast", "Spark, persisted broadcast"
 PLAIN = "plain join"
+APART = "bsjoin, Python, a stage each"  # by default joins in Python workers share one
+_HINTS = {
+    CHOSEN: "", MERGE: "merge", SHUFFLED: "shuffle_hash", BROADCAST: "broadcast",
+    PERSISTED: "broadcast",
+}  # fmt: skip
+_PLANNED = {
+    JVM: {"runtime": "jvm"},
+    PYTHON: {"runtime": "python"},
+    APART: {"runtime": "python", "python.transfer": "keys"},
+}
+
+_COMPARED = (
+    ("addBatch", JVM, NO_JOIN, 1.8, True),
+    ("trigger", JVM, NO_JOIN, 1.2, True),
+    ("addBatch", CHOSEN, JVM, 8.0, False),
+    ("trigger", CHOSEN, JVM, None, False),
+    ("addBatch", PERSISTED, JVM, None, False),
+    ("addBatch", MERGE, JVM, None, False),
+    ("addBatch", PYTHON, JVM, None, False),
+    ("addBatch", APART, PYTHON, None, False),
+    ("addBatch", CHOSEN, PYTHON, 5.0, False),
+)
+"""Of six joins: the duration, numerator, denominator, bound of full runs, whether an upper one."""
 
 BATCH, FILES, MOST = 10_000, 2, 6
 STEP = 1_000_003  # from key to key of tables whose keys are far apart
@@ -41,8 +66,53 @@ Streams = dict[str, dict[str, Times]]
 
 
 @dataclass(frozen=True)
+class Joins:
+    """Joins of a stream with tables, one after the other, and the ``columns`` of the result.
+
+    Each table has a unique key ``k``, and is joined by the column in ``keys``: of the stream, or of
+    a table before.
+    """
+
+    frames: Sequence[DataFrame]
+    indexed: Sequence[bsjoin.BatchTable]
+    keys: Sequence[str]
+    columns: Sequence[str]
+
+    def ways(self, *names: str) -> dict[str, Join]:
+        """Ways by their names: by :func:`bsjoin.join`, as plain joins, or Spark's of the files."""
+        found: dict[str, Join] = {}
+        for name in names:
+            if name in _PLANNED:
+                found[name] = with_settings(_PLANNED[name], self._ours)
+            elif name in _HINTS:
+                found[name] = partial(self._theirs, _HINTS[name])
+            else:
+                found[name] = self.plain
+        return found
+
+    def plain(self, stream: DataFrame) -> DataFrame:
+        """Plain joins with the stored tables."""
+        return self.joined([one.to_df(stream.sparkSession) for one in self.indexed], stream)
+
+    def joined(self, tables: Iterable[DataFrame], stream: DataFrame) -> DataFrame:
+        """Spark's joins of a stream with tables."""
+        for key, table in zip(self.keys, tables, strict=True):
+            other = table.withColumnRenamed("k", "_k")
+            stream = stream.join(other, F.col(key) == F.col("_k")).drop("_k")
+        return stream
+
+    def _ours(self, stream: DataFrame) -> DataFrame:
+        for key, one in zip(self.keys, self.indexed, strict=True):
+            stream = one.join(stream, on={key: "k"})
+        return stream
+
+    def _theirs(self, hint: str, stream: DataFrame) -> DataFrame:
+        return self.joined((df.hint(hint) if hint else df for df in self.frames), stream)
+
+
+@dataclass(frozen=True)
 class Chain:
-    """Tables that are joined one after the other.
+    """Tables of so many rows that can be joined one after the other.
 
     Table ``i`` has a unique key ``k``, a number ``a<i>``, which is a key of the next, and a text.
     ``step`` is from key to key: more than a few for tables that are found by the hash.
@@ -50,7 +120,6 @@ class Chain:
 
     context: Context
     rows: int
-    paths: Sequence[Path]
     frames: Sequence[DataFrame]
     indexed: Sequence[bsjoin.BatchTable]
     step: int = 1
@@ -59,14 +128,19 @@ class Chain:
     def of(context: Context, rows: int, step: int = 1) -> Chain:
         """The tables of a size."""
         ids, far = context.spark.range(0, rows, 1, 2), f"-by-{step}" if step > 1 else ""
-        paths = [context.data / f"chain-{rows}-{i}{far}" for i in range(MOST)]
         key, frames = F.col("id"), []
-        for i, path in enumerate(paths):
+        for i in range(MOST):
             number = (scattered(key, rows, i) * step).alias(f"a{i}")
             made = ids.select((key * step).alias("k"), number, row_of(key)[1].alias(f"t{i}"))
-            frames.append(parquet(path, made))
+            frames.append(parquet(context.data / f"chain-{rows}-{i}{far}", made))
         tables = [bsjoin.BatchTable.build(df, on="k", unique=True) for df in frames]
-        return Chain(context, rows, paths, frames, tables, step)
+        return Chain(context, rows, frames, tables, step)
+
+    def joins(self, count: int, dependent: bool = False) -> Joins:
+        """Joins with so many tables, whose keys may come from the table before."""
+        keys = [f"a{i - 1}" if dependent and i else f"k{i}" for i in range(count)]
+        columns = [f"k{i}" for i in range(MOST)] + [f"{x}{i}" for i in range(count) for x in "at"]
+        return Joins(self.frames[:count], self.indexed[:count], keys, ["id", *columns])
 
     def files(self, batches: int) -> Path:
         """Files of a stream: ``id`` and a key for each table."""
@@ -81,21 +155,9 @@ class Chain:
         path = self.context.data / f"chain-stream-{self.rows}-{self.step}-{batches}-{seed}"
         return kept(path, lambda place: write_stream(place, map(rows, range(batches)), FILES))
 
-    def ours(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
-        """The joins by :func:`bsjoin.join`."""
-        for key, indexed in zip(keys_of(count, dependent), self.indexed, strict=False):
-            stream = indexed.join(stream, on={key: "k"})
-        return stream
-
-    def plain(self, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
-        """The joins as plain ones with the stored tables."""
-        tables = (one.to_df(stream.sparkSession) for one in self.indexed[:count])
-        return joined(keys_of(count, dependent), tables, stream)
-
-    def theirs(self, hint: str, count: int, dependent: bool, stream: DataFrame) -> DataFrame:
-        """The joins by Spark."""
-        frames = (df.hint(hint) if hint else df for df in self.frames[:count])
-        return joined(keys_of(count, dependent), frames, stream)
+    def sample(self) -> DataFrame:
+        """The first rows of a stream."""
+        return self.context.spark.read.parquet(str(self.files(1) / "0000-0.parquet"))
 
     def run(self, name: str, way: Join, files: Path, warm: int, batches: int) -> Times:
         """A stream through one way: the durations of its last micro-batches."""
@@ -108,63 +170,20 @@ class Chain:
         return {name: [one[of] for one in done] for name, of in _DURATIONS.items()}
 
 
-def keys_of(count: int, dependent: bool) -> list[str]:
-    """The keys of the joins of a chain."""
-    return [f"a{i - 1}" if dependent and i else f"k{i}" for i in range(count)]
-
-
-def joined(keys: Sequence[str], tables: Iterable[DataFrame], stream: DataFrame) -> DataFrame:
-    """Spark's joins of a stream with tables, each by its key ``k``."""
-    for key, table in zip(keys, tables, strict=True):
-        other = table.withColumnRenamed("k", "_k")
-        stream = stream.join(other, F.col(key) == F.col("_k")).drop("_k")
-    return stream
-
-
-def columns_of(count: int) -> list[str]:
-    """The columns of a stream after so many joins."""
-    return ["id", *(f"k{i}" for i in range(MOST)), *(f"{x}{i}" for i in range(count) for x in "at")]
-
-
-def check_answered(count: int, df: DataFrame) -> None:
-    """See that the index answers the joins of a query.
+def check_answered(joins: Joins, stream: DataFrame) -> None:
+    """See that the index answers plain joins.
 
     Raises:
         AssertionError: it does not answer all of them.
     """
-    plan = df._jdf.queryExecution().executedPlan().toString()
-    if plan.count("BsjoinLookup") < count:
-        raise AssertionError(f"of {count} joins some are not answered by the index:\n{plan}")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Joins with so many tables of a chain, whose keys may come from the table before."""
-
-    chain: Chain
-    count: int
-    dependent: bool
-
-    def sample(self, files: Path) -> DataFrame:
-        """The first rows of a stream."""
-        return self.chain.context.spark.read.parquet(str(files / "0000-0.parquet"))
-
-    def ways(self, *names: str) -> dict[str, Join]:
-        """Ways by their names: all joins by bsjoin, plain ones, or Spark's."""
-        hints = {CHOSEN: "", PERSISTED: "broadcast", MERGE: "merge"}
-        found: dict[str, Join] = {}
-        for name in names:
-            if name in hints:
-                how: Callable[..., DataFrame] = partial(self.chain.theirs, hints[name])
-            else:
-                how = self.chain.plain if name.startswith(PLAIN) else self.chain.ours
-            found[name] = partial(how, self.count, self.dependent)
-        return found
+    plan = joins.plain(stream)._jdf.queryExecution().executedPlan().toString()
+    if plan.count("BsjoinLookup") < len(joins.keys):
+        raise AssertionError(f"of {len(joins.keys)} joins some are not answered:\n{plan}")
 
 
 def measure(
     context: Context,
-    shapes: Mapping[str, tuple[Shape, Mapping[str, Join]]],
+    shapes: Mapping[str, tuple[Chain, Mapping[str, Join]]],
     plan: Sequence[tuple[int, int]],
     settings: Mapping[str, Mapping[str, str]],
     compiled: Collection[str],
@@ -173,27 +192,26 @@ def measure(
 
     Args:
         context: of the benchmark.
-        shapes: by name the joins, and the ways to carry them out.
+        shapes: by name the tables, and the ways to carry out some joins with them.
         plan: of each turn the micro-batches of warm-up, and those that are counted.
         settings: of the session, by way.
         compiled: the ways that are compiled once and take milliseconds, so that they need all of
             the warm-up.
     """
     needed, found = max(map(sum, plan)) + 4, Streams()  # some run before the query is stopped
-    chains = {id(shape.chain): shape.chain for shape, _ in shapes.values()}
+    chains = {id(chain): chain for chain, _ in shapes.values()}
     files = {key: chain.files(needed) for key, chain in chains.items()}
     for turn, (warm, batches) in enumerate(plan):
         none = {
             key: chain.run(NO_JOIN, lambda df: df, files[key], warm, batches)
             for key, chain in chains.items()
         }
-        for label, (shape, ways) in shapes.items():
-            key = id(shape.chain)
-            ran = {NO_JOIN: none[key]}
+        for label, (chain, ways) in shapes.items():
+            ran = {NO_JOIN: none[id(chain)]}
             for name in rotated(ways, turn):
                 short = warm if name in compiled else min(warm, 5)
                 with configured(context.spark, settings.get(name, {})):
-                    ran[name] = shape.chain.run(name, ways[name], files[key], short, batches)
+                    ran[name] = chain.run(name, ways[name], files[id(chain)], short, batches)
             for name, times in ran.items():
                 for what, ms in times.items():
                     found.setdefault(label, {}).setdefault(name, {}).setdefault(what, []).extend(ms)
@@ -202,21 +220,55 @@ def measure(
     return found
 
 
-def shown(title: str, streams: Streams, warm: int) -> Table:
-    """The medians of every shape and way, after so many micro-batches of warm-up."""
-    rows: list[dict[str, Any]] = [
-        {"joins": shape, "way": name}
-        | {f"{what}, ms": statistics.median(ms) for what, ms in times.items()}
-        for shape, by in streams.items()
-        for name, times in by.items()
-    ]
+def shown(title: str, streams: Streams, figures: list[Figure]) -> Outcome:
+    """Figures, and the medians of every shape and way."""
+    times = {
+        f"{shape}, {what}": {way: by[what] for way, by in ways.items()}
+        for shape, ways in streams.items()
+        for what in _DURATIONS
+    }
     note = (
-        f"Medians of micro-batches of {BATCH:,} rows in {FILES} Parquet files, after {warm} of "
-        "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger. "
-        "After few micro-batches the JVM has compiled little: only full sizes tell what a long "
-        "stream has."
+        f"Micro-batches of {BATCH:,} rows in {FILES} Parquet files. The ways take turns. Planning "
+        "is Spark's queryPlanning, a part of the trigger. After few micro-batches the JVM has "
+        "compiled little: only full sizes tell what a long stream has."
     )
-    table = Table.of(title, rows, note)
-    for what in ("addBatch, ms", "trigger, ms"):
-        table = table.drawn("bars", "joins", what, by="way", title=what, yscale="log")
-    return table
+    return outcome(title, times, figures, note, "ms")
+
+
+def chains(context: Context) -> Outcome:
+    """Micro-batches through chains; quick: six joins with keys of the stream, few micro-batches."""
+    plan = context.pick([(2, 3)], [(40, 10), (10, 10)])
+    shapes = {}
+    for rows in context.pick((100_000,), (1_000, 100_000)):
+        chain = Chain.of(context, rows)
+        for whose, dependent in (("the stream", False), ("the join before", True)):
+            label = f"joins, {rows:,} rows, keys of {whose}"
+            joins, sample = chain.joins(MOST, dependent), chain.sample()
+            ways = joins.ways(JVM, PYTHON, APART, CHOSEN, PERSISTED, MERGE)
+            answers = {name: partial(way, sample) for name, way in ways.items()}
+            check_joins(answers, joins.columns)
+            if context.quick and dependent:  # its answers are checked, but not timed
+                continue
+            shapes[f"{MOST} {label}"] = chain, ways
+            if not (context.quick or dependent):
+                shapes[f"1 {label}"] = chain, chain.joins(1).ways(PYTHON)
+    streams = measure(context, shapes, plan, {}, (JVM, PYTHON))
+    return shown("Chains of joins", streams, _figures(streams))
+
+
+def _figures(streams: Streams) -> list[Figure]:
+    """Ratios of six joins, and of six to one."""
+    found = []
+    for label, by in streams.items():
+        count, _, tables = label.partition(" joins, ")
+        if count == "1":
+            name = f"addBatch, {MOST} joins / one, {PYTHON}, {tables}"
+            both = (streams[f"{MOST} joins, {tables}"], by)
+            times = (each[PYTHON]["addBatch"] for each in both)
+            found.append(ratio(name, *times, 1.6, at_most=True))
+            continue
+        for what, above, below, bound, at_most in _COMPARED:
+            name = f"{what}, {MOST} joins, {above} / {below}, {tables}"
+            times = (by[way][what] for way in (above, below))
+            found.append(ratio(name, *times, bound, at_most=at_most))
+    return found

@@ -22,15 +22,16 @@ from benchmarks.data.kept import parquet
 from benchmarks.data.tables import row_of, scattered, table
 from benchmarks.engine.full_cache import COLUMNS
 from benchmarks.harness.machine import anonymous_bytes, cpu_s
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, fingerprint, in_runtime, rate_stream, running
+from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.spark import Join, consume, fingerprint, in_runtime, rate_stream, running
 from benchmarks.harness.timing import (
     alternate,
     check_equal,
+    compare,
     median_of,
+    outcome,
     ratio,
     seconds_of,
-    time_joins,
 )
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.open_table import OpenTable
@@ -114,8 +115,10 @@ def _applied(context: Context, rows: int) -> Outcome:
                 found = fingerprint(built.to_df(spark), ["k", "amount", "name"])
                 check_equal({"a build": right, "apply": found})
             timed("compact", built.compact)
-    wall = {name: [one for one, _ in found] for name, found in times.items()}
-    cpu = {name: [one for _, one in found] for name, found in times.items()}
+    by_kind = {
+        kind: {name: [one[at] for one in found] for name, found in times.items()}
+        for at, kind in enumerate(("wall", "CPU"))
+    }
     # A small table's build is the start of a Spark job, and so is the least that apply costs.
     figures = [
         ratio(f"{kind}, {shown} / {other}, {rows:,} rows", by[name], by[below], bound, at_most=True)
@@ -125,14 +128,9 @@ def _applied(context: Context, rows: int) -> Outcome:
             ("compact", "compact", "build", "build", None),
             ("build", "build of the first version", sorting, "Spark's sort and Parquet", 1.0),
         )
-        for kind, by in (("wall", wall), ("CPU", cpu))
+        for kind, by in by_kind.items()
     ]
-    lines = [
-        {"what": name, "s": statistics.median(wall[name]), "CPU s": statistics.median(cpu[name])}
-        for name in times
-    ]
-    shown = Table.of(f"Changes of 1 % of {rows:,} rows", lines, _NOTE)
-    return Outcome(figures, [shown], measured=times)
+    return outcome(f"Changes of 1 % of {rows:,} rows", by_kind, figures, _NOTE)
 
 
 def _few(context: Context, rows: int) -> Outcome:
@@ -173,7 +171,7 @@ def _few(context: Context, rows: int) -> Outcome:
             (f"driver's memory after {applies} / after {times // 10:,}", grown, 1.1, ""),
         )
     ]
-    return Outcome(figures, measured={"s": seconds, "bytes": memory, "files": files})
+    return Outcome(figures)
 
 
 def _looked_up(context: Context, rows: int) -> Outcome:
@@ -182,8 +180,7 @@ def _looked_up(context: Context, rows: int) -> Outcome:
     key = scattered(F.col("id"), rows, context.seed)
     probes = spark.range(0, many, 1, 4).select(key.alias("k"), "id")
     stream = parquet(context.data / f"probes-{rows}-{many}", probes)
-    figures, measured = [], {}
-    df = table(spark, rows, context.data)
+    figures, df = [], table(spark, rows, context.data)
     with _built(context, rows) as once:
         ten = bsjoin.BatchTable.open(shutil.copytree(once.path, Path(once.path).with_name("ten")))
         ways: dict[str, dict[str, DataFrame]] = {}
@@ -199,16 +196,18 @@ def _looked_up(context: Context, rows: int) -> Outcome:
             joined["ten applies"] = in_runtime(runtime, ten.join)(stream)
         right = fingerprint(stream.join(after(df, changes), "k"), COLUMNS)
         for runtime, joined in ways.items():
-            check_equal({"Spark's join": right} | {
-                name: fingerprint(one, COLUMNS) for name, one in joined.items() if name != "base"
-            })  # fmt: skip
-            joins = {name: lambda _, one=one: one for name, one in joined.items()}  # type: ignore[misc]
-            seconds = time_joins(context, runtime, joins, stream, rounds)  # type: ignore[arg-type]
-            measured[runtime] = seconds
+            answers = {
+                name: partial(fingerprint, one, COLUMNS)
+                for name, one in joined.items()
+                if name != "base"
+            }
+            answers["Spark's join"] = lambda: right
+            runs = {name: partial(consume, one) for name, one in joined.items()}
+            _, seconds = compare(context, runtime, answers, runs, rounds)
             for name, bound in zip(("one layer", "ten applies"), _BOUNDS[runtime], strict=True):
                 label = f"join, {runtime}: {name} / base alone, {rows:,} rows"
                 figures.append(ratio(label, seconds[name], seconds["base"], bound, at_most=True))
-    return Outcome(figures, measured=measured)
+    return Outcome(figures)
 
 
 def _opened(context: Context, rows: int) -> Outcome:
@@ -227,7 +226,7 @@ def _opened(context: Context, rows: int) -> Outcome:
         )
     name = f"opening the next version, 1 % changed / the base, {rows:,} rows"
     figure = ratio(name, times["next version"], times["base"], 0.1, at_most=True)
-    return Outcome([figure], measured=times)
+    return Outcome([figure])
 
 
 def _lag(context: Context, rows: int) -> Outcome:
@@ -237,18 +236,18 @@ def _lag(context: Context, rows: int) -> Outcome:
     and whoever has written it calls ``apply``. A table of Delta is followed: its writer does
     nothing for it.
     """
-    figures, measured = [], {}
+    figures = []
     for what, part, commits in (
         ("a commit in Parquet", _in_parquet, context.pick(1, 60)),
         (f"a Delta commit, {rows:,} rows,", _in_delta, context.pick(2, 60)),
     ):
-        lags = measured[what] = part(context, rows, commits)
+        lags = part(context, rows, commits)
         name, late = f"lag from {what} to a joined row, one a second", np.quantile(lags, 0.95)
         figures += [
             median_of(f"{name}, p50", lags, 2.0, unit="s"),
             Figure(f"{name}, p95", float(late), at_most=True, unit="s"),
         ]
-    return Outcome(figures, measured=measured)
+    return Outcome(figures)
 
 
 def _in_parquet(context: Context, rows: int, commits: int) -> list[float]:

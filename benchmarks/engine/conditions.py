@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,16 @@ from benchmarks.engine.bulk import one_table
 from benchmarks.engine.chain import STEP
 from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness import timing
-from benchmarks.harness.outcome import Context, Outcome, Table
-from benchmarks.harness.spark import Join, in_memory, in_runtime, rate_stream, time_batches
-from benchmarks.harness.timing import Times, ratio, rows_by_way
+from benchmarks.harness.outcome import Context, Outcome
+from benchmarks.harness.spark import (
+    Join,
+    fingerprint,
+    in_memory,
+    in_runtime,
+    rate_stream,
+    time_batches,
+)
+from benchmarks.harness.timing import Times, ratio
 from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
 
 _TAKES = ("latest_start", "earliest_end", "shortest", "first")
@@ -41,7 +48,7 @@ def run(context: Context) -> Outcome:
     return Outcome.of({**_keys(context), "builds": _builds(context), **_ranges(context)})
 
 
-def _over_first(times: Mapping[str, Times]) -> Outcome:
+def _over_first(title: str, times: Mapping[str, Times]) -> Outcome:
     """By label the first way, and how much of its time the others take."""
     figures = [
         ratio(f"{label}: {way} / {first}", by[way], by[first], _BOUNDS.get(way), at_most=True,
@@ -50,35 +57,24 @@ def _over_first(times: Mapping[str, Times]) -> Outcome:
         for first, *others in [by]
         for way in others
     ]  # fmt: skip
-    tables = [Table.of(f"Seconds, {label}", rows_by_way(by)) for label, by in times.items()]
-    return Outcome(figures, tables, measured=times)
-
-
-def _timed(
-    context: Context, label: str, ways: Mapping[str, Join], stream: DataFrame,
-    columns: Sequence[str], rounds: int,
-) -> Times:  # fmt: skip
-    """Seconds of ways that have the same rows; quick: one round behind the check."""
-    many, warm = context.pick((1, 0), (rounds, 1)), context.pick([*ways], [])
-    found = timing.compare_joins(context, label, ways, stream, columns, *many, warm=warm)
-    return found[1]
+    return timing.outcome(f"Kinds of conditions and keys: {title}", times, figures)
 
 
 def _compared(context: Context, label: str, ways: Mapping[str, Join], stream: DataFrame) -> Outcome:
     """The ways in both runtimes."""
     times = {}
-    for runtime, rounds in _ROUNDS.items():
+    for runtime, rounds in context.pick({"jvm": 1, "python": 1}, _ROUNDS).items():
         joins = {name: in_runtime(runtime, way) for name, way in ways.items()}
         what, columns = f"{label}, {runtime}", [*stream.columns, "v"]
-        times[what] = _timed(context, what, joins, stream, columns, rounds)
-    return _over_first(times)
+        times[what] = timing.compare_joins(context, what, joins, stream, columns, rounds)[1]
+    return _over_first(label, times)
 
 
 def _keys(context: Context) -> dict[str, Outcome]:
     """By one key, which is never null, of a table whose rows all pass."""
     rows, size = context.pick((100_000, 50_000), (2_000_000, 1_000_000))
-    case = one_table(context, rows, size, STEP)
-    table = context.spark.read.parquet(str(case.tables[0])).withColumnRenamed("amount", "v")
+    files, joins = one_table(context, rows, size, STEP)
+    table = joins.frames[0].withColumnRenamed("amount", "v")
     text = "concat('key-', k)"
     kinds = {"text": text, "collated": f"{text} COLLATE UTF8_LCASE"}
     build = partial(BatchTable.build, unique=True)
@@ -96,7 +92,7 @@ def _keys(context: Context) -> dict[str, Outcome]:
         "null-safe": partial(build(table, on="k", nulls_equal=True).join, nulls_equal=True),
         "expression": partial(join, on=[(F.col("k") + 0, "k")]),
     }
-    with in_memory(context.spark.read.parquet(str(case.stream))) as (stream,):
+    with in_memory(files) as (stream,):
         labelled = {"inner": inner, "left": left, "text key": by_text}
         return {label: _compared(context, label, ways, stream) for label, ways in labelled.items()}
 
@@ -121,14 +117,16 @@ def _builds(context: Context) -> Outcome:
             "all rows": partial(build, history),
             "Spark's window": partial(build, last.drop("place")),
         }
-        same = {name: way().to_df for name, way in ways.items() if name != "all rows"}
-        timing.check_joins(same, ["k", "v", "a", "b"])
-        runs = {name: partial(timing.seconds_of, way) for name, way in ways.items()}
-        times = timing.alternate(runs, context.pick(1, 3), warm=same, say=context.say)
+        right = {
+            name: partial(fingerprint, way().to_df(context.spark), ["k", "v", "a", "b"])
+            for name, way in ways.items()
+            if name != "all rows"
+        }
+        _, times = timing.compare(context, "build", right, ways, context.pick(1, 3))
     ours = times["latest_by"]
     figures = [ratio(f"build: {name} / latest_by", times[name], ours, bound)
                for name, bound in (("all rows", None), ("Spark's window", 1.0))]  # fmt: skip
-    return Outcome(figures, [Table.of("Seconds of a build", rows_by_way(times))], measured=times)
+    return timing.outcome("Builds that keep the latest rows", {"build": times}, figures)
 
 
 def _ranges(context: Context) -> dict[str, Outcome]:
@@ -175,12 +173,13 @@ def _ranges(context: Context) -> dict[str, Outcome]:
     ids = context.spark.range(context.pick(50_000, 300_000), numPartitions=2)
     with in_memory(probes(ids)) as (stream,):
         found = {label: _compared(context, label, some, stream) for label, some in labelled.items()}
-        found["caches"] = _over_first(
-            {
-                kind: _timed(context, kind, some, stream, ["id", "v"], 3)
-                for kind, some in by_kind.items()
-            }
-        )
+        times = {
+            kind: timing.compare_joins(
+                context, kind, some, stream, ["id", "v"], context.pick(1, 3)
+            )[1]
+            for kind, some in by_kind.items()
+        }
+    found["caches"] = _over_first("caches", times)
     stream = probes(rate_stream(context.spark, 10_000).selectExpr("value AS id"))
     streams = {NO_JOIN: stream} | {
         f"{kind}, {way}": join(stream)
@@ -189,5 +188,5 @@ def _ranges(context: Context) -> dict[str, Outcome]:
     }
     many = context.pick((3, 2), (8, 4))
     batches = {name: [ms / 1e3 for ms in time_batches(df, *many)] for name, df in streams.items()}
-    found["streams"] = _over_first({"stream, addBatch": batches})
+    found["streams"] = _over_first("streams", {"stream, addBatch": batches})
     return found

@@ -5,12 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,9 +20,9 @@ from pyspark.sql.streaming import StreamingQuery
 import bsjoin
 from benchmarks.data.tables import row_of
 from benchmarks.harness.machine import cpu_s
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import configured, rate_stream, running
-from benchmarks.harness.timing import median_of, ratio
+from benchmarks.harness.timing import Times, median_of, outcome, ratio
 from bsjoin import monitoring
 from bsjoin.monitoring.dashboard import page as text_of_page
 from bsjoin.monitoring.watching import Watched
@@ -41,44 +39,15 @@ _NOTE = (
 def run(context: Context) -> Outcome:
     """The same query with and without the page, in turns; quick: one join, and seconds for each."""
     figures: list[Figure] = []
-    rows: list[dict[str, Cell]] = []
-    measured: dict[int, Any] = {}
+    measured: dict[str, Times] = {}
     for joins in context.pick((1,), (1, 6)):
-        with _running(context, joins) as query:
-            seen = _in_turns(context, query)
-        measured[joins] = {way: [*map(asdict, some)] for way, some in seen.items()}
         of = f"{joins} join{'s' if joins > 1 else ''}"
-        shares = [one.page_s / one.seconds for one in seen["with"]]
-        figures.append(median_of(f"the page's CPU, share of a core, {of}", shares, _BOUND))
-        cores = {way: [one.program_s / one.seconds for one in some] for way, some in seen.items()}
+        with _running(context, joins) as query:
+            cores = measured[of] = _in_turns(context, query)
+        figures.append(median_of(f"the page's CPU, share of a core, {of}", cores["page"], _BOUND))
         name = f"CPU of the whole program, with the page / without, {of}"
         figures.append(ratio(name, cores["with"], cores["without"], at_most=True, by_round=True))
-        requests = [one.page_s / one.requests * 1e3 for one in seen["with"]]
-        rows.append(
-            {
-                "joins": joins,
-                "page, share of a core": statistics.median(shares),
-                "page, ms of CPU a request": statistics.median(requests),
-                "answers with news": sum(one.news for one in seen["with"]),
-                "program with the page, cores": statistics.median(cores["with"]),
-                "without, cores": statistics.median(cores["without"]),
-            }
-        )
-    return Outcome(figures, [Table.of("An open page", rows, _NOTE)], measured=measured)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What some seconds of the query have cost: CPU of the program without the browser's part.
-
-    Of it ``page_s`` is that of the page's threads; ``news``: requests with something new.
-    """
-
-    seconds: float
-    program_s: float
-    page_s: float = 0.0
-    requests: int = 0
-    news: int = 0
+    return outcome("CPU of a program with an open page", measured, figures, _NOTE, "cores")
 
 
 @contextmanager
@@ -100,46 +69,42 @@ def _running(context: Context, joins: int) -> Iterator[StreamingQuery]:
             yield query
 
 
-def _in_turns(context: Context, query: StreamingQuery) -> dict[str, list[_Seen]]:
-    """What each way has cost, by round.
+def _in_turns(context: Context, query: StreamingQuery) -> Times:
+    """The CPU of the program without the page and with it, and of the page's threads, by round.
 
     One watch for all rounds: a page reads what the query did in its own time and in that before,
     when none was open. That is twice what a page reads that stays open, and not each time all that
     Spark has kept, which is more than a round has.
     """
-    without: list[_Seen] = []
-    opened: list[_Seen] = []
-    watched = Watched([query])
+    found: Times = {"without": [], "with": [], "page": []}
+    watched, seconds = Watched([query]), context.pick(4.0, 20.0)
     for _ in range(context.pick(1, 5)):
-        without.append(_alone(query, context.pick(4.0, 20.0)))
-        opened.append(_opened(watched, context.pick(10.0, 20.0)))
-        context.say(f"  the page: {opened[-1].page_s / opened[-1].seconds:.4f} of a core")
-    return {"without": without, "with": opened}
+        begun, used = time.monotonic(), cpu_s()
+        time.sleep(seconds)
+        found["without"].append((cpu_s() - used) / (time.monotonic() - begun))
+        program, page = _opened(watched, context.pick(10.0, 20.0))
+        found["with"].append(program)
+        found["page"].append(page)
+        context.say(f"  the page: {page:.4f} of a core")
+    return found
 
 
-def _alone(query: StreamingQuery, seconds: float) -> _Seen:
-    begun, used = time.monotonic(), cpu_s()
-    time.sleep(seconds)
-    return _Seen(time.monotonic() - begun, cpu_s() - used)
-
-
-def _opened(watched: Watched, seconds: float) -> _Seen:
-    """The page is opened, and asked as often as its script asks."""
-    pause_s, seen, requests, news = _pause_s(), -1, 1, 0
+def _opened(watched: Watched, seconds: float) -> tuple[float, float]:
+    """The page is opened, and asked as often as its script asks: cores of program and page."""
+    pause_s, seen, data = _pause_s(), -1, dict[str, Any]()
     begun, used, own = time.monotonic(), cpu_s(), time.thread_time()
     with monitoring.Dashboard(watched, 0, frozenset()) as page, _counted(page) as cpu:
         _ask(page, "")
         while (left_s := begun + seconds - time.monotonic()) > 0:
-            requests += 1
             if told := _ask(page, f"data.json?seen={seen}"):
                 data = json.loads(told)
-                seen, news = data["number"], news + 1
+                seen = data["number"]
             time.sleep(min(pause_s, left_s))
         took, page_s = time.monotonic() - begun, cpu()
     used, own = cpu_s() - used, time.thread_time() - own
-    if not news or not data["queries"][0]["joins"]:
+    if not data or not data["queries"][0]["joins"]:
         raise AssertionError("the page has shown no join")
-    return _Seen(took, used - own, page_s, requests, news)
+    return (used - own) / took, page_s / took
 
 
 def _pause_s() -> float:

@@ -1,12 +1,10 @@
-"""The full cache: building a table, memory, and micro-batches by table size."""
+"""The full cache: memory, and micro-batches by table size."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import statistics
-import tempfile
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +18,7 @@ from pyspark.sql.functions import arrow_udf
 import bsjoin
 from benchmarks.data.tables import scattered, table
 from benchmarks.harness.machine import anonymous_bytes
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import (
     AQE,
     JVM,
@@ -35,14 +33,7 @@ from benchmarks.harness.spark import (
     spark_session,
     time_batches,
 )
-from benchmarks.harness.timing import (
-    alternate,
-    check_joins,
-    median_of,
-    ratio,
-    rows_by_way,
-    seconds_of,
-)
+from benchmarks.harness.timing import check_joins, median_of, outcome
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.open_table import OpenTable
 
@@ -88,26 +79,6 @@ def with_identity_row(stream: DataFrame) -> DataFrame:
     return stream.withColumn("m", row).select("*", "m.amount", "m.name").drop("m")
 
 
-def building(context: Context) -> Outcome:
-    """Building a table, compared with sorting and writing it; quick: 500,000 rows, not 10^7."""
-    rows, rounds = context.pick((500_000, 2), (10_000_000, 3))
-    df = table(context.spark, rows, context.data)
-
-    def timed(write: Callable[[str], object]) -> float:
-        with tempfile.TemporaryDirectory() as out:
-            return seconds_of(write, f"{out}/table")
-
-    ways = {
-        "bsjoin": lambda path: bsjoin.BatchTable.build(df, on="k", path=path),
-        "Spark sort and Parquet": lambda path: df.sort("k").write.parquet(path),
-    }
-    times = alternate({name: partial(timed, way) for name, way in ways.items()}, rounds)
-    name = f"building / Spark's sort and Parquet, {rows:,} rows"
-    figure = ratio(name, *times.values(), 2.0, at_most=True, by_round=True)
-    shown = Table.of(f"Building a table of {rows:,} rows", rows_by_way(times))
-    return Outcome([figure], [shown], measured=times)
-
-
 def memory(context: Context) -> Outcome:
     """Private bytes of processes that look up every key of a table, and of ones that do not.
 
@@ -116,8 +87,7 @@ def memory(context: Context) -> Outcome:
     rows, count = context.pick((500_000, 1), (10_000_000, 3))
     indexed = bsjoin.BatchTable.build(table(context.spark, rows, context.data), on="k", unique=True)
     size = indexed.stats().bytes
-    figures, measured = [], {"table_bytes": size}  # type: list[Figure], dict[str, Any]
-    shown: list[dict[str, Cell]] = [{"what": "the table, stored", "MB": size / 1e6}]
+    figures, measured = [], {}
     for name, measure in (("worker", _bytes_of_a_worker), ("executor, JVM", _bytes_of_a_jvm)):
         with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
             used, idle = (
@@ -126,11 +96,9 @@ def memory(context: Context) -> Outcome:
         extras = [(one - np.median(idle)) / size for one in used]
         # Beside a small table a process's own memory is large: the bound is of full sizes.
         figures.append(median_of(f"memory of one more {name} / table, {rows:,} rows", extras, 0.05))
-        for which, found in (("every key", used), ("none", idle)):
-            what = f"{name} that looked up {which}"
-            shown.append({"what": what, "MB": float(np.median(found)) / 1e6})
-            measured[what] = found
-    return Outcome(figures, [Table.of(f"Memory, {rows:,} rows", shown, _MEMORY)], [], measured)
+        measured[name] = {"looked up every key": used, "looked up none": idle}
+    title = f"Memory beside a table of {size:,} bytes, {rows:,} rows"
+    return outcome(title, measured, figures, _MEMORY, "bytes")
 
 
 def _bytes_of_a_worker(task: tuple[str, int, bool]) -> int:
@@ -175,15 +143,14 @@ def latency(context: Context) -> Outcome:
     """Micro-batches of 10,000 rows; quick: tables of 100,000 and 500,000 rows, few of them."""
     sizes = context.pick([100_000, 500_000], [100_000, 1_000_000, 10_000_000])
     times = _measure(context, sizes)
-    rows = [
-        {"way": way} | {f"ms, table of {n:,}": _median(by[n]) if n in by else None for n in sizes}
-        for way, by in times.items()
-    ]
-    title = f"Micro-batches of {BATCH:,} rows: median addBatch by rows of the table"
-    shown = Table.of(title, rows).drawn(
-        "lines", "way", "ms, ", across=True, yscale="log", xlabel=""
-    )
-    return Outcome(_figures(times), [shown], measured=times)
+    flat = {
+        f"{size:,} rows": {
+            way: [ms for one in by[size] for ms in one] for way, by in times.items() if size in by
+        }
+        for size in sizes
+    }
+    title = f"Micro-batches of {BATCH:,} rows: addBatch by rows of the table"
+    return outcome(title, flat, _figures(times), unit="ms")
 
 
 def _measure(context: Context, sizes: list[int]) -> Times:
@@ -192,14 +159,12 @@ def _measure(context: Context, sizes: list[int]) -> Times:
     tables = {size: table(spark, size, context.data) for size in sizes}
     ways: dict[int, dict[str, Join]] = {}
     for size, df in tables.items():
-        ours = in_runtimes(partial(bsjoin.BatchTable.build(df, on="k").join, on="k"))
-        theirs = partial(_by_spark, df)
+        ways[size] = in_runtimes(partial(bsjoin.BatchTable.build(df, on="k").join, on="k"))
+        ways[size][AQE_ON] = theirs = partial(_by_spark, df)
         key = scattered(F.col("id"), size * 2, context.seed).alias("k")
         sample = spark.range(50_000).select(key, "id")
-        check_joins(
-            {name: partial(way, sample) for name, way in (ours | {AQE_ON: theirs}).items()}, COLUMNS
-        )
-        ways[size] = ours | {AQE_ON: theirs, AQE_OFF: theirs}
+        check_joins({name: partial(way, sample) for name, way in ways[size].items()}, COLUMNS)
+        ways[size][AQE_OFF] = theirs
     # They never see the table.
     ways[sizes[-1]] = {NO_JOIN: lambda df: df, IDENTITY: with_identity} | ways[sizes[-1]]
     times: Times = {name: {} for name in (*ways[sizes[-1]], BROADCAST)}

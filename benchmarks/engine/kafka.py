@@ -15,18 +15,19 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from operator import sub, truediv
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import configured, spark_session
-from benchmarks.harness.timing import quantile, quantiles
+from benchmarks.harness.timing import Times, median_of, outcome, ratio
 from examples import _kafka
 from tests import supervisor
 
@@ -48,6 +49,10 @@ _CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager"
 }
+_NOTE = (
+    "Quantiles of each part of the time. Topics with one partition. In real-time mode two ways at "
+    "once, over one topic; in micro-batches in turns."
+)
 _VALUE = "to_json(struct(given.sent_us, name))"
 
 Way = Callable[[DataFrame, str], DataFrame]
@@ -60,23 +65,28 @@ def run(context: Context) -> Outcome:
     """Latencies of both modes; quick: one rate, a few seconds, the smallest table."""
     rates: tuple[int, ...] = context.pick((200,), (1_000, 10_000))
     seconds = context.pick((2.0, 3.0), (20.0, 30.0))
-    found: list[tuple[str, dict[str, Parts]]] = []
+    figures: list[Figure] = []
+    found: dict[str, Times] = {}
     supervisor.start()
     with _kafka.broker(supervisor.watch, ["-Xmx1g"]) as address:
         # In real-time mode each query holds a slot for its partition.
         spark = spark_session("5g", master="local[8]", jars=_kafka.connector_jars())
         ways = _ways(spark, context.data, context.pick(_ROWS[:1], _ROWS))
-        for mode in (_REAL_TIME, _BATCHES):
-            for rate in rates:
-                for group in context.pick(_QUICK, _FULL):
-                    chosen = {way: ways[way] for way in group}
-                    measured = _measured(spark, address, chosen, mode, rate, *seconds)
-                    found.append((f"{mode}, {rate:,} records/s", measured))
-                    for way, parts in measured.items():
-                        p50, p99 = (quantile(parts, q) for q in (0.5, 0.99))
-                        told = f"p50 {p50:8.2f}, p99 {p99:8.2f} ms"
-                        context.say(f"  {mode:<11} {rate:>6,}/s  {way:<44} {told}")
-    return Outcome(_figures(found), [_table(found)], measured=found)
+        for mode, rate in product((_REAL_TIME, _BATCHES), rates):
+            for group in context.pick(_QUICK, _FULL):
+                chosen = {way: ways[way] for way in group}
+                parts = _measured(spark, address, chosen, mode, rate, *seconds)
+                for percent in (50, 99):
+                    name = f"{mode}, {rate:,} records/s: p{percent}"
+                    times = {
+                        way: [float(np.percentile(part, percent)) for part in some]
+                        for way, some in parts.items()
+                    }
+                    figures.append(_figure(name, times))
+                    found[f"{name}, {group[1]}"] = times
+                    told = ", ".join(f"{way} {times[way]}" for way in group)
+                    context.say(f"  {name}, ms: {told}")
+    return outcome("Kafka to Kafka: latency of a record", found, figures, _NOTE, "ms")
 
 
 def _ways(spark: SparkSession, data: Path, sizes: tuple[int, ...]) -> dict[str, Way]:
@@ -227,31 +237,12 @@ def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int)
     return parts
 
 
-def _figures(found: list[tuple[str, dict[str, Parts]]]) -> list[Figure]:
-    """Quantiles of the second way by the first: a ratio in real-time mode, else the difference."""
-    figures = []
-    for name, ways in found:
-        (other, below), (way, parts) = ways.items()
-        ratio = name.startswith(_REAL_TIME) or way == _ROUTED
-        bound = 1.05 if way == _ROUTED else 1.1 if ratio else 10.0
-        promised = None if way == _SPARK else bound
-        for share in (0.5, 0.99):
-            value, spread = quantiles(parts, below, share, truediv if ratio else sub)
-            what = f"{name}: p{100 * share:g}, {way} {'/' if ratio else '-'} {other}"
-            unit = "" if ratio else "ms"
-            figures.append(Figure(what, value, promised, True, spread, unit=unit))
-    return figures
-
-
-def _table(found: list[tuple[str, dict[str, Parts]]]) -> Table:
-    rows = [
-        {"mode": name, "way": way, "records": sum(map(len, parts))}
-        | {f"p{100 * q:g}, ms": quantile(parts, q) for q in (0.5, 0.9, 0.99)}
-        for name, ways in found
-        for way, parts in ways.items()
-    ]
-    note = (
-        "Topics with one partition. In real-time mode two ways at once, over one topic; in "
-        "micro-batches in turns."
-    )
-    return Table.of("Kafka to Kafka: latency of a record", rows, note)
+def _figure(name: str, times: Times) -> Figure:
+    """The second way by the first: a ratio in real-time mode, else the difference."""
+    (other, below), (way, above) = times.items()
+    if way == _ROUTED or name.startswith(_REAL_TIME):
+        bound = None if way == _SPARK else 1.05 if way == _ROUTED else 1.1
+        what = f"{name}, {way} / {other}"
+        return ratio(what, above, below, bound, at_most=True, by_round=True)
+    more = [a - b for a, b in zip(above, below, strict=True)]
+    return median_of(f"{name}, {way} - {other}", more, None if way == _SPARK else 10.0, unit="ms")

@@ -6,13 +6,13 @@ import multiprocessing
 import shutil
 import statistics
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +23,9 @@ from pyspark.sql.streaming import StreamingQuery
 import bsjoin
 from benchmarks.data.tables import row_of, scattered
 from benchmarks.harness.machine import anonymous_bytes, tree
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import add_batch_ms, rate_stream, run_stream, spark_session
-from benchmarks.harness.timing import check_joins, ratio, rotated, seconds_of
+from benchmarks.harness.timing import Times, check_joins, outcome, ratio, rotated, seconds_of
 from bsjoin import BatchTable, Full, Incremental
 
 COLUMNS = ["k", "amount", "name"]
@@ -55,37 +55,37 @@ def run(context: Context) -> Outcome:
 
 @dataclass
 class Memory:
-    """The most memory of the JVM and of the largest Python worker, without pages of files.
+    """Of the JVM and of Python workers, without pages of files, seen four times a second.
 
-    ``samples``: seconds since the beginning, with the bytes of all Python workers together.
+    ``driver`` and ``worker`` are the most of the JVM and of one worker; ``workers`` have the bytes
+    of all workers together, by look.
     """
 
     driver: int = 0
     worker: int = 0
-    samples: list[tuple[float, int]] = field(default_factory=list)
+    workers: list[int] = field(default_factory=list)
 
-    def sample(self, begun: float) -> None:
-        """Look at all of them once."""
-        together = 0
+    def look(self) -> None:
+        """Look at all children of this process once."""
+        used = []
         for process in tree()[1:]:
             with suppress(psutil.Error):  # it has ended
-                used, is_jvm = anonymous_bytes(process), process.name() == "java"
-                if is_jvm:
-                    self.driver = max(self.driver, used)
+                if process.name() == "java":
+                    self.driver = max(self.driver, anonymous_bytes(process))
                 else:
-                    self.worker = max(self.worker, used)
-                    together += used
-        self.samples.append((time.monotonic() - begun, together))
+                    used.append(anonymous_bytes(process))
+        self.worker = max(self.worker, *used, 0)
+        self.workers.append(sum(used))
 
 
 @contextmanager
 def watched() -> Iterator[Memory]:
-    """The memory of this process's children, seen four times a second."""
-    memory, ended, begun = Memory(), threading.Event(), time.monotonic()
+    """The memory of this process's children."""
+    memory, ended = Memory(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.25):
-            memory.sample(begun)
+            memory.look()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -122,73 +122,50 @@ def _bounded(context: Context) -> Outcome:
     with watched() as memory:
         query = _complete(run_stream(joined(size, stream), batches))
     caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
-    times = add_batch_ms(query)
     keys = sum(cache.keys_queried for cache in caches)
     if keys < size * batches:
         raise AssertionError(f"{keys} keys were asked for, of {size * batches} new ones")
-    parts = statistics.quantiles(times, n=100)
-    quarter = len(memory.samples) // 4
-    early, late = (
-        statistics.median([used for _, used in some])
-        for some in (memory.samples[quarter : 2 * quarter], memory.samples[-quarter:])
-    )
-    row: dict[str, Cell] = {
-        "distinct keys": keys,
-        "evictions": sum(cache.evictions for cache in caches),
-        "rows/s": 1e3 * size * len(times) / sum(times),
-        "micro-batch p50, ms": statistics.median(times),
-        "p99, ms": parts[98],
-        "workers, 2nd quarter, MB": early / 1e6,
-        "workers, last quarter, MB": late / 1e6,
-        "largest cache, MB": max(cache.bytes for cache in caches) / 1e6,
+    times, quarter = add_batch_ms(query), len(memory.workers) // 4
+    early, late = memory.workers[quarter : 2 * quarter], memory.workers[-quarter:]
+    shown: dict[str, Times] = {
+        "rows/s": rates,
+        "ms of a micro-batch": {"p50": times, "p99": [float(np.percentile(times, 99))]},
+        "MB": {
+            "workers, second quarter": [used / 1e6 for used in early],
+            "workers, last quarter": [used / 1e6 for used in late],
+            "largest cache": [max(cache.bytes for cache in caches) / 1e6],
+        },
     }
-    title = f"Micro-batches of {size:,} new keys, a cache of as many rows"
-    note = "The source is arithmetic in the worker."
-    name = "rows/s, each micro-batch evicts / none does"
-    flat = Figure("memory of workers, last quarter / second", late / early, 1.2, True)
-    return Outcome(
-        [ratio(name, *rates.values(), by_round=True), flat],
-        [Table.of(title, [row], note)],
-        measured={"rates": rates, "batch_ms": times, "memory": memory.samples},
-    )
+    grown = statistics.median(late) / statistics.median(early)
+    figures = [
+        ratio("rows/s, each micro-batch evicts / none does", *rates.values(), by_round=True),
+        Figure("memory of workers, last quarter / second", grown, 1.2, True),
+    ]
+    title = f"Micro-batches of {size:,} new keys, {keys:,} in all, a cache of as many rows"
+    note = "The source is arithmetic in the worker. Memory is without pages of files."
+    return outcome(title, shown, figures, note, "median")
 
 
 def _built(context: Context) -> Outcome:
     """Tables of two sizes, each with two sizes of segments, built in a JVM with a small heap."""
     sizes = context.pick((100_000,), (10_000_000, 100_000_000))
-    found: dict[int, dict[int, dict[str, float]]] = {}
+    lines, figures = [], []
     for segment in (Full.segment_bytes, _SMALL_SEGMENT):
+        found = {}
         for rows in sizes:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                one = pool.apply(_build, (rows, str(context.data), segment))
-            found.setdefault(segment, {})[rows] = one
-            context.say(f"  {rows:>11,} rows built in {one['s']:.1f} s")
-    table = Table.of(
-        f"Tables built with a heap of {_HEAP}",
-        [
-            {
-                "rows": rows,
-                "segment_bytes, MiB": segment >> 20,
-                "s": one["s"],
-                "table, MB": one["bytes"] / 1e6,
-                "segments": one["segments"],
-                "largest worker, MB": one["worker"] / 1e6,
-                "JVM, MB": one["driver"] / 1e6,
-            }
-            for segment, by_rows in found.items()
-            for rows, one in by_rows.items()
-        ],
-        "Memory without pages of files: the most that was seen, four times a second.",
-    )
-    figures = []
-    for segment, by_rows in found.items() if not context.quick else ():
-        (few, small), (many, large) = by_rows.items()
-        pair = f"{many:,} rows / {few:,}, segments of {segment >> 20} MiB"
-        memory = large["worker"] / small["worker"]
-        figures.append(Figure(f"memory of the largest worker, {pair}", memory, 1.5, True))
-        slower = large["s"] / many / (small["s"] / few)
-        figures.append(Figure(f"seconds a row, {pair}", slower, at_most=True))
-    return Outcome(figures, [table], measured=found)
+                found[rows] = pool.apply(_build, (rows, str(context.data), segment))
+            context.say(f"  {rows:>11,} rows built in {found[rows]['s']:.1f} s")
+            lines.append({"rows": rows, "segment_bytes, MiB": segment >> 20} | found[rows])
+        if len(sizes) == 2:
+            (few, small), (many, large) = found.items()
+            pair = f"{many:,} rows / {few:,}, segments of {segment >> 20} MiB"
+            memory = large["largest worker, MB"] / small["largest worker, MB"]
+            figures.append(Figure(f"memory of the largest worker, {pair}", memory, 1.5, True))
+            slower = large["s"] / many / (small["s"] / few)
+            figures.append(Figure(f"seconds a row, {pair}", slower, at_most=True))
+    note = "Memory without pages of files: the most that was seen, four times a second."
+    return Outcome(figures, [Table.of(f"Tables built with a heap of {_HEAP}", lines, note)])
 
 
 def _build(rows: int, folder: str, segment_bytes: int) -> dict[str, float]:
@@ -211,10 +188,10 @@ def _build(rows: int, folder: str, segment_bytes: int) -> dict[str, float]:
             raise AssertionError(f"{counted} rows are stored, of {rows}")
         return {
             "s": seconds,
-            "bytes": table.stats().bytes,
+            "table, MB": table.stats().bytes / 1e6,
             "segments": table.stats().segments,
-            "worker": memory.worker,
-            "driver": memory.driver,
+            "largest worker, MB": memory.worker / 1e6,
+            "JVM, MB": memory.driver / 1e6,
         }
     finally:
         spark.stop()

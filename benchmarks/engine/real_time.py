@@ -20,15 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain, Shape
+from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain
 from benchmarks.engine.full_cache import NO_JOIN
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import JVM, in_runtime
-from benchmarks.harness.timing import check_joins, quantile, quantiles, rotated
+from benchmarks.harness.outcome import Context, Outcome
+from benchmarks.harness.spark import JVM, Join
+from benchmarks.harness.timing import Times, check_joins, outcome, ratio, rotated
 from tests.real_time_queries import Source
 
 _ROWS = 100_000
@@ -37,8 +38,20 @@ _PLAIN = "plain joins, six"
 _REFRESHED = f"{_PLAIN}, a refresh"
 _PAUSES_S, _TIMEOUT_S = (0.001, 0.006), 60.0
 
-Turns = dict[str, list[list[float]]]
-"""Milliseconds of rows, by way and turn."""
+_COMPARED = (
+    ("p50", _SIX, NO_JOIN, 1.1),
+    ("p99", _SIX, NO_JOIN, None),
+    ("p50", _ONE, NO_JOIN, None),
+    ("p50", _PLAIN, NO_JOIN, 1.1),
+    ("p99", _PLAIN, NO_JOIN, None),
+    ("p50", _REFRESHED, _PLAIN, None),
+    ("p99", _REFRESHED, _PLAIN, None),
+)
+_NOTE = (
+    f"Of each turn, a row after {1_000 * _PAUSES_S[0]:g} to {1_000 * _PAUSES_S[1]:g} ms, tables of "
+    f"{_ROWS:,} rows, one batch of real-time mode. From the call that adds a row to the source "
+    "until a ForeachWriter has it; up to 10 ms of it are the source's, which looks so often."
+)
 
 
 class _Rows:
@@ -66,27 +79,28 @@ def run(context: Context) -> Outcome:
     turns, warm_s, counted_s = context.pick((1, 2.0, 3.0), (3, 15.0, 15.0))
     spark, chain = context.spark, Chain.of(context, _ROWS)
     sample = with_keys(spark.range(5_000).selectExpr("id AS key", "id AS born"))
-    answers = Shape(chain, MOST, dependent=False).ways(JVM, PLAIN, CHOSEN)
-    columns = ["key", *(f"{x}{i}" for x in "at" for i in range(MOST))]
-    ways = {name: partial(in_runtime("jvm", way), sample) for name, way in answers.items()}
-    check_joins(ways, columns)
+    one, six = chain.joins(1), chain.joins(MOST)
+    answers = {name: partial(way, sample) for name, way in six.ways(JVM, PLAIN, CHOSEN).items()}
+    check_joins(answers, ["key", *(f"{x}{i}" for x in "at" for i in range(MOST))])
     _load_sink(spark, context.data / "classes")
-    joins = {NO_JOIN: 0, _ONE: 1, _SIX: MOST, _PLAIN: MOST, _REFRESHED: MOST}
-    found: Turns = {name: [] for name in joins}
+    ours = {_ONE: one.ways(JVM)[JVM], _SIX: six.ways(JVM)[JVM], _PLAIN: six.plain}
+    ways: dict[str, Join] = {NO_JOIN: lambda df: df, **ours, _REFRESHED: six.plain}
+    found: dict[str, Times] = {f"p{100 * q:g}": {name: [] for name in ways} for q in (0.5, 0.99)}
     for turn in range(turns):
-        for name in rotated(joins, turn):
-            count = joins[name]
-            by = Chain.plain if name in (_PLAIN, _REFRESHED) else Chain.ours
-            way = in_runtime("jvm", partial(by, chain, count, False))
+        for name in rotated(ways, turn):
             refresh = partial(chain.indexed[0].refresh, chain.frames[0])
             meanwhile = refresh if name == _REFRESHED else lambda: None
-            ms = _latencies(
-                _Rows(spark), lambda df, way=way: way(with_keys(df)), warm_s, counted_s, meanwhile
-            )  # type: ignore[misc]
-            found[name].append(ms)
-            p50, p99 = (quantile([ms], share) for share in (0.5, 0.99))
-            context.say(f"  {name:<34} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms")
-    return Outcome(_figures(found), [_table(found)], measured=found)
+            ms = _latencies(_Rows(spark), ways[name], warm_s, counted_s, meanwhile)
+            for quantile, by in found.items():
+                by[name].append(float(np.percentile(ms, float(quantile[1:]))))
+            told = ", ".join(f"{what} {by[name][-1]:6.2f} ms" for what, by in found.items())
+            context.say(f"  {name:<34} {told}")
+    figures = [
+        ratio(f"latency {what}, {above} / {below}", found[what][above], found[what][below], bound,
+              at_most=True, by_round=True)
+        for what, above, below, bound in _COMPARED
+    ]  # fmt: skip
+    return outcome("Real-time mode: latency of a row", found, figures, _NOTE, "ms")
 
 
 def with_keys(df: DataFrame) -> DataFrame:
@@ -96,15 +110,14 @@ def with_keys(df: DataFrame) -> DataFrame:
 
 
 def _latencies(
-    rows: _Rows, way: Callable[[DataFrame], DataFrame], warm_s: float, counted_s: float,
-    meanwhile: Callable[[], Any],
-) -> list[float]:  # fmt: skip
+    rows: _Rows, way: Join, warm_s: float, counted_s: float, meanwhile: Callable[[], Any]
+) -> list[float]:
     """Milliseconds of every row that a query passed on, in one batch of real-time mode.
 
     ``meanwhile`` runs beside the query, from the end of the warm-up on.
     """
     with tempfile.TemporaryDirectory() as checkpoint:
-        writer = way(rows.df).writeStream.outputMode("update").trigger(realTime="1 hour")
+        writer = way(with_keys(rows.df)).writeStream.outputMode("update").trigger(realTime="1 hour")
         writer = writer.option("checkpointLocation", checkpoint)
         query = writer._jwrite.foreach(rows.sink()).start()
         beside = threading.Thread(target=meanwhile)
@@ -151,36 +164,3 @@ def _load_sink(spark: SparkSession, folder: Path) -> None:
     )
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(folder.resolve())).toURI().toURL())
-
-
-def _figures(found: Turns) -> list[Figure]:
-    """Quantiles of all turns, with the spread of the turns' ratios."""
-    figures = []
-    for share, above, below, bound in (
-        (0.5, _SIX, NO_JOIN, 1.1),
-        (0.99, _SIX, NO_JOIN, None),
-        (0.5, _ONE, NO_JOIN, None),
-        (0.5, _PLAIN, NO_JOIN, 1.1),
-        (0.99, _PLAIN, NO_JOIN, None),
-        (0.5, _REFRESHED, _PLAIN, None),
-        (0.99, _REFRESHED, _PLAIN, None),
-    ):
-        value, spread = quantiles(found[above], found[below], share)
-        name = f"latency p{100 * share:g}, {above} / {below}"
-        figures.append(Figure(name, value, bound, True, spread))
-    return figures
-
-
-def _table(found: Turns) -> Table:
-    rows = [
-        {"way": name, "rows": sum(map(len, turns))}
-        | {f"p{100 * q:g}, ms": quantile(turns, q) for q in (0.5, 0.95, 0.99)}
-        for name, turns in found.items()
-    ]
-    note = (
-        f"A row after {1_000 * _PAUSES_S[0]:g} to {1_000 * _PAUSES_S[1]:g} ms, tables of {_ROWS:,} "
-        "rows, one batch of real-time mode. From the call that adds a row to the source until a "
-        "ForeachWriter has it; up to 10 ms of it are the source's, which looks so often."
-    )
-    shown = Table.of("Real-time mode: latency of a row", rows, note)
-    return shown.drawn("bars", "way", "p50, ms", "p99, ms", ylabel="ms")

@@ -13,7 +13,6 @@ from typing import Any
 from benchmarks.harness.outcome import Benchmark, Context
 from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
-    Record,
     RecordError,
     folder,
     read_all,
@@ -32,10 +31,9 @@ Exit status: 0 when all has run; 1 when a benchmark failed (with --strict also w
 its bound; missed ones are printed in any case); 2 when the command cannot be carried out; 130 when
 it was interrupted: the same command then resumes.
 """
-_SEED = "of streams, range tables and clusters, not of the other tables; %(default)s"
-
 # By name: what argparse is told of an option. Commands list the names that they take.
 _OPTIONS: dict[str, dict[str, Any]] = {
+    "names": {"nargs": "+", "metavar": "NAME", "help": "a name, a group, or a glob of names"},
     "--out": {
         "type": Path, "default": Path("out/benchmarks"),
         "help": "the folder of data, records and pictures; %(default)s",
@@ -43,9 +41,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--quick": {"action": "store_true", "help": "small sizes, seconds each"},
     "--full": {"action": "store_true", "help": "the sizes of the promised figures"},
     "--again": {"action": "store_true", "help": "also run what has a record of the same run"},
-    "--seed": {"type": int, "default": Context.seed, "help": _SEED},
+    "--seed": {
+        "type": int, "default": Context.seed,
+        "help": "of streams, range tables and clusters, not of the other tables; %(default)s",
+    },
     "--strict": {"action": "store_true", "help": "exit status 1 also for a missed bound"},
-    "names": {"nargs": "+", "metavar": "NAME", "help": "a name, a group, or a glob of names"},
     "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
 }  # fmt: skip
 _RUN = "--out --quick --full --again --seed --strict"
@@ -63,11 +63,10 @@ def parser() -> argparse.ArgumentParser:
     for name, (_, options, help_, more) in _COMMANDS.items():
         about = f"{help_.capitalize()}. {more}"
         one = commands.add_parser(name, help=help_, description=about, **shape)
-        sizes = [option for option in options.split() if option in ("--quick", "--full")]
-        # argparse cannot print the help of a command with a group of nothing.
-        size = one.add_mutually_exclusive_group() if sizes else one
+        size = one.add_mutually_exclusive_group() if "--full" in options else one
         for option in options.split():
-            (size if option in sizes else one).add_argument(option, **_OPTIONS[option])
+            of = size if option in ("--quick", "--full") else one
+            of.add_argument(option, **_OPTIONS[option])
     return found
 
 
@@ -141,8 +140,13 @@ def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
 
 
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    sizes = _sizes(options)
-    records = _records(catalogue, options.out, *sizes)
+    names = [one.name for one in catalogue]
+    sizes = [options.quick] if options.quick or options.full else [False, True]
+    records = [record for quick in sizes for record in read_all(options.out, quick, names)]
+    if not records:
+        raise UsageError(
+            f"{options.out} has no such records: `python -m benchmarks all` writes them"
+        )
     suffix = f"-{size_of(*sizes)}" if len(sizes) == 1 else ""
     file = page.write(records, options.out / f"report{suffix}.html", options.out)
     print(f"The report of {len(records)} records is {file}.")
@@ -163,22 +167,6 @@ def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
     for one in typed:
         print(f"{one}: a measured number that names no figure (see benchmarks/report/prose.py)")
     return int(options.check and bool(changed or typed))
-
-
-def _sizes(options: argparse.Namespace) -> list[bool]:
-    """Whether quick, of the sizes that are asked for: without an option both."""
-    return [options.quick] if options.quick or options.full else [False, True]
-
-
-def _records(catalogue: Sequence[Benchmark], out: Path, *sizes: bool) -> list[Record]:
-    names = [one.name for one in catalogue]
-    records = [record for quick in sizes for record in read_all(out, quick, names)]
-    if not records:
-        raise UsageError(
-            f"{folder(out, sizes[-1])} has no records: `python -m benchmarks all "
-            f"--{size_of(sizes[-1])}` writes them"
-        )
-    return records
 
 
 _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import platform
 import re
@@ -18,9 +17,6 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 
 PACKAGES = ("bsjoin", "pyspark", "pyarrow", "numpy", "pandas", "duckdb", "polars")
-
-CODE = ("bsjoin", "scheduling", "benchmarks")
-"""The folders whose uncommitted changes count."""
 
 
 @lru_cache
@@ -53,20 +49,9 @@ def versions() -> dict[str, str]:
 
 
 def commit(root: Path = ROOT) -> str | None:
-    """The commit of the code; with ``+`` and a hash of the changes if there are any; None if none.
-
-    Two runs with the same answer ran the same code. Only changes of :data:`CODE` count.
-    """
-    git = ("git", "-C", str(root))
-    head = _output(*git, "rev-parse", "HEAD")
-    changes = ("--untracked-files=all", "--porcelain", "--", *CODE)
-    if head is None or not _output(*git, "status", *changes):
-        return head
-    digest = hashlib.sha256((_output(*git, "diff", "HEAD", "--", *CODE) or "").encode())
-    fresh = _output(*git, "ls-files", "--others", "--exclude-standard", "--", *CODE) or ""
-    for file in (root / name for name in fresh.splitlines()):
-        digest.update(str(file).encode() + (file.read_bytes() if file.is_file() else b""))
-    return f"{head}+{digest.hexdigest()[:8]}"
+    """The commit of the code, with ``+`` if there are changes; None if it is unknown."""
+    command = ("git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty=+")
+    return _output(*command, "--exclude=*")
 
 
 def tree(pid: int | None = None) -> list[psutil.Process]:

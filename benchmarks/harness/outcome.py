@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,18 +94,19 @@ class Table:
         columns = tuple(dict.fromkeys(head for row in listed for head in row))
         return Table(title, columns, tuple(tuple(map(row.get, columns)) for row in listed), note)
 
-    def drawn(self, kind: str, x: str | Sequence[str], *y: str, **more: Any) -> Table:
+    def drawn(
+        self, kind: Literal["line", "bar"], x: str, *y: str, by: str | None = None, **options: Any
+    ) -> Table:
         """The same table with one chart more.
 
         Args:
-            kind: "lines", "bars" or "ranked bars".
-            x: the columns that name a place on the axis, or one of them.
-            y: the columns that are drawn: their heads, or what these begin with.
-            more: ``by``: the column whose values name the series, instead of the heads; ``across``:
-                rows are series and heads are places; ``title``; labels and scales of the axes as
-                ``Axes.set`` has them.
+            kind: lines, or bars in groups.
+            x: the column that names a place on the axis.
+            y: the columns that are drawn: what their heads begin with.
+            by: the column whose values name the series, instead of the heads.
+            options: of ``pandas.DataFrame.plot``.
         """
-        chart = {"kind": kind, "x": (x,) if isinstance(x, str) else tuple(x), "y": y, **more}
+        chart = {"kind": kind, "x": x, "y": y, "by": by, "options": options}
         return replace(self, charts=(*self.charts, chart))
 
 
@@ -116,13 +117,11 @@ class Outcome:
     Args:
         figures: in the order to show them.
         tables: what is shown as numbers.
-        pictures: SVG files below the context's ``out``; that of the tables is added to them.
         measured: the raw numbers, for the record: anything that JSON can hold.
     """
 
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    pictures: list[Path] = field(default_factory=list)
     measured: Any = None
 
     @staticmethod

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import psutil
 
@@ -41,11 +42,11 @@ class Task:
     out: Path
     code: str | None
 
-    def write(self, seconds: float, outcome: Outcome | None, error: str | None) -> Record:
-        """Write its record."""
+    def write(self, seconds: float, outcome: Outcome | None = None, **more: Any) -> Record:
+        """Write its record; ``more``: its ``error``, its ``pictures``."""
         return records.store(
             self.benchmark, self.out, outcome or Outcome(), quick=self.quick, seed=self.seed,
-            commit=self.code, seconds=round(seconds, 1), error=error,
+            commit=self.code, seconds=round(seconds, 1), **more,
         )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def _run(task: Task) -> Record:
             _end(process)
     record = records.written(task.out, task.quick, task.benchmark.name)
     if status or record is None:
-        return task.write(time.monotonic() - begun, None, _cause(status))
+        return task.write(time.monotonic() - begun, error=_cause(status))
     return record
 
 
@@ -174,11 +175,10 @@ def _main(words: str) -> None:
         outcome: Outcome = pkgutil.resolve_name(benchmark.run)(context)
         if task.quick and benchmark.bounds == "full":
             outcome.figures = [replace(figure, bound=None) for figure in outcome.figures]
-        if any(table.charts for table in outcome.tables):
-            from benchmarks import charts  # with matplotlib, which takes a second
+        from benchmarks import charts  # with matplotlib, which takes a second
 
-            outcome.pictures += charts.draw(outcome.tables, folder / f"{benchmark.name}.svg")
-        task.write(time.monotonic() - begun, outcome, None)
+        pictures = charts.draw(outcome.tables, folder / f"{benchmark.name}.svg")
+        task.write(time.monotonic() - begun, outcome, pictures=pictures)
         for table in outcome.tables:
             print("\n".join(["", *table_lines(table)]), flush=True)
     except Exception:
@@ -186,7 +186,7 @@ def _main(words: str) -> None:
             sys.exit(128 + signal.SIGTERM)
         error = traceback.format_exc()
         print(error, file=sys.stderr, flush=True)
-        task.write(time.monotonic() - begun, None, error)
+        task.write(time.monotonic() - begun, error=error)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
@@ -62,7 +62,9 @@ def folder(out: Path, quick: bool) -> Path:
     return out / "results" / size_of(quick)
 
 
-def store(benchmark: Benchmark, out: Path, outcome: Outcome, **run: Any) -> Record:
+def store(
+    benchmark: Benchmark, out: Path, outcome: Outcome, pictures: Sequence[str] = (), **run: Any
+) -> Record:
     """Write the record of a run that has just ended; ``run`` has its other fields.
 
     Raises:
@@ -78,8 +80,7 @@ def store(benchmark: Benchmark, out: Path, outcome: Outcome, **run: Any) -> Reco
     found = Record(
         benchmark.name, benchmark.group, benchmark.title, benchmark.about, **run,
         figures=outcome.figures, tables=[replace(table, charts=()) for table in outcome.tables],
-        pictures=[os.path.relpath(file, place) for file in outcome.pictures],
-        measured=outcome.measured,
+        pictures=list(pictures), measured=outcome.measured,
     )  # fmt: skip
     write(place / f"{benchmark.name}.json", found)
     return found
@@ -153,9 +154,10 @@ def written(out: Path, quick: bool, name: str) -> Record | None:
 
 
 def repeats(record: Record, quick: bool, seed: int, code: str | None) -> bool:
-    """Whether another run would only repeat a record."""
+    """Whether another run would only repeat a record; of changed code nobody knows."""
     return (
         record.error is None
+        and not (code or "").endswith("+")
         and (record.quick, record.seed, record.commit) == (quick, seed, code)
         and record.versions == versions()
     )

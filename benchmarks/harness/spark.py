@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-import bsjoin
 from benchmarks.harness.machine import ROOT
 
 AQE = "spark.sql.adaptive.enabled"
@@ -187,21 +185,3 @@ def time_batches(stream: DataFrame, batches: int, warm_up: int) -> list[float]:
     """``addBatch`` in milliseconds of some micro-batches of a stream, after some uncounted."""
     times = add_batch_ms(run_stream(stream, warm_up + batches))
     return times[warm_up : warm_up + batches]
-
-
-def cache_totals(query: StreamingQuery) -> dict[str, Any]:
-    """Sums over all micro-batches and incremental caches of a query.
-
-    Returns:
-        ``hit_rate``, ``asked`` (keys looked up in the database) and ``lookups``; empty without
-        such a cache.
-    """
-    caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
-    if not caches:
-        return {}
-    hits = sum(c.hits + c.negative_hits for c in caches)
-    return {
-        "hit_rate": hits / max(1, hits + sum(c.misses for c in caches)),
-        "asked": sum(c.keys_queried for c in caches),
-        "lookups": sum(c.lookups for c in caches),
-    }

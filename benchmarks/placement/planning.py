@@ -12,11 +12,11 @@ import random
 import statistics
 import time
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.timing import compare_joins, median_of, ratio, rows_by_way, seconds_of
+from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.timing import Times, median_of, outcome, seconds_of
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
@@ -34,33 +34,22 @@ _TIERS = ((4, 8, 2.417e-3), (8, 12, 4.861e-3), (12, 16, 7.778e-3))  # cores, GB,
 def planning(context: Context) -> Outcome:
     """Measure; quick: without 10,000 tasks, and 20 small clusters instead of 100."""
     sizes, rounds = context.pick((SIZES[:2], 5), (SIZES, 3))
-    times = {name: {} for name in NAMES}  # type: dict[str, dict[str, float]]
+    times: dict[str, Times] = {}
     for tasks, workers in sizes:
         graph, snapshot = cluster(tasks, workers, seed=context.seed + tasks)
+        by_name = times[f"{tasks:,} tasks on {workers:,} workers"] = {}
         for name in NAMES:
-            plan = policy(name).plan(graph, snapshot)
-            assert_feasible(plan, graph, snapshot)
-            ms = statistics.median(_cpu_ms(name, graph, snapshot) for _ in range(rounds))
-            times[name][f"{tasks:,} x {workers:,}"] = ms
-            context.say(f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms")
-    worst = _worst_rents(context, context.pick(20, 100))
+            assert_feasible(policy(name).plan(graph, snapshot), graph, snapshot)
+            by_name[name] = [_cpu_ms(name, graph, snapshot) for _ in range(rounds)]
+    size = "1,000 tasks on 100 workers"
     figures = [
-        Figure(f"plan for 1,000 tasks on 100 workers, {name}", by_size["1,000 x 100"],
+        Figure(f"plan for {size}, {name}", statistics.median(ms),
                SEARCHED_MS if name == "local-search" else LIMIT_MS, True, unit="ms")
-        for name, by_size in times.items()
+        for name, ms in times[size].items()
     ]  # fmt: skip
-    above = worst["local-search"]
-    figures.append(Figure("local search above the optimum, worst case", above, 0.05, True))
-    plans = [{"policy": n} | {f"ms, {s}": ms for s, ms in by.items()} for n, by in times.items()]
-    rents = [
-        {"policy": name, "most": f"{over:.1%}" if math.isfinite(over) else "leaves tasks out"}
-        for name, over in sorted(worst.items(), key=lambda item: item[1])
-    ]
-    tables = [
-        Table.of("Median CPU time of a plan, tasks x workers", plans),
-        Table.of("Rent above the exact optimum, the worst small cluster", rents),
-    ]
-    return Outcome(figures, tables, measured={"times": times, "worst": worst})
+    worst = _worst_rent(context, context.pick(20, 100))
+    figures.append(Figure("local search above the optimum, worst case", worst, 0.05, True))
+    return outcome("CPU time of a plan", times, figures, unit="ms")
 
 
 def _cpu_ms(name: str, graph: JobGraph, snapshot: Snapshot) -> float:
@@ -105,13 +94,13 @@ def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
     return JobGraph(every, edges), snapshot
 
 
-def _worst_rents(context: Context, cases: int) -> dict[str, float]:
-    """The largest rent over that of the exact optimum, less 1, by policy: up to 12 workers.
+def _worst_rent(context: Context, cases: int) -> float:
+    """The largest rent of the local search over the exact optimum's, less 1: up to 12 workers.
 
-    A case in which a policy leaves out more tasks than the optimum counts as infinite; cases
-    that are not proven in time are skipped.
+    A case in which it leaves out more tasks than the optimum counts as infinite; cases that are not
+    proven in time are skipped.
     """
-    worst: dict[str, float] = {}
+    worst = 0.0
     for case in range(context.seed, context.seed + cases):
         draw = random.Random(case)
         graph, snapshot = cluster(draw.randint(6, 18), draw.randint(3, 12), case)
@@ -119,55 +108,29 @@ def _worst_rents(context: Context, cases: int) -> dict[str, float]:
             best = Exact().plan(graph, snapshot)
         except TooLargeError:
             continue
-        if best.unplaced:
-            continue
-        for name in NAMES:
-            plan = policy(name).plan(graph, snapshot)
-            over = math.inf if plan.unplaced else plan.score / best.score - 1
-            worst[name] = max(worst.get(name, 0.0), over)
-    for name, over in sorted(worst.items(), key=lambda item: item[1]):
-        context.say(f"  {name:<20} at most {over:8.1%} above the optimum")
+        if not best.unplaced:
+            plan = policy("local-search").plan(graph, snapshot)
+            worst = max(worst, math.inf if plan.unplaced else plan.score / best.score - 1)
     return worst
 
 
 def pinning(context: Context) -> Outcome:
-    """What pins cost on the driver and in a micro-batch; pinned rows are the same rows."""
-    spark = context.spark
-    counts, rounds, rows = context.pick(((48, 192), 5, 200_000), ((48, 192, 2_400), 15, 2_000_000))
-    driver = {
-        count: [_ms_per_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
+    """What pins cost on the driver, without planning the query and its shuffles below the pins."""
+    counts, rounds = context.pick(((48, 192), 5), ((48, 2_400), 15))
+    times = {
+        f"{count} partitions": [_ms_per_partition(context.spark, count) for _ in range(rounds + 2)]
         for count in counts
     }
-    ways = {
-        "with pins": lambda df: _pinned(_rows(df, 12)),
-        "without pins": lambda df: _rows(df, 12),
-    }
-    given = spark.range(0, rows, 1, 2)
-    _, seconds = compare_joins(context, "12 partitions", ways, given, ["id", "k"], rounds)
     # The new DataFrame of a pin is a fixed cost, which few partitions share.
     figures = [
-        median_of(f"ms a partition to pin {count}", times, _PIN_MS, unit="ms")
-        for count, times in driver.items()
+        median_of(f"ms a partition to pin {count}", ms[2:], _PIN_MS, unit="ms")
+        for count, ms in zip(counts, times.values(), strict=True)
     ]
-    name = f"{rows:,} rows in 12 partitions, pinned / not"
-    figures.append(ratio(name, *seconds.values(), at_most=True, by_round=True))
-    table = Table.of(
-        "Milliseconds of the driver to pin a partition",
-        rows_by_way({f"{count} partitions": times for count, times in driver.items()}, "ms"),
-        "Without planning the query and running the shuffles below the pins.",
-    )
-    return Outcome(figures, [table], measured={"driver_ms": driver, "seconds": seconds})
+    return outcome("Pinning a partition", {"driver": times}, figures, unit="ms")
 
 
-def _rows(ids: DataFrame, count: int) -> DataFrame:
-    return ids.withColumn("k", F.xxhash64("id")).repartition(count, "k")
-
-
-def _pinned(df: DataFrame) -> DataFrame:
-    return pin(df, [_EXECUTORS[i % 3] for i in range(internals.plan_of(df)[2])]).df
-
-
-def _ms_per_partition(spark: SparkSession, rows: int, count: int) -> float:
-    df = _rows(spark.range(0, min(rows, 1_000), 1, 2), count)
+def _ms_per_partition(spark: SparkSession, count: int) -> float:
+    ids = spark.range(0, 1_000, 1, 2)
+    df = ids.withColumn("k", F.xxhash64("id")).repartition(count, "k")
     internals.plan_of(df)  # plans it, and runs the shuffle
     return seconds_of(pin, df, [_EXECUTORS[i % 3] for i in range(count)]) * 1e3 / count

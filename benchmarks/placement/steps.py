@@ -10,10 +10,10 @@ import dataclasses
 import gc
 import itertools
 import random
-import statistics
 import time
 
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.timing import Times, outcome
 from benchmarks.placement.planning import SIZES, cluster
 from scheduling import LBACE, Controller, JobGraph, Plan, Receipt, Resources, Snapshot, StStream
 
@@ -58,7 +58,7 @@ class Cluster:
 
 def steps(context: Context) -> Outcome:
     """Measure; quick: without 10,000 tasks."""
-    figures, rows = [], []
+    figures, times = [], Times()
     for tasks, workers in context.pick(SIZES[1:2], SIZES[1:]):
         for streams, release, search in itertools.product((False, True), repeat=3):
             if search and tasks > SIZES[1][0]:
@@ -67,19 +67,17 @@ def steps(context: Context) -> Outcome:
             made = Cluster(
                 graph if streams else JobGraph(graph.tasks), bare, release=release, seed=1
             )
-            change, rest = _milliseconds(made, search)
             name = f"{tasks:,} tasks on {workers:,} workers"
             name += ", streams" * streams + ", idle ones released" * release
             name += ", with the search" * search
+            times[name] = _milliseconds(made, search)
             bound = _LIMITS_MS[tasks][search]
-            figures.append(Figure(f"step, {name}", change, bound, True, unit="ms"))
-            rows.append({"job": name, "longest, ms": change, "at rest, ms": rest})
-            context.say(f"  {name}: {change:.0f} ms, at rest {rest:.1f} ms")
-    return Outcome(figures, [Table.of("The CPU time of a step", rows)], measured={"rows": rows})
+            figures.append(Figure(f"step, {name}", max(times[name]), bound, True, unit="ms"))
+    return outcome("The CPU time of a step", {"step": times}, figures, unit="ms")
 
 
-def _milliseconds(cluster: Cluster, search: bool) -> tuple[float, float]:
-    """The longest step, and the median of the last ones."""
+def _milliseconds(cluster: Cluster, search: bool) -> list[float]:
+    """Of each step."""
     controller = Controller(
         cluster, LBACE(), cluster, lambda _: cluster.graph,
         {"operator-0": len(cluster.graph.tasks)}, clock=lambda: cluster.now_s,
@@ -94,4 +92,4 @@ def _milliseconds(cluster: Cluster, search: bool) -> tuple[float, float]:
         spent.append((time.process_time() - began_s) * 1e3)
         cluster.now_s += _PERIOD_S
     gc.unfreeze()
-    return max(spent), statistics.median(spent[-5:])
+    return spent

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, rows_of
-from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.spark import PYTHON, Join
-from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
+from benchmarks.harness.timing import Times, compare, outcome, ratio, seconds_of
 from benchmarks.ranges import spark_joins
-from benchmarks.ranges.range_joins import OURS, Found, compared, prepared, warm_ups
+from benchmarks.ranges.range_joins import OURS, prepared, warm_ups
 
 Engine = Callable[[], tuple[int, ...]]
 """Answers the number of pairs, and the sums of their columns ``id`` and ``v``."""
@@ -37,21 +37,27 @@ _SAMPLE = 1_000  # rows of the stream of Spark's own join without a key, which t
 _CHUNK = 25_000  # Polars holds all pairs with equal keys at once: 1,300 for each row of a chunk
 
 
-def in_duckdb(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
-    """A case as one query of DuckDB over Arrow tables."""
+def in_duckdb(
+    table: pa.Table, stream: pa.Table, on: str, columns: str = "*", join: str = "JOIN"
+) -> Engine:
+    """A join of a stream ``s``, whose ``columns`` are computed, with a table ``t``, in DuckDB."""
     database = duckdb.connect()
     database.register("t", table)
     database.register("s", stream)
-    columns = ", ".join(["*", *(f"{end} AS {name}" for name, end in case.ends.items())])
-    join = "ASOF JOIN" if case.kind == "asof" else "JOIN"
-    on = " AND ".join([*(f"t.{key} = s.{key}" for key in case.on), *case.matches])
     query = (
         f"SELECT count(*), sum(s.id), sum(t.v) FROM (SELECT {columns} FROM s) s {join} t ON {on}"
     )
     return lambda: tuple(map(int, database.sql(query).fetchall()[0]))
 
 
-def in_polars(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
+def _in_duckdb(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
+    """A case as one query of DuckDB over Arrow tables."""
+    columns = ", ".join(["*", *(f"{end} AS {name}" for name, end in case.ends.items())])
+    on = " AND ".join([*(f"t.{key} = s.{key}" for key in case.on), *case.matches])
+    return in_duckdb(table, stream, on, columns, "ASOF JOIN" if case.kind == "asof" else "JOIN")
+
+
+def _in_polars(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
     """A case in Polars, over data frames in memory."""
     sums = (pl.len().alias("n"), pl.col("id").sum(), pl.col("v").sum())
     rows, probes = pl.DataFrame(pl.from_arrow(table)), pl.DataFrame(pl.from_arrow(stream))
@@ -82,7 +88,7 @@ def in_polars(case: Case, table: pa.Table, stream: pa.Table) -> Engine:
     return in_chunks
 
 
-ENGINES = {"DuckDB": in_duckdb, "Polars": in_polars}
+ENGINES = {"DuckDB": _in_duckdb, "Polars": _in_polars}
 
 
 def cases(quick: bool, seed: int) -> list[Case]:
@@ -99,55 +105,40 @@ def cases(quick: bool, seed: int) -> list[Case]:
 
 def run(context: Context) -> Outcome:
     """Measure; quick: a tenth of the rows, two cases."""
-    listed = cases(context.quick, context.seed)
-    found: Found = {case.name: _measure(context, at, case) for at, case in enumerate(listed)}
-    return compared(
-        found, _figures(found),
-        "bsjoin in Spark, DuckDB and Polars on the same rows, ms",
-        "Range joins in Spark, DuckDB and Polars: median ms by way",
-        "Sums over all pairs, all cores each. Spark's own join without a key is extrapolated from "
-        f"{_SAMPLE:,} rows of the stream.",
-    )  # fmt: skip
-
-
-def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
-    """Seconds of every way, alternately; all must find the same number of pairs and sums."""
-    with prepared(context, case) as (build_s, ours, table, stream):
-        ways: dict[str, Callable[[], tuple[int, ...]]] = {
-            **{name: partial(_sums, join, stream) for name, join in ours.items()},
-            **{name: make(case, *rows_of(case)) for name, make in ENGINES.items()},
-        }
-        pairs = check_equal({name: way() for name, way in ways.items()})[0]
-        for _ in range(warm_ups(context, number)):
-            ways[OURS]()
-        say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
-        runs = {name: partial(seconds_of, way) for name, way in ways.items()}
-        seconds = alternate(runs, context.pick(3, 5), warm=ways, slow_s=3.0, say=say)
-        if case.kind == "band" and not case.keys:
-            few, theirs = stream.limit(_SAMPLE), partial(spark_joins.spark_join, case, table)
-            seconds[spark_joins.JOIN] = [seconds_of(_sums, theirs, few) * case.probes / _SAMPLE]
-    return {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
-
-
-def _sums(join: Join, stream: DataFrame) -> tuple[int, ...]:
-    row = join(stream).agg(F.count(F.lit(1)), F.sum("id"), F.sum("v")).first()
-    assert row is not None
-    return tuple(int(value) for value in row)
-
-
-def _figures(found: Found) -> list[Figure]:
-    """Engines with a bound, and the better one for as-of."""
     figures = []
-    for name, one in found.items():
-        seconds, label = one["seconds"], f"{name}, {one['size']}"
-        bounds: dict[str, float | None] = {
-            way: _BOUNDS[name, way] for way in seconds if (name, way) in _BOUNDS
-        }
-        if name == "as-of":
+    measured: dict[str, Times] = {}
+    for number, case in enumerate(cases(context.quick, context.seed)):
+        label, rows = f"{case.name}, {case.size}", rows_of(case)
+        with prepared(context, case, *rows) as (ours, table, stream):
+            ways: dict[str, Engine] = {
+                **{name: partial(sums, join, stream) for name, join in ours.items()},
+                **{name: make(case, *rows) for name, make in ENGINES.items()},
+            }
+            warm = warm_ups(context, number)
+            seconds = measured[label] = compare(
+                context, label, ways, ways, context.pick(3, 5), warm, slow_s=3.0
+            )[1]
+            if case.name == "band":
+                few, theirs = stream.limit(_SAMPLE), partial(spark_joins.spark_join, case, table)
+                once = seconds_of(sums, theirs, few)
+                seconds[spark_joins.JOIN] = [once * case.probes / _SAMPLE]
+        bounds = {way: _BOUNDS[case.name, way] for way in seconds if (case.name, way) in _BOUNDS}
+        if case.name == "as-of":
             best = min(ENGINES, key=lambda engine: statistics.median(seconds[engine]))
             bounds.setdefault(best, 1.0)
         figures += [
             ratio(f"{label}: {way} / bsjoin", seconds[way], seconds[OURS], bound)
             for way, bound in (bounds | {PYTHON: None}).items()
         ]
-    return figures
+    note = (
+        "Sums over all pairs, all cores each. Spark's own join without a key is extrapolated from "
+        f"{_SAMPLE:,} rows of the stream."
+    )
+    return outcome("Range joins in Spark, DuckDB and Polars", measured, figures, note)
+
+
+def sums(join: Join, stream: DataFrame) -> tuple[int, ...]:
+    """What an :data:`Engine` answers, of a join in Spark."""
+    row = join(stream).agg(F.count(F.lit(1)), F.sum("id"), F.sum("v")).first()
+    assert row is not None
+    return tuple(int(value) for value in row)

@@ -20,7 +20,6 @@ from benchmarks.harness.records import Record, folder
 from benchmarks.report import records
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
 def environment(**options: Any) -> Environment:
@@ -68,15 +67,10 @@ def anchor(name: str) -> str:
 
 
 def picture(out: Path, record: Record, path: str) -> dict[str, Any]:
-    """A picture for the page: its ``file`` name, ``kind``, ``source`` and ``caption``."""
-    file = folder(out, record.quick) / path
-    kind = _PICTURES.get(file.suffix.lower())
-    words, name = (re.sub(r"[-_]+", " ", word).strip() for word in (file.stem, record.name))
-    caption = record.title if words == name else f"{record.title}: {words}"
-    source = _data(file.read_bytes(), kind) if kind is not None and file.is_file() else None
-    return {"file": file.name, "kind": kind, "source": source, "caption": caption}
-
-
-def _data(content: bytes, kind: str = "image/svg+xml") -> Markup:
-    """A picture as a URL; not a text to be cleaned: base64 may look like a path."""
-    return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
+    """A picture, an SVG file, for the page: its ``file`` name, ``source`` and ``caption``."""
+    file, source = folder(out, record.quick) / path, None
+    if file.is_file():
+        # Not a text to be cleaned: base64 may look like a path.
+        content = base64.b64encode(file.read_bytes()).decode()
+        source = Markup(f"data:image/svg+xml;base64,{content}")
+    return {"file": file.name, "source": source, "caption": record.title}

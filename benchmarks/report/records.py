@@ -61,8 +61,8 @@ def command(records: Sequence[Record]) -> str:
 
 def code(record: Record) -> str:
     """The short commit, and whether there were changes on top; empty if unknown."""
-    commit, changed, _ = (record.commit or "").partition("+")
-    return commit[:12] + (" with changes" if changed else "")
+    commit = record.commit or ""
+    return commit[:12] + " with changes" * ("+" in commit)
 
 
 def machine(record: Record) -> str:

@@ -31,14 +31,14 @@ from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 
 def run(context):
     context.say(f"size {context.quick}, seed {context.seed}")
-    (context.out / "quiet.png").write_bytes(b"picture")
     figures = [
         Figure("ours / theirs", 1.5, 1.0, spread=(1.4, 1.6)),
         Figure("theirs / ours", 3.0, 2.0, at_most=True),
         Figure("as one likes", 7.0),
     ]
-    tables = [Table("Ways", ("way", "ms"), (("ours", 1.5), ("theirs", None)))]
-    return Outcome(figures, tables, [context.out / "quiet.png"], {3: context.seed})
+    table = Table("Ways", ("way", "ms"), (("ours", 1.5), ("theirs", None)))
+    tables = [table.drawn("bar", "way", "ms")]
+    return Outcome(figures, tables, {3: context.seed})
 """
 BROKEN = """
 def run(context):
@@ -138,7 +138,7 @@ def test_one_that_crashes_loses_only_itself(
     first = record(out, "quiet-first")
     assert first["error"] is None
     assert first["figures"][0]["spread"] == [1.4, 1.6]
-    assert first["pictures"] == ["quiet.png"]
+    assert first["pictures"] == ["quiet-first.svg"]
     assert first["measured"] == {"3": first["seed"]}
     assert first["commit"] == "a commit"
     assert "the joins answer differently" in record(out, "broken")["error"]

@@ -47,7 +47,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
         Figure("b / a", 2.0, spread=(1.5, math.inf)),
     ]
     table = Table("Ways", ("way", "ms"), (("ours", 1.5), ("theirs", math.nan)))
-    outcome = Outcome(figures, [table.drawn("bars", "way", "ms")], measured=np.arange(2))
+    outcome = Outcome(figures, [table.drawn("bar", "way", "ms")], measured=np.arange(2))
     stored = store(ENTRY, tmp_path, outcome, **RUN)
     found = written(tmp_path, True, "one")
     assert found is not None

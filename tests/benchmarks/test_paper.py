@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from benchmarks import charts
@@ -15,8 +14,8 @@ from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.records import plain
 from benchmarks.papers.joins import paper_hotspots, zipf_shares
 from benchmarks.papers.joins import paper_skip_lists as lists
-from benchmarks.papers.joins.hosts import simulate
-from benchmarks.papers.joins.searches import FLAT_MAP, RANDOM, SORTED
+from benchmarks.papers.joins.paper_hotspots import simulate
+from benchmarks.papers.joins.searches import DIRECTORY, FLAT_MAP, RANDOM, SORTED
 from benchmarks.papers.joins.skews import HASH, SPLIT
 
 KEYS, ROWS = 20_000, 60_000
@@ -34,8 +33,8 @@ def checked(outcome: Outcome) -> Outcome:
 
 def drawn(tables: list[Table], folder: Path) -> bool:
     """Whether the charts of the tables are drawn."""
-    (file,) = charts.draw(tables, folder / "tables.svg")
-    return file.stat().st_size > 10_000
+    (name,) = charts.draw(tables, folder / "tables.svg")
+    return (folder / name).stat().st_size > 10_000
 
 
 @pytest.mark.long
@@ -85,47 +84,37 @@ def test_figures_11_and_12_are_simulated_and_their_statements_judged(
     assert {row[0] for row in told.rows} == parts
 
 
-def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> pd.DataFrame:
-    """Rates of 1, 4 and 8, latencies of 8, 4 and 2, times rows and workers."""
-    runs = [
-        {"way": way, "size": size, "workers": many, "rate": rate * many, "latency_ms": ms * at}
-        for way, rate, ms in ((FLAT_MAP, 1e3, 8.0), (RANDOM, 4e3, 4.0), (SORTED, 8e3, 2.0))
-        for at, size in enumerate(sizes, 1)
-        for many in workers
-    ]
-    return lists.by_cell(runs)
-
-
 def test_the_papers_tables_say_what_its_text_says() -> None:
-    over = lists.ratios(lists.PUBLISHED, "rate", SORTED, FLAT_MAP)
+    over = lists.published(lists.RATE, SORTED, FLAT_MAP)
     assert len(over) == 9
-    assert over.min() >= 2
-    assert round(over.max(), 1) <= 6
-    assert lists.ratios(lists.PUBLISHED, "rate", SORTED, RANDOM).min() > 1
+    assert min(over) >= 2
+    assert round(max(over), 1) <= 6
+    assert min(lists.published(lists.RATE, SORTED, RANDOM)) > 1
     # "by more than 45 %" holds for the sorted list in all cells, for the random one it does not.
-    assert lists.ratios(lists.PUBLISHED, "latency_ms", SORTED, FLAT_MAP).max() < 0.55
-    assert lists.ratios(lists.PUBLISHED, "latency_ms", RANDOM, FLAT_MAP).max() > 0.55
+    assert max(lists.published(lists.LATENCY, SORTED, FLAT_MAP)) < 0.55
+    assert max(lists.published(lists.LATENCY, RANDOM, FLAT_MAP)) > 0.55
 
 
 def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
-    measured = ways((1 << 21, 1 << 22, 1 << 23), (1, 2, 4))
+    ways = ((FLAT_MAP, 1e3, 8.0), (RANDOM, 4e3, 4.0), (SORTED, 8e3, 2.0), (DIRECTORY, 9e3, 1.0))
+    measured = {
+        lists.RATE: {f"cell {n}": {way: [n * rate] for way, rate, _ in ways} for n in (1, 2)},
+        lists.LATENCY: {f"cell {n}": {way: [n * ms] for way, _, ms in ways} for n in (1, 2)},
+    }
     figures = {figure.name: figure for figure in lists.way_figures(measured)}
     one = figures["rows/s, sorted skip list / FlatMap"]
-    assert (one.value, one.bound, one.reached) == (8.0, 2.0, True)
+    assert (one.value, one.bound, one.reached, one.spread) == (8.0, 2.0, True, (8.0, 8.0))
     assert one.paper.endswith("2.62 to 6.01 (Tables 6 and 8)")
     assert figures["latency, sorted skip list / FlatMap"].value == 0.25
-    table = lists.ratio_table(measured)
-    assert [row[3] for row in table.rows] == [8.0] * 9
-    assert [row[5] for row in table.rows] == [2.0] * 9
 
 
-@pytest.mark.long
-def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
+def test_both_lists_are_counted() -> None:
     found = {size: lists.measure_lists(size, seed=1) for size in (1 << 8, 1 << 10)}
     for kinds in found.values():
-        assert kinds[SORTED]["one"] == kinds[SORTED]["all"] == 0 < kinds[RANDOM]["one"]
-        assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
-    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
-    assert lists.list_table(found).rows[0][0] == "2^8"
-    shown = [lists.list_table(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
-    assert drawn(shown, tmp_path)
+        assert len({*kinds[SORTED]}) == 1 < len({*kinds[RANDOM]})
+        assert max(kinds[SORTED]) < min(kinds[RANDOM])
+    figure = lists.list_figure(found)
+    assert (figure.name, figure.bound) == (
+        "reads a search, random / fixed levels, 256 to 1,024",
+        1.33,
+    )

@@ -4,7 +4,6 @@ The paper counts "the memory access frequency" of a search. At each level the se
 node's value and moves on while it is too small. If it comes down a level to the node that stopped
 it above, that value has been read already, so a value counts once a search: log2(n) + 1 at most
 with deterministic levels, 26 to 31 % less than the 1.4 log2(n) with random ones, as in Fig. 13.
-``repeats`` counts every comparison of the textbook loop: 1.5 log2(n), 19 to 28 % less than 1.9.
 
 With deterministic levels it finds what :class:`bsjoin.index.SkipList` finds, as the tests check.
 """
@@ -58,18 +57,8 @@ class LinkedSkipList:
         """As :meth:`bsjoin.index.SkipList.search`, in one slice."""
         return self.counted(probes, side)[0]
 
-    def counted(
-        self, probes: Int64s, side: Side = "left", *, repeats: bool = False
-    ) -> tuple[Int64s, Int64s]:
+    def counted(self, probes: Int64s, side: Side = "left") -> tuple[Int64s, Int64s]:
         """Where each probe would stand, and how many values its search has read.
-
-        Args:
-            probes: int64[m].
-            side: as :meth:`bsjoin.index.SkipList.search`.
-            repeats: count comparisons with a node that was read before, too.
-
-        Returns:
-            int64[m] and int64[m]: rows, and counts.
 
         Complexity: O(log n) expected a probe.
         """
@@ -86,7 +75,7 @@ class LinkedSkipList:
             going = np.flatnonzero(ahead < len(nodes))
             while going.size:
                 rows = nodes.take(ahead.take(going))
-                counts[going] += 1 if repeats else rows != stopped_by.take(going)
+                counts[going] += rows != stopped_by.take(going)
                 moves = too_small(self.values.take(rows), probes.take(going), side)
                 stopped_by[going[~moves]] = rows[~moves]
                 going = going[moves]

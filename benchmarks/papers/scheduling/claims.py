@@ -80,11 +80,6 @@ def tables(rows: Sequence[Row], notes: dict[str, str]) -> list[Table]:
     ]
 
 
-def as_json(rows: Iterable[Row]) -> list[dict[str, object]]:
-    """The rows for the record."""
-    return [{**vars(one), "ours": _rounded(one.ours), "holds": one.holds} for one in rows]
-
-
 def _rounded(value: float | None) -> float | None:
     if value is None or math.isnan(value):
         return None

@@ -107,8 +107,7 @@ def run(
         Means of the cycles: ``rent`` ($/s of the workers in use), ``cost`` ($ for a million rows),
         ``run_s`` (the length of a micro-batch), ``deviation`` (S over all workers), ``cpu`` (the
         use of those in use), ``network_mb``, ``late`` (the share of rows that wait over 5 s),
-        ``throughput``, ``workers``, ``moves``; and ``planned``, the largest share of a worker's
-        CPU in a plan.
+        ``throughput``, ``workers``; and ``planned``, the largest share of a worker's CPU in a plan.
     """
     workers = table_4()
     graph, price = demands(job, _RATE), {one.id: one.price_per_s for one in workers}
@@ -123,13 +122,11 @@ def run(
         cluster, asked, cluster, lambda _: graph, sizes,
         clock=lambda: query.now, hysteresis=hysteresis,
     )  # fmt: skip
-    found, before = [], dict[str, str]()
+    found = []
     for cycle in range(1, cycles + 1):
         controller.step()
         query.run((cycle + 1) * TRIGGER_S - 1e-3)
         one = query.batches[-1]
-        moves = sum(before.get(task) != at for task, at in one.at.items())
-        before = dict(one.at)
         if cycle <= _WARM:
             continue
         used = set(one.at.values())
@@ -147,7 +144,6 @@ def run(
                 "late": min(1.0, max(0.0, (took + TRIGGER_S - _SLA_S) / TRIGGER_S)),
                 "throughput": one.rows / took,
                 "workers": len(used),
-                "moves": moves,
                 "planned": max(loads.values()),
             }
         )

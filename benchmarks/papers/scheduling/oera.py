@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.harness.outcome import Table
 from benchmarks.papers.scheduling.buffered import Buffered, wanted
 from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.median import Median
@@ -156,21 +155,3 @@ def rows(found: Mapping[str, Elastic]) -> list[Row]:
         still = 100 * ours.changes * _STILL_S / (2 * len(ours.use["Count"]) * _WINDOW_S)
         add("3.2.3", f"time that {ours.changes} changes stood still, %", None, still)
     return made
-
-
-def over_time(found: Mapping[str, Elastic]) -> Table:
-    """Threads of Count by window, drawn."""
-    ways = [name for name in found if "constant" not in name]
-    windows = len(found["static"].threads["Count"])
-    lines = [
-        {"hour": round(8 + (at + 1) / 6, 2)}
-        | {f"threads, {name}": found[name].threads["Count"][at] for name in ways}
-        | {f"lost, {name}": round(found[name].lost["Count"][at]) for name in ways}
-        for at in range(windows)
-    ]
-    title = "OERA: Count by window of ten minutes"
-    return (
-        Table.of(title, lines, "Simulated.")
-        .drawn("lines", "hour", "threads")
-        .drawn("lines", "hour", "lost")
-    )

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.scheduling import flink, oera, st_stream, twister2
-from benchmarks.papers.scheduling.claims import Row, as_json, held, tables
+from benchmarks.papers.scheduling import flink, oera, st_stream
+from benchmarks.papers.scheduling.claims import Row, held
+from benchmarks.papers.scheduling.claims import tables as by_paper
 from benchmarks.papers.scheduling.operators import demands
 from benchmarks.papers.scheduling.published import CETSA, CONTRADICTIONS, GS_BFD, table_4
 from scheduling import Exact, Snapshot
@@ -31,26 +32,19 @@ def run(context: Context) -> Outcome:
         }
         for job in flink.JOBS
     }
-    skewed, elastic = st_stream.compare(), oera.compare()
     rows = [
-        *flink.rows(found, slow), *st_stream.rows(skewed), *oera.rows(elastic), *twister2.rows()
+        *flink.rows(found, slow), *st_stream.rows(st_stream.compare()), *oera.rows(oera.compare())
     ]  # fmt: skip
-    within, direction, every = held(rows)
-    context.say(
-        f"{within} of {every} values are within 25 % of the paper's, {direction} more have its "
-        "direction"
-    )
-    shown = [
-        *tables(rows, {flink.PAPER: flink.NOTE, st_stream.PAPER: st_stream.NOTE,
-                       "OERA mended": oera.NOTE, "OERA as printed": oera.NOTE,
-                       twister2.PAPER: twister2.NOTE}),
-        *map(_ways, found.items()),
-        st_stream.use_table(skewed),
-        oera.over_time(elastic),
-        Table.of("Where the papers contradict themselves",
-                 [{"paper": paper, "what": what} for paper, what in CONTRADICTIONS]),
-    ]  # fmt: skip
-    return Outcome(_figures(rows, found), shown, measured=as_json(rows))
+    notes = {
+        flink.PAPER: flink.NOTE, st_stream.PAPER: st_stream.NOTE, "OERA mended": oera.NOTE,
+        "OERA as printed": oera.NOTE,
+    }  # fmt: skip
+    contradictions = [{"paper": paper, "what": what} for paper, what in CONTRADICTIONS]
+    tables = [
+        *by_paper(rows, notes),
+        Table.of("Where the papers contradict themselves", contradictions),
+    ]
+    return Outcome(_figures(rows, found), tables, measured=rows)
 
 
 def _figures(rows: list[Row], found: Mapping[str, Mapping[str, pd.Series[float]]]) -> list[Figure]:
@@ -83,25 +77,3 @@ def _figures(rows: list[Row], found: Mapping[str, Mapping[str, pd.Series[float]]
                simulated=True)
     )  # fmt: skip
     return figures
-
-
-def _ways(found: tuple[str, Mapping[str, pd.Series[float]]]) -> Table:
-    job, ways = found
-    shown = {
-        "workers": ("workers", 1, 1),
-        "rent, $/s": ("rent", 1, 5),
-        "$ for a million rows": ("cost", 1, 3),
-        "length of a micro-batch, s": ("run_s", 1, 2),
-        "S": ("deviation", 1, 3),
-        "CPU use of those in use, %": ("cpu", 100, 1),
-        "between hosts, MB": ("network_mb", 1, 1),
-        "late rows, %": ("late", 100, 1),
-        "moves a cycle": ("moves", 1, 1),
-    }
-    lines = [
-        {"way": way}
-        | {head: round(scale * float(one[name]), n) for head, (name, scale, n) in shown.items()}
-        for way, one in ways.items()
-    ]
-    title = f"{job} at 60,000 records/s"
-    return Table.of(title, lines, "Simulated.").drawn("bars", "way", "$ for a million rows")

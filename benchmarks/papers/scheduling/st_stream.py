@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.harness.outcome import Table
 from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.published import st_stream
@@ -140,19 +139,6 @@ def rows(found: dict[str, Skewed]) -> list[Row]:
         *(Row(PAPER, place, what, says, value, why=why) for place, what, says, value, why in shown),
         *(Row(PAPER, at, "-", None, None, "not reproduced", why) for at, why in missing.items()),
     ]
-
-
-def use_table(found: dict[str, Skewed]) -> Table:
-    """CPU use of the nodes by clock."""
-    lines = [
-        {"clock": clock + 1, "way": way}
-        | {f"S{at + 1}": round(value, 1) for at, value in enumerate(use)}
-        | {"L_max": round(high, 1)}
-        for way, one in found.items()
-        for clock, (use, (_, high)) in enumerate(zip(one.use, one.bounds, strict=True))
-        if way == "St-Stream" or not clock
-    ]
-    return Table.of("St-Stream: CPU use of the nodes by clock, %", lines, "Simulated.")
 
 
 def _skew(values: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """What controllers see of a simulation and do to it, as they see and change Spark.
 
-Executors come late, leave and die here.
+Executors come late and leave here.
 """
 
 from __future__ import annotations
@@ -26,25 +26,23 @@ _KEEP = 1 - 1 / _CYCLES
 
 
 class ElasticSimulation(Simulation):
-    """A simulation whose executors come, leave after their tasks, and die.
+    """A simulation whose executors come, and leave after their tasks.
 
     Args:
         graph: the tasks, as of :class:`~scheduling.simulate.Simulation`.
         workers: the executors at the start; those that come later are like the first.
         arrived: the rows that have arrived by a time.
         start_s: from the request of an executor to its first task; at least 0, default 5.
-        most: executors that the cluster can give; default no limit. May be changed at any time.
         options: of :class:`~scheduling.simulate.Simulation`.
     """
 
     def __init__(
         self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
-        start_s: float = 5.0, most: float = math.inf, **options: Any,
+        start_s: float = 5.0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(graph, workers, arrived, **options)
-        self.most, self._start_s = most, number("start_s", start_s)
-        self.requested: int | None = None
-        self.rent = self.wasted_s = 0.0
+        self._start_s, self.rent = number("start_s", start_s), 0.0
+        self.requested = 0
         self._leaving: set[str] = set()  # or gone: they take no more tasks
         self._template, self._ids, self._coming = workers[0], itertools.count(len(workers)), 0
 
@@ -65,18 +63,6 @@ class ElasticSimulation(Simulation):
         self._fulfil()
         self._dispatch()
 
-    def kill(self, name: str) -> None:
-        """An executor dies; its tasks run again elsewhere, and one that is requested comes."""
-        one = self.executors[name]
-        self._advance(one)
-        self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())
-        self._queues[""] += [*one._running, *self._queues.pop(name, ())]
-        one._version += 1
-        one._running.clear()
-        self._leaving.add(name)
-        self._fulfil()
-        self._dispatch()
-
     def _pass(self, time_s: float) -> None:
         there, gone = self.executors.items(), self._leaving
         paid = (one.worker for name, one in there if one._running or name not in gone)
@@ -84,13 +70,13 @@ class ElasticSimulation(Simulation):
         super()._pass(time_s)
 
     def _fulfil(self) -> None:
-        while len(self.there()) + self._coming < min(self.requested or 0, self.most):
+        while len(self.there()) + self._coming < self.requested:
             self._coming += 1
             self.at(self.now + self._start_s, self._come)
 
     def _come(self) -> None:
         self._coming -= 1
-        if len(self.there()) < min(self.requested or 0, self.most):
+        if len(self.there()) < self.requested:
             name = f"{self._template.id.rstrip('0123456789')}{next(self._ids)}"
             worker = replace(self._template, id=name, host="")
             self.executors[name] = Executor(worker, _since=self.now)
