@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure
 from benchmarks.harness.records import Record, write
-from benchmarks.harness.text import date
 from benchmarks.report.records import machine, versions
 
 FIGURES = ROOT / "benchmarks" / "figures.json"
@@ -64,7 +63,7 @@ def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]
             used = versions([record])
             packages = (f"{name} {used[name]}" for name in _PACKAGES if name in used)
             known[record.name] = Kept(
-                date(record.when, clock=False),
+                record.when[:10],
                 "; ".join([machine(record), ", ".join(packages)]),
                 {one.name: one for one in record.figures},
             )

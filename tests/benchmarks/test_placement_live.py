@@ -33,12 +33,12 @@ def cycles(rents: dict[str, Sequence[float]]) -> list[Cycle]:
             rows=1_000,
             rent_per_s=rent if number >= runs.UNCOUNTED else 99.0,
             workers=2,
-            use={"w0": 0.2, "w1": 0.6},
+            deviation=0.2,
+            gap=0.4,
             moves=number,
             requested=4,
             landed=4,
             unplaced=0,
-            reason="",
         )
         for way, by_turn in rents.items()
         for turn, rent in enumerate(by_turn)
@@ -148,7 +148,6 @@ def test_scalers_have_a_row_each_and_cores_over_time() -> None:
     row = dict(zip(shown.columns, shown.rows[0], strict=True))
     assert row["until enough"] == "1 in 15 s"
     assert (row["cores, low"], row["cores, high"]) == ("2 to 2", "2 to 6")
-    line = dict(scaling.timeline([run], LOAD).rows[i][::2] for i in (0, -1))
-    assert line == {0: 2, int(LOAD.seconds): 6}
+    assert row["cores, low again"] == "6 to 6"
     verdicts = [r[-2] for r in scaling.claims([run], CURVE).rows]
     assert verdicts == [None] * 4  # the others did not run

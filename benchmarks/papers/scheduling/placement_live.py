@@ -51,15 +51,9 @@ def run(context: Context) -> Outcome:
         figures.claims(found),
         scaling.table(scaled, given, curve),
         scaling.claims(scaled, curve),
-        scaling.timeline(scaled, given),
     ]
-    measured = {
-        "executors are fast and slow": how,
-        "cycles": [dataclasses.asdict(one) for one in cycles],
-        "scalers": [dataclasses.asdict(one) for one in scaled],
-    }
     every: list[Figure] = [*figures.figures(found), *scaling.figures(scaled, given, curve)]
-    return Outcome(every, tables, measured=measured)
+    return Outcome(every, tables)
 
 
 def _placements(context: Context) -> tuple[list[Cycle], str]:
@@ -89,18 +83,13 @@ def _ways(context: Context, streamed: bool) -> list[Way]:
 
 
 def _limits(how: str, turns: int) -> str:
-    spread = (
-        "in one turn, without a spread"
-        if turns == 1
-        else f"in {turns} turns, every second in reverse"
-    )
     return (
         f"Six executors on one machine with {os.cpu_count()} cores, fast and slow {how}: 0.15, "
         "0.30 and 0.45 of a core for m, l and x at Table 4's prices; St-Stream's part has 0.30 "
         f"and one price for all. Delta {runs.DELTA:g} for every policy, no search. Ways take "
-        f"turns, {spread}; in brackets the least and the most of the turns. The first "
-        f"{runs.UNCOUNTED} cycles of a turn, without history, are not counted. Rent is that of "
-        "the executors which ran tasks: idle ones count as released, and stay for the next "
+        f"{turns} turns, every second in reverse; in brackets the least and the most of them. The "
+        f"first {runs.UNCOUNTED} cycles of a turn, without history, are not counted. Rent is that "
+        "of the executors which ran tasks: idle ones count as released, and stay for the next "
         "placement. Limits: driver and executors share the cores, so a cycle's time has the "
         "driver's planning in it; there is no network between executors, and what they send "
         "costs nothing; each stage is placed by itself, without edges to the other; CPU is "

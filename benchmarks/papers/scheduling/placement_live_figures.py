@@ -55,12 +55,8 @@ def turns(cycles: Iterable[Cycle]) -> pd.DataFrame:
     Times are quantiles of the cycles', ``requested``, ``landed`` and ``unplaced`` sums over them,
     and the others means; see :class:`~benchmarks.papers.scheduling.placement_live_runs.Cycle`.
     """
-    every = pd.DataFrame(
-        vars(one)
-        | {"rent": one.rent_per_s * one.length_s, "deviation": one.deviation, "gap": one.gap}
-        for one in cycles
-        if one.number >= UNCOUNTED
-    )
+    every = pd.DataFrame(vars(one) for one in cycles if one.number >= UNCOUNTED)
+    every["rent"] = every["rent_per_s"] * every["length_s"]
     by = every.groupby(["job", "way", "turn"], sort=False)
     means, sums = ["deviation", "gap", "moves", "workers"], ["requested", "landed", "unplaced"]
     found = pd.concat([by[means].mean(), by[sums].sum()], axis=1)
@@ -125,35 +121,28 @@ def table(found: pd.DataFrame, job: str, note: str) -> Table:
     ways = found.loc[job].index.unique("way")
     for way, own in found.loc[job].groupby(level="way", sort=False):
         middle = own.median()
-
-        def against(head: str, measure: str, way: str = way) -> dict[str, Cell]:
-            return {
-                f"{head} {other}": percent(changes(found, job, way, other, measure))
-                for other in (_DEFAULT, _ROUND_ROBIN)
-                if way != other and other in ways
-            }
-
         asked, seen = own["requested"].sum(), own["deviation"]
-        ranged = f"{seen.min():.3f} to {seen.max():.3f}" if len(own) > 1 else None
+        against = {
+            f"{head} {other}": percent(changes(found, job, way, other, measure))
+            for head, measure in (("against", "rent"), ("p50 against", "time"))
+            for other in (_DEFAULT, _ROUND_ROBIN)
+            if way != other and other in ways
+        }
         rows.append(
             {"placement": way, "$ per 1 M rows": round(middle["dollars"], 4)}
-            | against("against", "rent")
-            | {"cycle, p50, s": round(middle["p50_s"], 2), "p95, s": round(middle["p95_s"], 2)}
-            | against("p50 against", "time")
+            | against
             | {
-                "S": round(middle["deviation"], 3),
-                "S, range": ranged,
+                "cycle, p50, s": round(middle["p50_s"], 2),
+                "p95, s": round(middle["p95_s"], 2),
+                "S, range": f"{seen.min():.3f} to {seen.max():.3f}",
                 "gap, points": round(100 * middle["gap"], 1),
-                "workers": round(middle["workers"], 1),
                 "moves a cycle": round(middle["moves"], 1),
                 "landed": f"{own['landed'].sum()} of {asked}" if asked else None,
                 "without room": int(own["unplaced"].sum()),
             }
         )
     made = Table.of(f"{job}, live, by placement", rows, note)
-    return made.drawn(
-        "bars", "placement", "$ per 1 M rows", title=f"{job}: rent", ylabel="$ per 1 M rows"
-    )
+    return made.drawn("bar", "placement", "$ per 1 M rows", title=f"{job}: rent")
 
 
 def claims(found: pd.DataFrame) -> Table:

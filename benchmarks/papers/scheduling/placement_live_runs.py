@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,7 +16,7 @@ from benchmarks.papers.scheduling import placement_live_jobs as jobs
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster, Node
 from benchmarks.papers.scheduling.placement_live_jobs import Job
 from scheduling import CETSA, GSBFD, LBACE, Policy, RoundRobin, StStream
-from scheduling.spark import Placement, PlacementResult
+from scheduling.spark import Placement
 
 DELTA = 0.8
 """The share of an executor that tasks may take, the same for every policy (Eq. 17 of CETSA)."""
@@ -88,36 +87,27 @@ class Cycle:
     """What was seen of a micro-batch, the ``number`` of a way's turn.
 
     ``ran_s`` is to the sink's end, ``length_s`` to the next one. ``rent_per_s`` and ``workers`` are
-    of those that ran tasks; ``use``: by node, its CPU time over what it may use; ``moves``: tasks
-    that ran elsewhere than in the cycle before. ``requested`` counts tasks with an executor,
-    ``landed`` those that ran there, ``unplaced`` those for which no worker had room.
+    of those that ran tasks; ``moves``: tasks that ran elsewhere than in the cycle before.
+    ``requested`` counts tasks with an executor, ``landed`` those that ran there, ``unplaced`` those
+    for which no worker had room. Of the nodes' CPU time over what they may use ``deviation`` is S
+    of Eq. 26, and ``gap`` the most less the least.
     """
 
     job: str
     way: str
     turn: int
     number: int
-    ran_s: float
-    length_s: float
     rows: int
+    ran_s: float
     rent_per_s: float
     workers: int
-    use: Mapping[str, float]
     moves: int
     requested: int
     landed: int
     unplaced: int
-    reason: str
-
-    @property
-    def deviation(self) -> float:
-        """S of Eq. 26: the standard deviation of the nodes' CPU use."""
-        return statistics.pstdev(self.use.values())
-
-    @property
-    def gap(self) -> float:
-        """Between the most and the least used node."""
-        return max(self.use.values()) - min(self.use.values())
+    length_s: float = 0.0
+    deviation: float = 0.0
+    gap: float = 0.0
 
 
 def in_turns(ways: Sequence[Way], turns: int, cycles: int) -> list[tuple[Way, int, int]]:
@@ -167,100 +157,77 @@ def run(
         RuntimeError: the stream ends before, or takes too long.
     """
     expected = jobs.plain(job, _static(cluster, job, rows))
-    cluster.limit({node.name: node.share for node in nodes})
-    ran, wrong, placed = list[_Ran](), list[str](), None
+    share = {node.name: node.share for node in nodes}
+    price = {node.name: node.price_per_s for node in nodes}
+    cluster.limit(share)
+    found, wrong, placed = list[Cycle](), list[str](), None
+    began, used, where = 0.0, dict[str, float](), dict[str, str]()
+
+    def end() -> None:
+        """A micro-batch ends where the next one begins."""
+        nonlocal began, used
+        now, until = time.monotonic(), cluster.used_s()
+        if found:
+            length_s = now - began
+            use = [max(0.0, until[n] - used[n]) / (length_s * share[n]) for n in until]
+            spread = {"deviation": statistics.pstdev(use), "gap": max(use) - min(use)}
+            found[-1] = replace(found[-1], length_s=length_s, **spread)
+        began, used = now, until
 
     def cycle(df: DataFrame, _: int) -> None:
-        nonlocal placed
-        if len(ran) >= len(schedule):
+        nonlocal placed, where
+        if len(found) >= len(schedule):
             return
-        way, turn, number = schedule[len(ran)]
+        end()
+        way, turn, number = schedule[len(found)]
         if number == 0:
-            placement = way.placement(cluster, nodes, trigger_s)
-            placed = jobs.start(job, placement, table)
+            placed = jobs.start(job, way.placement(cluster, nodes, trigger_s), table)
+            where = {}
         assert placed is not None
-        used, began = cluster.used_s(), time.monotonic()
-        found, seen = placed(df.withColumn("value", df["value"] % rows), number)
-        if found != expected:
-            wrong.append(f"{job.name}, {way.name}: {found}, and Spark alone {expected}")
-        ran.append(_Ran(way.name, turn, number, used, began, time.monotonic() - began, seen))
+        answer, seen = placed(df.withColumn("value", df["value"] % rows), number)
+        ran_s = time.monotonic() - began
+        if answer != expected:
+            wrong.append(f"{job.name}, {way.name}: {answer}, and Spark alone {expected}")
+        landed = {t: cluster.node_of(w) for each in seen for t, w in each.landed.items()}
+        there, before, where = set(landed.values()), where, landed
+        found.append(
+            Cycle(
+                job.name, way.name, turn, number, rows, ran_s,
+                sum(price.get(name, 0.0) for name in there), len(there),
+                sum(before.get(task, name) != name for task, name in landed.items()),
+                sum(len(each.requested) for each in seen),
+                sum(each.landed.get(t) == w for each in seen for t, w in each.requested.items()),
+                sum(len(each.unplaced) for each in seen),
+            )
+        )  # fmt: skip
 
     writer = rate_stream(cluster.spark, rows, job.first).writeStream.foreachBatch(cycle)
     writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
     with running(writer, cluster.folder) as query:
         until = time.monotonic() + 60 + 5 * trigger_s * len(schedule)
-        while len(ran) < len(schedule) and query.isActive and time.monotonic() < until:
+        while len(found) < len(schedule) and query.isActive and time.monotonic() < until:
             if wrong:
-                raise AssertionError(wrong[0])
+                break
             time.sleep(0.1)
-        ended = _Ran("", 0, 0, cluster.used_s(), time.monotonic(), 0.0, ())
         error = query.exception()
+        end()
     if wrong:
         raise AssertionError(wrong[0])
-    if len(ran) < len(schedule):
-        raise RuntimeError(f"{job.name}: {len(ran)} of {len(schedule)} micro-batches: {error}")
-    found = _cycles(cluster, job, nodes, rows, [*ran, ended])
+    if len(found) < len(schedule):
+        raise RuntimeError(f"{job.name}: {len(found)} of {len(schedule)} micro-batches: {error}")
     # The last one would have ended where the next one had begun.
     found[-1] = replace(found[-1], length_s=max(trigger_s, found[-1].ran_s))
-    _tell(context, job, found)
-    return found
-
-
-@dataclass(frozen=True)
-class _Ran:
-    """A micro-batch: CPU seconds by node when it began, and seconds to its sink's end."""
-
-    way: str
-    turn: int
-    number: int
-    used: Mapping[str, float]
-    began: float
-    ran_s: float
-    seen: Sequence[PlacementResult]
-
-
-def _cycles(
-    cluster: Cluster, job: Job, nodes: Sequence[Node], rows: int, ran: Sequence[_Ran]
-) -> list[Cycle]:
-    """The records of micro-batches; each ends where the next one begins, the last is the end."""
-    price, share = (
-        {one.name: getattr(one, of) for one in nodes} for of in ("price_per_s", "share")
-    )
-    found, before = [], dict[str, str]()
-    for one, after in pairwise(ran):
-        seen, length_s = one.seen, after.began - one.began
-        landed = {t: cluster.node_of(w) for each in seen for t, w in each.landed.items()}
-        before, moved = landed, {} if one.number == 0 else before
-        there = set(landed.values())
-        found.append(
-            Cycle(
-                job.name, one.way, one.turn, one.number, one.ran_s, length_s, rows,
-                sum(price.get(name, 0.0) for name in there), len(there),
-                {
-                    name: max(0.0, used - one.used[name]) / (length_s * share[name])
-                    for name, used in after.used.items()
-                },
-                sum(moved.get(task, name) != name for task, name in landed.items()),
-                sum(len(each.requested) for each in seen),
-                sum(each.landed.get(t) == w for each in seen for t, w in each.requested.items()),
-                sum(len(each.unplaced) for each in seen),
-                seen[-1].decision.reason if seen and seen[-1].decision else "",
-            )
-        )  # fmt: skip
+    for name in dict.fromkeys(one.way for one in found):
+        own = [one for one in found if one.way == name and one.number >= UNCOUNTED]
+        ran, workers, moves = (
+            statistics.fmean(getattr(one, of) for one in own)
+            for of in ("ran_s", "workers", "moves")
+        )
+        told = f"{ran:6.2f} s a cycle, {workers:3.1f} workers, {moves:4.1f} moves"
+        context.say(f"  {job.name:<10} {name:<24} {told}")
     return found
 
 
 def _static(cluster: Cluster, job: Job, rows: int) -> DataFrame:
     """The rows of every micro-batch, as a table."""
     return cluster.spark.range(0, rows, 1, job.first).withColumnRenamed("id", "value")
-
-
-def _tell(context: Context, job: Job, cycles: Sequence[Cycle]) -> None:
-    for name in dict.fromkeys(one.way for one in cycles):
-        own = [one for one in cycles if one.way == name and one.number >= UNCOUNTED]
-        ran = statistics.median(one.ran_s for one in own)
-        workers = statistics.fmean(one.workers for one in own)
-        context.say(
-            f"  {job.name:<10} {name:<24} {ran:6.2f} s a cycle, {workers:3.1f} workers, "
-            f"{sum(one.moves for one in own) / len(own):4.1f} moves"
-        )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +31,13 @@ from scheduling.simulate import Arrivals
 from scheduling.spark.executors import Executors
 from scheduling.spark.scaling import Scaling
 
-TASKS = 12
-TRIGGER_S = 3.0
+TASKS, TRIGGER_S, NOISE = 12, 3.0, 0.2
 _EVERY_S = 3.0
 _START = 2
 _MOST = 3  # requests
-NOISE = 0.2
 _PATIENCE_S = 60.0
 _READY_S = 8.0  # from the query's start to its first row
+_LOW, _RAMP_S = 400.0, 5.0
 _CACHE = bsjoin.Incremental(max_rows=1_000)
 
 SCALERS: Mapping[str, Callable[[], Scaler]] = {
@@ -51,40 +50,33 @@ SCALERS: Mapping[str, Callable[[], Scaler]] = {
 
 @dataclass(frozen=True)
 class Load:
-    """A load that rises to four times as much, stands, and falls again.
+    """A load of 400 rows a second that rises in 5 s to four times as much, stands, and falls again.
 
-    It is low for ``low_s`` at first and at last, with ``low`` rows a second, and rises and falls in
-    ``ramp_s``.
+    It is low for ``low_s`` at first and at last, and high for ``high_s``.
     """
 
     low_s: float
     high_s: float
-    low: float = 400.0
-    ramp_s: float = 5.0
-
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        """Of the curve: from low to high and back."""
-        (rise, stand), high = self.high_between, 4 * self.low
-        fall = stand + self.ramp_s
-        at = (0.0, self.low_s, rise, stand, fall, fall + self.low_s)
-        return list(zip(at, (self.low, self.low, high, high, self.low, self.low), strict=True))
+    need: ClassVar[float] = 4 * _LOW * KEY_S
+    """The cores that the high load needs at least."""
 
     @property
     def high_between(self) -> tuple[float, float]:
         """The seconds between which it is high."""
-        rise = self.low_s + self.ramp_s
+        rise = self.low_s + _RAMP_S
         return rise, rise + self.high_s
 
     @property
     def seconds(self) -> float:
         """Of the whole."""
-        return self.points[-1][0]
+        return 2 * (self.low_s + _RAMP_S) + self.high_s
 
     @property
-    def need(self) -> float:
-        """The cores that the high load needs at least."""
-        return 4 * self.low * KEY_S
+    def points(self) -> list[tuple[float, float]]:
+        """Of the curve: from low to high and back."""
+        rise, stand = self.high_between
+        at = (0.0, self.low_s, rise, stand, stand + _RAMP_S, self.seconds)
+        return list(zip(at, (_LOW, _LOW, 4 * _LOW, 4 * _LOW, _LOW, _LOW), strict=True))
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class Run:
         return f"{min(seen)} to {max(seen)}" if seen else None
 
     def enough(self, load: Load) -> tuple[int, float] | None:
-        """Requests until as many cores are there as the high load needs, and seconds from its rise.
+        """Requests until there are as many cores as the high load needs, and seconds from its rise.
 
         None if there never are.
         """
@@ -242,9 +234,8 @@ def table(runs: Sequence[Run], given: Load, curve: Arrivals) -> Table:
                 "scaler": one.scaler,
                 "core seconds": round(one.core_s),
                 "use": f"{one.use:.0%}",
-                "wait of rows, mean, s": float(waits.mean()) if len(waits) else None,
-                "p95, s": float(np.percentile(waits, 95)) if len(waits) else None,
-                "most, s": float(waits.max()) if len(waits) else None,
+                "wait of rows, mean, s": float(waits.mean()),
+                "p95, s": float(np.percentile(waits, 95)),
                 "at the end of the high load, median, s": (
                     float(np.median(late)) if len(late) else None
                 ),
@@ -252,38 +243,20 @@ def table(runs: Sequence[Run], given: Load, curve: Arrivals) -> Table:
                 "until enough": None if enough is None else f"{enough[0]} in {enough[1]:.0f} s",
                 "cores, low": one.cores(0, given.low_s),
                 "cores, high": one.cores(rise, stand),
-                "cores, low again": one.cores(stand + given.ramp_s, np.inf),
+                "cores, low again": one.cores(stand + _RAMP_S, np.inf),
                 "rows": f"{one.rows:,} of {one.expected:,}",
             }
         )
     note = (
-        f"A plain query, scaled beside it, from {_START} executors of one core: {given.low:g} "
-        f"rows/s for {given.low_s:g} s, {4 * given.low:g} rows/s for {given.high_s:g} s, and again "
-        f"as at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
-        f"high load needs {given.need:g} cores at least. The seconds to wait before a shrink, "
+        f"A plain query, scaled beside it, from {_START} executors of one core: {_LOW:g} rows/s "
+        f"for {given.low_s:g} s, {4 * _LOW:g} for {given.high_s:g} s, and again as at first, each "
+        f"with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the high load needs "
+        f"{given.need:g} cores at least. The seconds to wait before a shrink, "
         f"{0.6 * given.low_s:g}, and after a change, {2 * _EVERY_S:g}, are those of a run of "
         "minutes, as the other bounds are; the defaults are longer. Use is the share of the "
         "cores' time in which look-ups wait. Static has the cores of the beginning."
     )
     return Table.of("Scalers under a load that rises, stands and falls, live", rows, note)
-
-
-def timeline(runs: Sequence[Run], given: Load) -> Table:
-    """The observed cores over time."""
-    rows: list[dict[str, Cell]] = []
-    for at in range(0, int(given.seconds) + 1, 5):
-        row: dict[str, Cell] = {
-            "second": at,
-            "needed": float(np.interp(at, *zip(*given.points, strict=True)) * KEY_S),
-        }
-        for one in runs:
-            row[one.scaler] = next((there for t, there, *_ in one.steps if t >= at), None)
-        rows.append(row)
-    made = Table.of("Cores by second", rows, "What the load needs at least, and what was there.")
-    names = ("needed", *(one.scaler for one in runs))
-    return made.drawn(
-        "lines", "second", *names, title="Cores under a changing load", ylabel="cores"
-    )
 
 
 def claims(runs: Sequence[Run], curve: Arrivals) -> Table:
