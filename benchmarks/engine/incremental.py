@@ -16,8 +16,8 @@ from benchmarks.data.tables import UNIFORM, postgresql, row_of, stream_files
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.spark import Join, file_stream, run_stream
 from benchmarks.harness.timing import Times, check_joins, outcome, ratio, rotated
-from benchmarks.jobs.database import load, per_batch
-from benchmarks.jobs.job import Job, Step
+from benchmarks.jobs.jobs import Job, Step
+from benchmarks.jobs.ways import load, per_batch
 
 OURS, BATCH = "bsjoin, all fits", "one query per micro-batch"
 WARM, CACHED = "bsjoin, all fits, warm", "bsjoin, all cached"

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.timing import Times
-from benchmarks.jobs.job import Job
-from benchmarks.jobs.jobs import JOBS, PLANS
+from benchmarks.jobs.jobs import JOBS, PLANS, Job
 from benchmarks.jobs.ways import FULL, INCREMENTAL, RECORD, SPARK, WAYS, prepared
 
 RATES = "rows/s"

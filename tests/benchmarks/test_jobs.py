@@ -19,9 +19,8 @@ from benchmarks.harness.outcome import Context
 from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison
 from benchmarks.jobs import ways as rivals
-from benchmarks.jobs.database import connection, load, per_batch, per_record
-from benchmarks.jobs.job import Job, Step
-from benchmarks.jobs.jobs import JOBS
+from benchmarks.jobs.jobs import JOBS, Job, Step
+from benchmarks.jobs.ways import connection, load, per_batch, per_record
 
 SIZES = {"tpc": 0.01, "traffic": 4}
 USERS = pa.table({"person": [1, 1, 2, 4], "city": ["a", "b", "b", "x"]})

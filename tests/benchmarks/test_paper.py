@@ -14,9 +14,8 @@ from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.records import plain
 from benchmarks.papers.joins import paper_hotspots, zipf_shares
 from benchmarks.papers.joins import paper_skip_lists as lists
-from benchmarks.papers.joins.paper_hotspots import simulate
-from benchmarks.papers.joins.searches import DIRECTORY, FLAT_MAP, RANDOM, SORTED
-from benchmarks.papers.joins.skews import HASH, SPLIT
+from benchmarks.papers.joins.paper_hotspots import HASH, SPLIT, simulate
+from benchmarks.papers.joins.paper_skip_lists import DIRECTORY, FLAT_MAP, RANDOM, SORTED
 
 KEYS, ROWS = 20_000, 60_000
 

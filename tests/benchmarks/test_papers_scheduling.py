@@ -11,10 +11,9 @@ import pytest
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
 from benchmarks.papers.scheduling import oera, paper_scheduling, published, st_stream
-from benchmarks.papers.scheduling.buffered import Buffered
-from benchmarks.papers.scheduling.claims import Row, held
 from benchmarks.papers.scheduling.operators import Operator, demands
-from benchmarks.papers.scheduling.steering import progress
+from benchmarks.papers.scheduling.published import Row, held
+from benchmarks.papers.scheduling.steering import Buffered, progress
 from scheduling import Resources, Worker
 from scheduling.simulate import Arrivals
 

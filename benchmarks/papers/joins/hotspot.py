@@ -13,9 +13,7 @@ from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import add_batch_ms, file_stream, run_stream
 from benchmarks.harness.timing import Times, check_equal, outcome, ratio
-from benchmarks.papers.joins import skews
-from benchmarks.papers.joins.paper_hotspots import HOSTS
-from benchmarks.papers.joins.skews import PARTITIONS, SPLIT
+from benchmarks.papers.joins.paper_hotspots import HOSTS, PARTITIONS, SPLIT, measure
 from bsjoin import BatchTable, Hash, HotSpot
 
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
@@ -31,7 +29,7 @@ _NOTE = (
 def run(context: Context) -> Outcome:
     """Measure; quick: fewer keys and shorter cycles."""
     keys, rows = context.pick((1_000_000, 200_000), (10_000_000, 1_000_000))
-    pure = skews.measure(keys, rows, context.seed)
+    pure = measure(keys, rows, context.seed)
     ms, live = _in_a_stream(
         context, *context.pick((300_000, 50_000, 6), (1_000_000, 1_000_000, 12))
     )
@@ -73,8 +71,8 @@ def _in_a_stream(context: Context, keys: int, rows: int, cycles: int) -> tuple[T
     ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
     ms, skew, joined = Times(), Times(), dict[str, int]()
     for way in (NONE, HOTSPOT, *ways):  # at first Spark compiles
-        stream = file_stream(spark, "k long, n long", source, _FILES)
-        query = run_stream(table.join(stream, partition=ways[way]), cycles - 1)
+        read = file_stream(spark, "k long, n long", source, _FILES)
+        query = run_stream(table.join(read, partition=ways[way]), cycles - 1)
         seen = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         ms[way], joined[way] = add_batch_ms(query)[2:], sum(cycle.rows_out for cycle in seen)
         ruled = [one.partition.skew for one in seen if one.partition and one.partition.rule_version]

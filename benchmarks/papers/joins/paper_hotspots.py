@@ -8,6 +8,7 @@ follow from two costs, a row's and a look-up's: a cycle takes as long as its bus
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +16,68 @@ from numpy.typing import NDArray
 
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.joins.skews import EXPONENTS, HASH, PAPER, Int64s, routed
-from benchmarks.papers.joins.skews import SPLIT as OURS
+from bsjoin import partitioning
+from bsjoin.index.integer_hash import hashes_of_integers
+
+EXPONENTS = (0.98, 1.04, 1.10, 1.16)
+PARTITIONS = (6, 16, 128)
+HASH, PAPER = "hash", "the paper's rule"
+WHOLE, SPLIT = "whole keys", "split hot keys"
+_RULES = (HASH, PAPER, WHOLE, SPLIT)
+_PAPERS_SAMPLE, _TASKS = 100_000, 6
+
+Int64s = NDArray[np.int64]
+Observe = Callable[[partitioning.CycleStatistics], partitioning.Rule | None]
+
+
+def measure(keys: int, rows: int, seed: int) -> dict[float, dict[int, dict[str, float]]]:
+    """DS of the second cycle, by exponent, partitions and way."""
+    found: dict[float, dict[int, dict[str, float]]] = {}
+    for z in EXPONENTS:
+        stream = Shifting(keys, z, rows, seed=seed + 1)
+        cycles = [stream.cycle(index) for index in range(2)]
+        found[z] = {n: {way: [*routed(way, n, cycles)][1][0] for way in _RULES} for n in PARTITIONS}
+    return found
+
+
+def routed(way: str, partitions: int, cycles: Iterable[Int64s]) -> Iterator[tuple[float, Int64s]]:
+    """DS of each cycle, and where its rows go, under the rule that results from those before it."""
+    observe, sample = _rule_maker(way, partitions)
+    router = partitioning.Router(partitioning.Rule.even(partitions))
+    for index, keys in enumerate(cycles):
+        codes = hashes_of_integers(keys)
+        contents = hashes_of_integers(np.arange(len(keys)) + index * len(keys))
+        places, notes = [], []
+        for task, rows in enumerate(np.array_split(np.arange(len(keys)), _TASKS)):
+            collector = partitioning.Collector(router, max(1, sample // _TASKS), seed=task)
+            places.append(collector.route(codes[rows], contents[rows]))
+            notes.append(collector.statistics().to_json())
+        statistics = partitioning.added(map(partitioning.CycleStatistics.from_json, notes))
+        yield statistics.skew, np.concatenate(places)
+        if (rule := observe(statistics)) is not None:
+            router = partitioning.Router(rule)
+
+
+def _rule_maker(way: str, partitions: int) -> tuple[Observe, int]:
+    """What makes the rules of a way, and how many rows of a cycle it samples."""
+    options = partitioning.HotSpot(partitions=partitions, split_hot_keys=way == SPLIT)
+    if way == PAPER:
+
+        def observe(statistics: partitioning.CycleStatistics) -> partitioning.Rule | None:
+            if statistics.skew <= options.threshold:
+                return None
+            return partitioning.algorithm_2(statistics.sample, partitions, statistics.version + 1)
+
+        return observe, _PAPERS_SAMPLE
+    if way in (WHOLE, SPLIT):
+        return partitioning.Controller(options).observe, options.sample
+    return (lambda _: None), 1
+
 
 HOSTS = 6
 ROW_US, LOOK_UP_US = 1.0, 10.0
 """A row on one core, and a key in a query for many: about what the README measures on two cores."""
-WAYS = (HASH, PAPER, OURS)
+WAYS = (HASH, PAPER, SPLIT)
 _NOTE = (
     f"A row takes {ROW_US:g} µs, a look-up of a key {LOOK_UP_US:g} µs; a cycle takes the time of "
     "its busiest TaskManager, and a cache has room for all. The paper has these figures as "
@@ -99,7 +155,7 @@ def figures(found: Found) -> list[Figure]:
     low, high = min(found), max(found)
     name = f"DS by hash, Z {high:g} / Z {low:g}"
     risen = found[high][HASH].settled / found[low][HASH].settled
-    worst = max(by[OURS].settled for by in found.values())
+    worst = max(by[SPLIT].settled for by in found.values())
     return [
         Figure(name, risen, 1.0, paper="rises with the skew (Fig. 11a)", simulated=True),
         Figure("DS with hot keys split, the largest of four exponents", worst, 0.05, True,
@@ -125,7 +181,7 @@ def statements(found: Found, note: str = "") -> Table:
     def over_hash(way: str, name: str) -> NDArray[np.float64]:
         return by_z(way, name) / by_z(HASH, name)
 
-    skew, others = by_z(HASH, "settled"), (PAPER, OURS)
+    skew, others = by_z(HASH, "settled"), (PAPER, SPLIT)
     parts = {way: np.ptp(by_z(way, "shares"), axis=1) for way in WAYS}
     rates = {"all cached": "warm", "with look-ups": "throughput"}
     add("Fig. 11a", "DS by hash rises with Z", skew, "{:.3f}", rises(skew))

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.papers.scheduling import published
-from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.published import (
     CETSA,
@@ -24,6 +23,7 @@ from benchmarks.papers.scheduling.published import (
     GS_BFD,
     LBA_CE,
     ROUND_ROBIN,
+    Row,
     table_4,
 )
 from benchmarks.papers.scheduling.steering import SimCluster

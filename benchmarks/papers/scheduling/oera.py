@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.papers.scheduling.buffered import Buffered, wanted
-from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.operators import Operator, demands
+from benchmarks.papers.scheduling.published import Row
+from benchmarks.papers.scheduling.steering import Buffered, wanted
 from scheduling import Resources, Worker
 from scheduling.scalers import OERA, Load, Scaler, Static
 from scheduling.simulate import Arrivals

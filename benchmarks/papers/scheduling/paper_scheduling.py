@@ -11,10 +11,9 @@ import pandas as pd
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.papers.scheduling import flink, oera, st_stream
-from benchmarks.papers.scheduling.claims import Row, held
-from benchmarks.papers.scheduling.claims import tables as by_paper
 from benchmarks.papers.scheduling.operators import demands
-from benchmarks.papers.scheduling.published import CETSA, CONTRADICTIONS, GS_BFD, table_4
+from benchmarks.papers.scheduling.published import CETSA, CONTRADICTIONS, GS_BFD, Row, held, table_4
+from benchmarks.papers.scheduling.published import tables as by_paper
 from scheduling import Exact, Snapshot
 
 _DELTA = 0.8

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.scheduling.buffered import Buffered, wanted
 from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.operators import Operator, demands
-from benchmarks.papers.scheduling.steering import ElasticSimulation, scaled
+from benchmarks.papers.scheduling.steering import Buffered, ElasticSimulation, scaled, wanted
 from scheduling import Resources, Worker
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter

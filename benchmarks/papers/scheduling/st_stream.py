@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.papers.scheduling.claims import Row
 from benchmarks.papers.scheduling.operators import Operator, demands
-from benchmarks.papers.scheduling.published import st_stream
+from benchmarks.papers.scheduling.published import Row, st_stream
 from benchmarks.papers.scheduling.steering import SimCluster
 from scheduling import JobGraph, Move, Rebalancer, Resources, StStream, Task
 from scheduling.load import deviation

@@ -1,6 +1,6 @@
-"""What controllers see of a simulation and do to it, as they see and change Spark.
+"""What controllers and scalers see of a simulation and do to it, as they see and change Spark.
 
-Executors come late and leave here.
+Executors come late and leave here; an operator may be behind a buffer, as in Storm.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from scheduling.flow import Meter, Progress, entry
 from scheduling.load import busyness
 from scheduling.model import JobGraph, Plan, Receipt, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.checks import number
+from scheduling.scalers import Load, Scaler
 from scheduling.simulate import Arrivals, Batch, Executor, Simulation
 
 _CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
@@ -189,3 +190,50 @@ def progress(simulation: Simulation, first: int = 0) -> list[Progress]:
         told = {"startOffset": start, "endOffset": end, "latestOffset": latest}
         found.append(entry(one.id, one.start, one.end - one.start, end["n"] - start["n"], **told))
     return found
+
+
+class Buffered(ElasticSimulation):
+    """A simulation whose rows wait in a buffer, and which a change keeps still.
+
+    Args:
+        graph: as of an :class:`~benchmarks.papers.scheduling.steering.ElasticSimulation`.
+        workers: as there.
+        arrived: as there.
+        buffer: rows that wait at most; ``lost`` counts what came beyond.
+        limit: rows of a micro-batch at most, an attribute, too; default no limit.
+        options: as there.
+    """
+
+    def __init__(
+        self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
+        buffer: float, limit: float = math.inf, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(graph, workers, arrived, **options)
+        self.buffer, self.limit, self.lost, self._still_s = buffer, limit, 0.0, 0.0
+
+    def pause(self, seconds: float) -> None:
+        """No micro-batch begins for some seconds."""
+        self._still_s = max(self._still_s, self.now + seconds)
+
+    def take(self) -> float:
+        """What the buffer holds, up to the limit; nothing while it is kept still."""
+        dropped = max(0.0, super().take() - self.buffer)
+        self.lost, self.offset = self.lost + dropped, self.offset + dropped
+        return 0.0 if self.now < self._still_s else min(super().take(), self.limit)
+
+    def windows(self, seconds: float, count: int, speed: float) -> Iterator[Load]:
+        """Let windows pass; what a scaler is told of each. ``speed``: rows a second of a core."""
+        worked = 0.0
+        for window in range(1, count + 1):
+            self.run(window * seconds)
+            cores, before = len(self.there()), worked
+            worked = sum(one.busy_s for one in self.executors.values())
+            busy = min(1.0, (worked - before) / cores / seconds)
+            came = self.arrived(self.now) - self.arrived(self.now - seconds)
+            waiting = min(self.buffer, max(0.0, self.arrived(self.now) - self.offset))
+            yield Load(seconds, came / seconds, speed, busy, waiting, cores)
+
+
+def wanted(scaler: Scaler, load: Load) -> int:
+    """The cores that a scaler wants: whole ones, one at least."""
+    return max(1, math.ceil(scaler.cores(load) - 1e-9))
