@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,7 +26,7 @@ NOTE = (
     "picture only: ours has the properties that its text tells, and its buffer, which is not told, "
     "is chosen (400,000 rows)."
 )
-_WINDOW_S = 600
+_WINDOW_S, _WINDOWS = 600, 42
 _STILL_S = 120.0  # section 3.2.3: changing the parallelism takes about 120 s
 _BUFFER = 400_000.0  # Bs, the same for each component; the paper does not give it
 _STEP_S = 10.0
@@ -35,7 +34,7 @@ _STEP_S = 10.0
 _COMPONENTS = {"Split": (5, 200.0, 1.0), "Count": (12, 100.0, 10.0)}
 
 
-def tweets(windows: int = 42, seed: int = 4) -> list[float]:
+def tweets(windows: int = _WINDOWS, seed: int = 4) -> list[float]:
     """Sentences a second by window: below what the first threads can do, and for a while above.
 
     Example:
@@ -48,54 +47,41 @@ def tweets(windows: int = 42, seed: int = 4) -> list[float]:
     return counts
 
 
-@dataclass
-class Elastic:
-    """By component and window: use of the threads, their number; rows done, lost; changes."""
+def run(make: Callable[[], Scaler], rate: list[float]) -> dict[str, float]:
+    """Let a scaler choose the threads of each component, window by window.
 
-    use: dict[str, list[float]] = field(default_factory=dict)
-    threads: dict[str, list[int]] = field(default_factory=dict)
-    lost: dict[str, list[float]] = field(default_factory=dict)
-    done: dict[str, float] = field(default_factory=dict)
-    changes: int = 0
-
-    @property
-    def loss_rate(self) -> float:
-        """Words lost, of those that came."""
-        lost = self.lost["Count"][-1]
-        return lost / max(self.done["Count"] + lost, 1.0)
-
-    def mean(self, what: str) -> float:
-        """Over time, and over Split and Count."""
-        return statistics.fmean(statistics.fmean(one) for one in getattr(self, what).values())
-
-
-def run(make: Callable[[], Scaler], rate: list[float]) -> Elastic:
-    """Let a scaler choose the threads of each component, window by window."""
-    found = Elastic()
+    Returns:
+        ``changes``; of each component ``done`` and ``lost``, its rows, and ``use`` and ``threads``,
+        means over time, such as ``use, Count``.
+    """
+    found = {"changes": 0.0}
     for name, (threads, speed, gain) in _COMPONENTS.items():
-        scaler, curve = make(), list[tuple[float, float]]()
-        for at, sentences in enumerate(rate):
-            curve += [(at * _WINDOW_S, gain * sentences), ((at + 1) * _WINDOW_S, gain * sentences)]
+        scaler, loads = make(), list[Load]()
+        curve = [
+            (second, gain * sentences)
+            for at, sentences in enumerate(rate)
+            for second in (at * _WINDOW_S, (at + 1) * _WINDOW_S)
+        ]
         workers = [Worker(f"t{at}", Resources(1.0, 1024.0), 1) for at in range(threads)]
         arrived = Arrivals(curve, horizon_s=len(rate) * _WINDOW_S)
         query = Buffered(
             demands([Operator(name, threads, 1 / speed)]), workers, arrived, buffer=_BUFFER,
             limit=threads * speed * _STEP_S, trigger_s=_STEP_S, overhead_s=0.0, start_s=0.0,
         )  # fmt: skip
-        loads, losses = list[Load](), list[float]()
         for load in query.windows(_WINDOW_S, len(rate), speed):
             loads.append(load)
-            losses.append(query.lost)
             if (count := wanted(scaler, load)) != load.cores:
-                found.changes += 1
+                found["changes"] += 1
                 query.graph = demands([Operator(name, count, 1 / speed)])
                 query.limit = count * speed * _STEP_S
                 query.resize(count)
                 query.pause(_STILL_S)
-        found.use[name] = [load.busy for load in loads]
-        found.threads[name] = [int(load.cores) for load in loads]
-        found.lost[name] = losses
-        found.done[name] = sum(one.rows for one in query.batches)
+        found |= {
+            f"use, {name}": statistics.fmean(load.busy for load in loads),
+            f"threads, {name}": statistics.fmean(load.cores for load in loads),
+            f"lost, {name}": query.lost,
+            f"done, {name}": sum(one.rows for one in query.batches),
+        }
     return found
 
 
@@ -111,47 +97,54 @@ _SCALERS: dict[str, Callable[[], Scaler]] = {
 }
 
 
-def compare(windows: int = 42) -> dict[str, Elastic]:
+def compare(windows: int = _WINDOWS) -> dict[str, dict[str, float]]:
     """All on the same stream, and both OERAs on a constant one."""
     found = {name: run(make, tweets(windows)) for name, make in _SCALERS.items()}
     for name in ("OERA mended", "OERA as printed"):
         found[f"{name}, constant"] = run(_SCALERS[name], [70.0] * (windows // 2))
+    for one in found.values():
+        one["loss"] = one["lost, Count"] / max(one["done, Count"] + one["lost, Count"], 1.0)
+        for what in ("use", "threads"):
+            one[what] = statistics.fmean(one[f"{what}, {name}"] for name in _COMPONENTS)
     return found
 
 
 _LATE = "the median is ten windows late and loses most on this stream, more than static"
+_OTHER = "another stream, another buffer"
 
 
-def rows(found: Mapping[str, Elastic]) -> list[Row]:
+def rows(found: Mapping[str, Mapping[str, float]]) -> list[Row]:
     """The statements, for OERA mended and as printed."""
     made = []
-    static, median = found["static"], found["median"]
     for name in ("OERA mended", "OERA as printed"):
-        ours = found[name]
+        ours, constant = found[name], found[f"{name}, constant"]
 
-        def add(
-            place: str, what: str, says: float | None, value: float, why: str = "", name: str = name
-        ) -> None:
-            made.append(Row(name, place, what, says, value, why=why))
+        def more(what: str, than: str, ours: Mapping[str, float] = ours) -> float:
+            other = found[than][what]
+            return 100 * (ours[what] / other - 1) if other else math.nan
 
-        for against, other, fewer, more, higher, why in (
-            ("static", static, -90.0, 4.0, 22.0, "another stream, another buffer"),
-            ("the median", median, -30.0, 3.0, 9.0, _LATE),
+        told: list[tuple[str, str, float | None, float, str]] = []
+        for against, than, fewer, above, higher, why in (
+            ("static", "static", -90.0, 4.0, 22.0, _OTHER),
+            ("the median", "median", -30.0, 3.0, 9.0, _LATE),
         ):
-            fall = 100 * (ours.loss_rate / other.loss_rate - 1) if other.loss_rate else math.nan
-            add("Fig. 7c", f"loss rate against {against}, %", fewer, fall, why)
-            rise = 100 * (ours.done["Count"] / other.done["Count"] - 1)
-            add("Fig. 6c", f"throughput against {against}, %", more, rise, why)
-            points = 100 * (ours.mean("use") - other.mean("use"))
-            add("Fig. 9c", f"use of threads against {against}, points", higher, points, why)
-        changes = found[f"{name}, constant"].changes
-        add("section 2", "changes of a run with constant input", 1.0, changes,
-            "two components; the listing oscillates where the buffer is empty")  # fmt: skip
-        for place, part, says in (("Fig. 9a", "Count", 0.8), ("Fig. 9b", "Split", 0.4)):
-            use = statistics.fmean(ours.use[part])
-            add(place, f"use of {part}'s threads", says, use, "another stream")
-        add("Fig. 8c", "threads over those under static ('slightly more')", None,
-            ours.mean("threads") / static.mean("threads"))  # fmt: skip
-        still = 100 * ours.changes * _STILL_S / (2 * len(ours.use["Count"]) * _WINDOW_S)
-        add("3.2.3", f"time that {ours.changes} changes stood still, %", None, still)
+            points = 100 * (ours["use"] - found[than]["use"])
+            told += [
+                ("Fig. 7c", f"loss rate against {against}, %", fewer, more("loss", than), why),
+                ("Fig. 6c", f"throughput against {against}, %", above, more("done, Count", than),
+                 why),
+                ("Fig. 9c", f"use of threads against {against}, points", higher, points, why),
+            ]  # fmt: skip
+        changes = ours["changes"]
+        still = 100 * changes * _STILL_S / (2 * _WINDOWS * _WINDOW_S)
+        told += [
+            ("section 2", "changes of a run with constant input", 1.0, constant["changes"],
+             "two components; the listing oscillates where the buffer is empty"),
+            ("Fig. 9a", "use of Count's threads", 0.8, ours["use, Count"], "another stream"),
+            ("Fig. 9b", "use of Split's threads", 0.4, ours["use, Split"], "another stream"),
+            ("Fig. 8c", "threads over those under static ('slightly more')", None,
+             ours["threads"] / found["static"]["threads"], ""),
+            ("3.2.3", f"time that {changes:.0f} changes stood still, %", None, still, ""),
+        ]  # fmt: skip
+        made += [Row(name, at, what, says, value, why=why) for at, what, says, value, why in told]
     return made
