@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from benchmarks.harness.outcome import Table
@@ -58,14 +58,6 @@ def table_4(*, slots: int = 4, delta: float = 0.8) -> tuple[Worker, ...]:
         )
         for short, tier, cores, gigabytes, price, numbers in _TABLE_4
         for number in numbers
-    )
-
-
-def st_stream(*, slots: int = 8) -> tuple[Worker, ...]:
-    """The 7 workers of St-Stream's Table 4: one of 4 cores and 8 GB, six of 2 cores and 4 GB."""
-    return tuple(
-        Worker(f"S{number}", Resources(cores, cores * 2048.0, math.inf), slots, delta=1.0)
-        for number, cores in enumerate((4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0), start=1)
     )
 
 
@@ -185,28 +177,21 @@ def held(rows: Iterable[Row]) -> tuple[int, int, int]:
     return verdicts.count("yes"), verdicts.count("direction"), len(verdicts)
 
 
-def tables(rows: Sequence[Row], notes: dict[str, str]) -> list[Table]:
-    """A table a paper, in their order; ``notes`` by paper."""
-    return [
-        Table.of(
-            paper,
-            [
-                {
-                    "place": one.place,
-                    "statement": one.what,
-                    "paper": _rounded(one.says),
-                    "ours": _rounded(one.ours),
-                    "how": one.how,
-                    "holds": one.holds or None,
-                    "why they differ": one.why,
-                }
-                for one in rows
-                if one.paper == paper
-            ],
-            notes.get(paper, ""),
-        )
-        for paper in dict.fromkeys(one.paper for one in rows)
+def table(paper: str, rows: Iterable[Row], note: str) -> Table:
+    """The statements of a paper."""
+    lines = [
+        {
+            "place": one.place,
+            "statement": one.what,
+            "paper": _rounded(one.says),
+            "ours": _rounded(one.ours),
+            "how": one.how,
+            "holds": one.holds or None,
+            "why they differ": one.why,
+        }
+        for one in rows
     ]
+    return Table.of(paper, lines, note)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -200,26 +200,25 @@ class Buffered(ElasticSimulation):
         workers: as there.
         arrived: as there.
         buffer: rows that wait at most; ``lost`` counts what came beyond.
-        limit: rows of a micro-batch at most, an attribute, too; default no limit.
         options: as there.
     """
 
     def __init__(
         self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
-        buffer: float, limit: float = math.inf, **options: Any,
+        buffer: float, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(graph, workers, arrived, **options)
-        self.buffer, self.limit, self.lost, self._still_s = buffer, limit, 0.0, 0.0
+        self.buffer, self.lost, self._still_s = buffer, 0.0, 0.0
 
     def pause(self, seconds: float) -> None:
         """No micro-batch begins for some seconds."""
         self._still_s = max(self._still_s, self.now + seconds)
 
     def take(self) -> float:
-        """What the buffer holds, up to the limit; nothing while it is kept still."""
+        """What the buffer holds; nothing while it is kept still."""
         dropped = max(0.0, super().take() - self.buffer)
         self.lost, self.offset = self.lost + dropped, self.offset + dropped
-        return 0.0 if self.now < self._still_s else min(super().take(), self.limit)
+        return 0.0 if self.now < self._still_s else super().take()
 
     def windows(self, seconds: float, count: int, speed: float) -> Iterator[Load]:
         """Let windows pass; what a scaler is told of each. ``speed``: rows a second of a core."""
