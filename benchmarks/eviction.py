@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import scattered, zipf
+from benchmarks.harness.outcome import Table
+from benchmarks.harness.text import table_lines
 from bsjoin.cache import CacheLimits, HostCache, State
 from bsjoin.cache.policy import POLICIES
 from bsjoin.index.integer_hash import hashes_of_integers
@@ -69,19 +72,15 @@ def hit_rate(cache: HostCache, uses: Int64s, batch: int) -> float:
 
 def measured(keys: int, uses: int, batch: int, seed: int) -> Iterator[dict[str, str | float]]:
     """The hit rates of every policy, trace by trace."""
-    for kind in TRACES:
-        for z in (0.8, 1.0, 1.2):
-            drawn = trace(kind, z, keys, uses, seed)
-            for share in (100, 10):
-                size = keys // share
-                line = {"trace": kind, "z": f"{z:g}", "cache": f"{100 // share} %"}
-                rates = {}
-                for option in POLICIES:
-                    limits = CacheLimits(max_rows=size, eviction=option)
-                    with tempfile.TemporaryDirectory() as folder:
-                        cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
-                        rates[option] = hit_rate(cache, drawn, batch)
-                yield line | rates
+    for kind, z, share in product(TRACES, (0.8, 1.0, 1.2), (100, 10)):
+        drawn = trace(kind, z, keys, uses, seed)
+        line: dict[str, str | float] = {"trace": kind, "z": z, "cache": f"{100 // share} %"}
+        for option in POLICIES:
+            limits = CacheLimits(max_rows=keys // share, eviction=option)
+            with tempfile.TemporaryDirectory() as folder:
+                cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
+                line[option] = hit_rate(cache, drawn, batch)
+        yield line
 
 
 def main() -> None:
@@ -89,12 +88,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     for name, given in {"--keys": 20_000, "--uses": 200_000, "--batch": 500, "--seed": 1}.items():
         parser.add_argument(name, type=int, default=given, help=f"default {given}")
-    arguments = parser.parse_args()
-    for number, row in enumerate(measured(**vars(arguments))):
-        if not number:
-            print("| " + " | ".join(row) + " |", "| --- " * len(row) + "|", sep="\n")
-        cells = (cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row.values())
-        print("| " + " | ".join(cells) + " |", flush=True)
+    lines = list(measured(**vars(parser.parse_args())))
+    print("\n".join(table_lines(Table.of("Hits, percent of the uses", lines))))
 
 
 if __name__ == "__main__":

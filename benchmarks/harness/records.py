@@ -131,12 +131,14 @@ def read(file: Path) -> Record:
 
 
 def _record(loaded: Any) -> Record:
-    def figure(one: dict[str, Any]) -> Figure:
-        ends = one["spread"]
-        return Figure(**{**one, "spread": tuple(ends) if ends and None not in ends else None})
-
     figures, tables = map(figure, loaded["figures"]), (Table(**one) for one in loaded["tables"])
     return Record(**{**loaded, "figures": list(figures), "tables": list(tables)})
+
+
+def figure(fields: dict[str, Any]) -> Figure:
+    """A figure from JSON."""
+    ends = fields.get("spread")
+    return Figure(**{**fields, "spread": tuple(ends) if ends and None not in ends else None})
 
 
 def read_all(out: Path, quick: bool, names: Iterable[str]) -> list[Record]:

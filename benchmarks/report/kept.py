@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure
-from benchmarks.harness.records import Record, write
+from benchmarks.harness.records import Record, figure, write
 from benchmarks.report.records import machine, versions
 
 FIGURES = ROOT / "benchmarks" / "figures.json"
@@ -39,16 +39,10 @@ class Kept:
 
 def load(file: Path = FIGURES) -> dict[str, Kept]:
     """What is kept, by benchmark; nothing if there is no file."""
-    if not file.exists():
-        return {}
-    return {
-        name: Kept(
-            run["when"],
-            run["machine"],
-            {one: _figure(one, fields) for one, fields in run["figures"].items()},
-        )
-        for name, run in json.loads(file.read_text("utf-8")).items()
-    }
+    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    for run in known.values():
+        run["figures"] = {name: figure({"name": name, **of}) for name, of in run["figures"].items()}
+    return {name: Kept(**run) for name, run in known.items()}
 
 
 def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]:
@@ -68,11 +62,7 @@ def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]
                 {one.name: one for one in record.figures},
             )
     written = {
-        name: {
-            "when": run.when,
-            "machine": run.machine,
-            "figures": {one: _fields(figure) for one, figure in run.figures.items()},
-        }
+        name: vars(run) | {"figures": {one: _fields(of) for one, of in run.figures.items()}}
         for name, run in sorted(known.items())
     }
     write(file, written)
@@ -81,11 +71,7 @@ def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]
 
 def named(known: dict[str, Kept]) -> dict[str, Figure]:
     """All figures by benchmark and name, such as ``full-latency addBatch, …``."""
-    return {
-        f"{name} {one}": figure
-        for name, run in known.items()
-        for one, figure in run.figures.items()
-    }
+    return {f"{name} {one}": of for name, run in known.items() for one, of in run.figures.items()}
 
 
 def missed(known: dict[str, Kept]) -> dict[str, Figure]:
@@ -102,8 +88,3 @@ def _fields(figure: Figure) -> dict[str, Any]:
         for name, value in vars(figure).items()
         if name != "name" and value != defaults[name]
     }
-
-
-def _figure(name: str, fields: dict[str, Any]) -> Figure:
-    ends = fields.get("spread")
-    return Figure(name, **{**fields, "spread": tuple(ends) if ends else None})

@@ -45,20 +45,11 @@ def container_sizes(
     padding: Resources = PADDING,
     compat: Literal["twister2"] | None = None,
 ) -> dict[str, Resources]:
-    """How large the containers of a plan are, for round robin and data locality.
+    """How large the containers of a plan are, by worker, for round robin and data locality.
 
-    A container is as large as its worker, where the worker's CPU, memory and disk are all given;
-    else the sum of its instances and the padding.
-
-    Args:
-        plan: where the tasks go.
-        graph: the tasks.
-        snapshot: the workers; one with 0 of anything counts as not given.
-        padding: what a container has besides its instances.
-        compat: ``"twister2"`` adds the instances' disk to the CPU, as the original does.
-
-    Returns:
-        The size by worker, for every worker of the snapshot.
+    A container is as large as its worker, where the worker's CPU, memory and disk are all given
+    (not 0); else the sum of its instances and the padding. ``compat="twister2"`` adds the
+    instances' disk to the CPU, as the original does.
     """
     sizes = {}
     for worker in snapshot.workers:

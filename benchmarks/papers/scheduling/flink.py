@@ -54,12 +54,7 @@ Job = tuple[Operator, ...]
 
 
 def key_shares(tasks: int, keys: int, exponent: float, seed: int) -> tuple[float, ...]:
-    """The share of rows of each task when Zipf keys are dealt out as a hash does it.
-
-    Example:
-        >>> sum(key_shares(4, 1000, 0.5, seed=1))
-        1.0
-    """
+    """The share of rows of each task when Zipf keys are dealt out as a hash does it."""
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
     task_of = np.random.default_rng([seed, keys]).permutation(keys) % tasks
     found = np.bincount(task_of, weights / weights.sum(), tasks)
@@ -96,17 +91,10 @@ JOBS: Mapping[str, Callable[..., Job]] = {
 def run(job: Job, asked: Policy, *, cycles: int = 30, seed: int = 0) -> pd.Series[float]:
     """Let a policy place a job: without history it is round robin (Alg. 1, line 20).
 
-    Args:
-        job: of ``JOBS``.
-        asked: the policy.
-        cycles: micro-batches; the first five are not counted.
-        seed: of arrivals and work.
-
-    Returns:
-        Means of the cycles: ``rent`` ($/s of the workers in use), ``cost`` ($ for a million rows),
-        ``run_s`` (the length of a micro-batch), ``deviation`` (S over all workers), ``cpu`` (the
-        use of those in use), ``network_mb``, ``late`` (the share of rows that wait over 5 s),
-        ``throughput``, ``workers``; and ``planned``, the largest share of a worker's CPU in a plan.
+    Means of the cycles, without the first five: ``rent`` ($/s of the workers in use), ``cost`` ($
+    for a million rows), ``run_s`` (the length of a micro-batch), ``deviation`` (S over all
+    workers), ``cpu`` (the use of those in use), ``network_mb``, ``late`` (the share of rows that
+    wait over 5 s), ``throughput``, ``workers``; and ``planned``, the most of a worker's CPU.
     """
     workers = table_4()
     graph, price = demands(job, _RATE), {one.id: one.price_per_s for one in workers}
@@ -157,12 +145,9 @@ def _mean(runs: list[dict[str, float]] | list[pd.Series[float]]) -> pd.Series[fl
 
 
 def compare(name: str, *, seeds: int, load: float = 1.0) -> dict[str, pd.Series[float]]:
-    """A job under each of the five ways; means of so many hashes of its keys.
+    """A job under each of the five ways; means of so many hashes of its keys, and arrivals.
 
-    Args:
-        name: of ``JOBS``.
-        seeds: hashes, arrivals, and draws of the default (three a seed).
-        load: what the work of every row is multiplied by.
+    ``load``: what the work of every row is multiplied by.
     """
     found: dict[str, list[pd.Series[float]]] = {way: [] for way in published.WAYS}
     for seed in range(seeds):
@@ -223,9 +208,7 @@ def rows(
 ) -> list[Row]:
     """The statements.
 
-    Args:
-        found: by job and way.
-        slow: by job and the share of 60,000 records/s, CETSA's cost against GS-BFD's in percent.
+    ``slow``: by job and the share of 60,000 records/s, CETSA's cost against GS-BFD's in percent.
     """
     made = []
     for one in published.claims():

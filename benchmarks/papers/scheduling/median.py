@@ -12,11 +12,7 @@ from scheduling.scalers import OERA, Load, Scaler
 class Median:
     """Change every ``windows`` windows, to the median of what a scaler wanted in them.
 
-    It remembers these answers: one object per job. A baseline of OERA (section 4.2).
-
-    Args:
-        scaler: whose answers; None (default): ``OERA()``.
-        windows: the number of windows between changes, 1 or more; default 10.
+    It remembers these answers, by default of ``OERA()``: one object per job.
 
     >>> from scheduling.scalers import DS2
     >>> median = Median(DS2(target=0.8, band=0.0), windows=3)

@@ -12,17 +12,10 @@ from scheduling.model import Edge, JobGraph, Resources, Task
 class Operator:
     """One operator of a job: a stage of tasks.
 
-    Args:
-        name: unique in the job.
-        tasks: its number of tasks.
-        row_s: core seconds of a row that it reads.
-        inputs: the operators that feed it; none (default) makes it a source.
-        part: rows that it reads for a row of the job; default 1.
-        out_bytes: bytes that it sends, to each operator that it feeds, for a row that it reads;
-            default 0.
-        memory_mb: of a task; default 0.
-        state_bytes: of the operator; default 0.
-        shares: of its rows by task, sum 1; default all the same.
+    ``row_s`` are core seconds of a row that it reads, ``inputs`` the operators that feed it, of
+    which a source has none, ``part`` the rows that it reads for a row of the job, ``out_bytes``
+    what it sends, to each operator that it feeds, for a row that it reads, and ``shares`` those of
+    its rows by task, by default all the same.
     """
 
     name: str
@@ -44,11 +37,7 @@ class Operator:
 def demands(operators: Iterable[Operator], rows_per_s: float = 1.0) -> JobGraph:
     """The tasks with their demands at a rate (Eqs. 20 and 21), and the streams between them.
 
-    Args:
-        operators: in topological order.
-        rows_per_s: rows of the job; default 1.
-
-    Complexity: O(edges); each task of an operator sends to each of the next one.
+    Operators are in topological order; each task of one sends to each of the next one.
 
     Example:
         >>> read = Operator("read", 2, 1e-4, out_bytes=100)

@@ -29,7 +29,6 @@ from scheduling.spark import Executor
 from scheduling.spark.internals import StatusStore
 from tests import standalone, supervisor
 
-_CGROUPS = Path("/sys/fs/cgroup")
 _PREFIX = "bsjoin_live_"
 _PERIOD_US = 50_000  # short, so that a small share is no pause of a tenth of a second
 _LEFT_S = 10.0  # until a group is empty
@@ -40,14 +39,12 @@ class Shares:
 
     A context manager: groups are made when they are first used, and removed at the end. Those of
     runs that were killed are removed at the beginning.
-
-    Args:
-        root: where cgroups are mounted; default ``/sys/fs/cgroup``.
     """
 
-    def __init__(self, root: Path = _CGROUPS) -> None:
+    def __init__(self) -> None:
         self._top, self._version = None, 0  # type: Path | None, int
         self._made: dict[str, Path] = {}
+        root = Path("/sys/fs/cgroup")
         for version, top, file in ((1, root / "cpu", "cpu.cfs_quota_us"), (2, root, "cpu.max")):
             trial = top / f"{_PREFIX}{os.getpid()}_trial"  # a group is made to see it
             with contextlib.suppress(OSError):
@@ -89,11 +86,7 @@ class Shares:
                 (self._made[name] / "cgroup.procs").write_text(str(one.pid))
 
     def limit(self, shares: Mapping[str, float]) -> None:
-        """Set the cores that each group may use at most; groups that are left out are not limited.
-
-        Args:
-            shares: cores by name of the group, such as 0.15.
-        """
+        """Set the cores that each group may use at most; groups that are left out may use all."""
         for name, group in self._made.items():
             quota = round(shares[name] * _PERIOD_US) if name in shares else None
             if self._version == 2:
@@ -156,14 +149,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Node:
-    """An executor to be.
-
-    Args:
-        name: for the output.
-        price_per_s: in $/s, of the paper's Table 4.
-        share: the cores of CPU that it may use.
-        slots: the tasks that it runs at a time.
-    """
+    """An executor to be: its price in $/s, cores of CPU that it may use, and tasks at a time."""
 
     name: str
     price_per_s: float
@@ -188,11 +174,8 @@ class Cluster:
     """The cluster, its session and its executors, from the beginning of the block to its end.
 
     Whatever ends the block, executors, folders and groups of processes are gone after it; should
-    this process be killed, the supervisor ends and removes them.
-
-    Args:
-        nodes: the executors; the n-th is on the address 127.0.0.(n + 2).
-        settings: more settings of the session.
+    this process be killed, the supervisor ends and removes them. The n-th of the ``nodes`` is on
+    the address 127.0.0.(n + 2); ``settings`` are more settings of the session.
     """
 
     def __init__(self, nodes: Sequence[Node], settings: Mapping[str, str] | None = None) -> None:

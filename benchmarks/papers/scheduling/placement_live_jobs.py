@@ -32,12 +32,9 @@ _HASHES = 4
 
 @dataclass(frozen=True)
 class Job:
-    """A job.
+    """A job: the number of tasks of each operator, in the order of its stages.
 
-    Args:
-        name: for the output.
-        stages: the number of tasks of each operator, in the order of the stages.
-        make: the result's rows, of the rows of a micro-batch; None for the join.
+    ``make`` gives the result's rows, of the rows of a micro-batch; None for the join.
     """
 
     name: str
@@ -142,13 +139,7 @@ Running = Callable[[DataFrame, int], tuple[Answer, Sequence[PlacementResult]]]
 
 
 def start(job: Job, placement: Placement, table: BatchTable | None = None) -> Running:
-    """Begin to run a job under a placement, without any history.
-
-    Args:
-        job: the job.
-        placement: of every operator.
-        table: of the join: see :func:`stored`.
-    """
+    """Begin to run a job under a placement, without any history; ``table``: of the join."""
     return _looped(job, placement) if table is None or job.make else _cycles(table, placement)
 
 

@@ -28,14 +28,10 @@ _CALIBRATION_S = 3.0  # of CPU, against which what a micro-batch costs without a
 
 @dataclass(frozen=True)
 class Way:
-    """A policy, and how it is followed.
+    """A policy, and how it is followed; without one Spark places the tasks.
 
-    Args:
-        name: for the output.
-        policy: makes it; None: Spark places the tasks.
-        kept: whether the present plan is kept until another pays for its moves (hysteresis, the
-            default of a placement); otherwise every answer is pinned.
-        streamed: whether St-Stream suggests moves.
+    ``kept``: the present plan is kept until another pays for its moves (hysteresis, the default of
+    a placement); otherwise every answer is pinned. ``streamed``: St-Stream suggests moves.
     """
 
     name: str

@@ -63,13 +63,7 @@ def table_4(*, slots: int = 4, delta: float = 0.8) -> tuple[Worker, ...]:
 
 @dataclass(frozen=True)
 class Claim:
-    """How much one way differs from another in the text of CETSA and LBA-CE, in percent.
-
-    Example:
-        >>> next(claims())
-        Claim(place='Fig. 10a', job='Wordcount', measure='CPU use', way='CETSA', than='Default', \
-percent=36)
-    """
+    """How much one way differs from another in the text of CETSA and LBA-CE, in percent."""
 
     place: str
     job: str
@@ -135,16 +129,10 @@ TOLERANCE = 0.25
 
 @dataclass(frozen=True)
 class Row:
-    """A statement of a paper beside ours.
+    """A statement of a paper, with its place there, beside ours.
 
-    Args:
-        paper: which paper, and what of it.
-        place: its figure, table or equation.
-        what: what is compared, with the unit.
-        says: the paper's value; None where it gives none.
-        ours: None where there is none.
-        how: ``simulated``; ``computed``: follows from plans alone; ``not reproduced``.
-        why: why they differ, or why there is none.
+    ``what`` has the unit; ``says`` or ``ours`` is None where there is none; ``how`` is
+    ``simulated`` or ``not reproduced``; ``why`` they differ, or there is none.
     """
 
     paper: str

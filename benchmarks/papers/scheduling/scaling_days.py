@@ -59,14 +59,9 @@ def _query(kind: type[Query], curve: Curve, seconds: int, start: int, **options:
 def day(
     scaler: Scaler, curve: Curve, *, seconds: int = DAY_S, start: int = 4, **options: Any
 ) -> tuple[ElasticSimulation, Elastic]:
-    """Let the state machine scale a query by what a scaler wants.
+    """Let the state machine scale a query, of ``start`` executors at first, by what a scaler wants.
 
-    Args:
-        scaler: the scaler.
-        curve: rows a second, as of :class:`~scheduling.simulate.Arrivals`.
-        seconds: how long; default a day.
-        start: executors at first; default 4.
-        options: of :class:`~benchmarks.papers.scheduling.steering.ElasticSimulation`.
+    ``curve`` is in rows a second; ``options`` are of :class:`ElasticSimulation`.
     """
     options = {"trigger_s": 5.0, "overhead_s": 0.3, "start_s": 8.0} | options
     query = _query(ElasticSimulation, curve, seconds, start, **options)
@@ -76,15 +71,9 @@ def day(
 
 
 def literal_day(curve: Curve, *, seconds: int, seed: int = 1) -> tuple[Buffered, int]:
-    """Obey OERA as printed in windows of 10 s; the buffer holds what a core does in one.
+    """Obey OERA as printed in windows of 10 s: the query, and how often its executors changed.
 
-    Args:
-        curve: rows a second.
-        seconds: how long.
-        seed: of the noise; default 1.
-
-    Returns:
-        The query, and how often its executors were changed.
+    The buffer holds what a core does in one window.
     """
     size = SPEED * _WINDOW_S
     query = _query(

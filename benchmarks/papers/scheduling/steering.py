@@ -29,12 +29,8 @@ _KEEP = 1 - 1 / _CYCLES
 class ElasticSimulation(Simulation):
     """A simulation whose executors come, and leave after their tasks.
 
-    Args:
-        graph: the tasks, as of :class:`~scheduling.simulate.Simulation`.
-        workers: the executors at the start; those that come later are like the first.
-        arrived: the rows that have arrived by a time.
-        start_s: from the request of an executor to its first task; at least 0, default 5.
-        options: of :class:`~scheduling.simulate.Simulation`.
+    Of the ``workers``, the executors at the start, those that come later are like the first;
+    ``start_s`` is from the request of one to its first task. All else is as of a simulation.
     """
 
     def __init__(
@@ -193,14 +189,9 @@ def progress(simulation: Simulation, first: int = 0) -> list[Progress]:
 
 
 class Buffered(ElasticSimulation):
-    """A simulation whose rows wait in a buffer, and which a change keeps still.
+    """One whose rows wait in a ``buffer`` of so many, and which a change keeps still.
 
-    Args:
-        graph: as of an :class:`~benchmarks.papers.scheduling.steering.ElasticSimulation`.
-        workers: as there.
-        arrived: as there.
-        buffer: rows that wait at most; ``lost`` counts what came beyond.
-        options: as there.
+    ``lost`` counts what came beyond.
     """
 
     def __init__(
