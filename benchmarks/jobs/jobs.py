@@ -14,10 +14,18 @@ third join ten times as large, as a recall of several candidates has to be.
 *traffic*: the paper's second job: live road events are joined with six tables of a road network,
 those of the example's made-up city, all by equality: time by weekday and slice of the day. Delay
 and time stopped compared with the usual ones are differences of result columns.
+
+TPC-H is the retail benchmark of the Transaction Processing Performance Council: its tables and
+their sizes are public, its rows are the same in every run. `tpchgen-cli`, a package with a program
+of its own, writes them.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +37,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data import tpch
 from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.zipf import Shifting
 from examples.road_data import City
@@ -161,7 +168,7 @@ _CUSTOMERS = 150_000  # per unit of the scale factor
 
 
 def _recall_tables(folder: Path, scale: float) -> dict[str, pa.Table]:
-    database = duckdb.connect(config={"file_search_path": str(tpch.tables(folder, scale))})
+    database = duckdb.connect(config={"file_search_path": str(_tpch(folder, scale))})
     return {name: database.sql(query).to_arrow_table() for name, query in _RECALL.items()}
 
 
@@ -237,3 +244,21 @@ JOBS = {
 
 PLANS = read_toml("plans")
 """By benchmark: which job it runs, and how much of it."""
+
+
+def _tpch(folder: Path, scale: float) -> Path:
+    """The folder with one Parquet file a table, ``customer.parquet`` and so on; made if need be.
+
+    Below a scale of 0.01 partsupp has too few suppliers for unique keys.
+    """
+    near = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    program = shutil.which("tpchgen-cli", path=near)
+    if program is None:
+        raise SystemExit(
+            "TPC-H needs tpchgen-cli, and there is none beside this Python or on the path: "
+            'pip install "bsjoin[benchmarks]", or pip install tpchgen-cli'
+        )
+    command = [program, "parquet", "-s", f"{scale:g}", "-o"]
+    return kept(
+        folder / f"tpch-{scale:g}", lambda place: subprocess.run([*command, place], check=True)
+    )

@@ -26,8 +26,7 @@ from benchmarks.harness.timing import (
     ratio,
     seconds_of,
 )
-from benchmarks.ranges.range_engines import in_duckdb, sums
-from benchmarks.ranges.range_joins import OURS
+from benchmarks.ranges.range_joins import OURS, in_duckdb, sums
 from bsjoin import Band
 from bsjoin.functions import network_end, network_start
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure
 from benchmarks.harness.records import Record, figure, write
-from benchmarks.report.records import machine, versions
+from benchmarks.report.page import machine, versions
 
 FIGURES = ROOT / "benchmarks" / "figures.json"
 _PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")

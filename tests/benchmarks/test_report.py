@@ -16,8 +16,7 @@ from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
 from benchmarks.harness.text import clean
-from benchmarks.report import records
-from benchmarks.report.page import page, write
+from benchmarks.report.page import losses, page, write
 
 EMPTY = {"meta", "img", "br", "col", "circle", "line", "path", "rect"}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4"><rect width="9" height="4"/></svg>'
@@ -164,7 +163,7 @@ def test_what_failed_is_lost_or_is_simulated_says_so() -> None:
     error = "RuntimeError: DuckDB has 5 rows where bsjoin has 4 &lt;see above&gt;"
     assert error in part(text, "engines")
     assert "Failed, and so not compared at all: engines" in Reader(text).text
-    names = [figure.name for _, figure in records.losses(realistic())]
+    names = [figure.name for _, figure in losses(realistic())]
     assert names == ["nearly all pairs match", "planning", "DuckDB / bsjoin"]
     lost = Reader(f"<section>{part(text, 'where-we-lose').split('>', 1)[1]}</section>").text
     assert "0.71" in lost
