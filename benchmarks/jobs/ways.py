@@ -1,7 +1,4 @@
-"""The alternatives to run a job on Spark, as data, and how a stream runs through one.
-
-A job may have a database and no cache: one query per record, or one per micro-batch.
-"""
+"""The alternatives to run a job on Spark, as data, and how a stream runs through one."""
 
 from __future__ import annotations
 
@@ -25,8 +22,13 @@ from benchmarks.harness.spark import Join, in_runtime
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.jobs import FILES, Job, Step, arrow_schema, types_of
 
-_SQL = {"long": "bigint", "string": "text"}
-_CHUNK = 10_000
+FULL, INCREMENTAL = "bsjoin, full, JVM", "bsjoin, incremental"
+SPARK, RECORD = "Spark, AQE on", "one query per record"
+
+RECORD_ROUNDS = 3
+"""How often one query per record is timed."""
+
+_CONNECTIONS = 2  # of each join, as many as cores here; the database has fifty for all
 
 
 @contextmanager
@@ -83,53 +85,9 @@ def per_record(job: Job, url: str) -> Join:
     return lambda stream: stream.mapInArrow(answer, job.schema)
 
 
-def per_batch(job: Job, url: str) -> Join:
-    """For every task, micro-batch and table one query for its distinct keys; nothing is kept."""
-    steps = [
-        (_query_of_keys(one, types_of(job.schema)), one.keys, one.columns) for one in job.steps
-    ]
-    columns, arrow, schema = job.columns, job.arrow, arrow_schema(job.schema)
-
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = pa.Table.from_batches(list(batches), arrow)
-        for query, key, known in steps:
-            if not table.num_rows:
-                return
-            wanted = table.select(key).group_by(key).aggregate([]).combine_chunks()
-            ends = pa.array([0, wanted.num_rows], pa.int32())
-            lists = [pa.ListArray.from_arrays(ends, wanted.column(n).chunk(0)) for n in key]
-            with connection("adbc_driver_postgresql.dbapi", url).cursor() as cursor:
-                cursor.execute(query, pa.record_batch(lists, names=key))
-                found = cursor.fetch_arrow_table()
-            found = found.select(known).replace_schema_metadata(None)
-            table = table.join(found, key, join_type="inner")
-        table = table.select(columns).cast(schema)
-        yield from table.combine_chunks().to_batches(max_chunksize=_CHUNK)
-
-    return lambda stream: stream.mapInArrow(answer, job.schema)
-
-
 def _query_of_one_key(step: Step) -> str:
     where = " AND ".join(f"{name} = %s" for name in step.keys)
     return f"SELECT {', '.join(types_of(step.brings))} FROM {step.table} WHERE {where}"
-
-
-def _query_of_keys(step: Step, types: dict[str, str]) -> str:
-    lists = ", ".join(f"${i}::{_SQL[types[n]]}[]" for i, n in enumerate(step.keys, 1))
-    return (
-        f"SELECT {', '.join(f't.{name}' for name in step.columns)} "
-        f"FROM unnest({lists}) AS k({step.on}) JOIN {step.table} AS t "
-        f"ON {' AND '.join(f't.{name} = k.{name}' for name in step.keys)}"
-    )
-
-
-FULL, INCREMENTAL = "bsjoin, full, JVM", "bsjoin, incremental"
-SPARK, RECORD = "Spark, AQE on", "one query per record"
-
-RECORD_ROUNDS = 3
-"""How often one query per record is timed."""
-
-_CONNECTIONS = 2  # of each join, as many as cores here; the database has fifty for all
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison
 from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.jobs import JOBS, Job, Step
-from benchmarks.jobs.ways import connection, load, per_batch, per_record
+from benchmarks.jobs.ways import connection, load, per_record
 
 SIZES = {"tpc": 0.01, "traffic": 4}
 USERS = pa.table({"person": [1, 1, 2, 4], "city": ["a", "b", "b", "x"]})
@@ -120,9 +120,7 @@ class Asked:
         return function
 
 
-def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
-    postgresql: PostgreSQL, tmp_path: Path
-) -> None:
+def test_queries_per_record_give_the_rows_of_duckdb(postgresql: PostgreSQL, tmp_path: Path) -> None:
     # The second key is of two columns, a number and a text.
     known = pa.table({"person": [1, 2], "city": ["b", "b"], "people": [3, 5]})
     job = dataclasses.replace(
@@ -136,14 +134,12 @@ def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
     query = "FROM events JOIN users USING (person) JOIN known USING (person, city)"
     right = duckdb.sql(f"SELECT {', '.join(job.columns)} {query}").to_arrow_table().to_pylist()
     assert (len(right), users.num_rows) == (12, 4)
-    for way in (per_record(job, postgresql.url), per_batch(job, postgresql.url)):
-        ask = way(Asked())
-        found = pa.Table.from_batches(ask(iter(events.to_batches(max_chunksize=10))))
-        assert Counter(map(str, found.to_pylist())) == Counter(map(str, right))
-        assert not list(ask(iter(())))
-    assert connection.cache_info().currsize == 2
-    for driver in ("psycopg", "adbc_driver_postgresql.dbapi"):
-        connection(driver, postgresql.url).close()
+    ask = per_record(job, postgresql.url)(Asked())
+    found = pa.Table.from_batches(ask(iter(events.to_batches(max_chunksize=10))))
+    assert Counter(map(str, found.to_pylist())) == Counter(map(str, right))
+    assert not list(ask(iter(())))
+    assert connection.cache_info().currsize == 1
+    connection("psycopg", postgresql.url).close()
     connection.cache_clear()
 
 
