@@ -33,19 +33,11 @@ _QUICK = ("key, band", "key, as-of", f"overlaps, {MATCHING}")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A range join, and its number of rows; all points lie within 30 days.
+    """A range join of so many ``rows`` with ``probes``; all points lie within 30 days.
 
-    Args:
-        name: for print.
-        kind: the condition.
-        rows: of the table.
-        probes: rows of the stream.
-        keys: the number of equality keys; 0 for a join without.
-        width_s: of a band, to either side; of intervals, on average; of as-of, the tolerance.
-        direction: of as-of.
-        delay_s: how much later the stream's points are.
-        written: whether Spark's join is also measured as one writes it: in a large loop, minutes.
-        seed: of the rows of both sides.
+    ``keys`` is the number of equality keys, 0 for a join without; ``width_s`` of a band is to
+    either side, of intervals on average, of as-of the tolerance; the stream's points are
+    ``delay_s`` later. ``written``: Spark's join is also measured as one writes it.
     """
 
     name: str

@@ -190,13 +190,8 @@ def measure(
 ) -> Streams:
     """The times of every shape and way, turn by turn, beside those without a join.
 
-    Args:
-        context: of the benchmark.
-        shapes: by name the tables, and the ways to carry out some joins with them.
-        plan: of each turn the micro-batches of warm-up, and those that are counted.
-        settings: of the session, by way.
-        compiled: the ways that are compiled once and take milliseconds, so that they need all of
-            the warm-up.
+    ``plan`` has the micro-batches of warm-up of each turn, and those that are counted; ``settings``
+    of the session are by way; those ``compiled`` once take milliseconds, and need all the warm-up.
     """
     needed, found = max(map(sum, plan)) + 4, Streams()  # some run before the query is stopped
     chains = {id(chain): chain for chain, _ in shapes.values()}

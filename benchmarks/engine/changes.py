@@ -291,11 +291,7 @@ def _lags(
 ) -> list[float]:
     """Seconds from each commit, one a second, to a row that a stream has joined with it.
 
-    Args:
-        spark: the session.
-        join: joins a stream with the table, and returns the column ``amount``.
-        commit: gives the key 0 an amount, which is 0 at first.
-        commits: how many.
+    ``join`` returns the column ``amount``; ``commit`` gives the key 0 an amount, which is 0 before.
     """
     committed: dict[int, float] = {}
     seen: dict[int, float] = {}

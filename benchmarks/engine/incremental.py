@@ -38,7 +38,7 @@ def _table(_: Path, keys: float) -> dict[str, pa.Table]:
 
 
 _STEP = Step("t", "k", "amount long, name string")
-_LOOK_UP = Job("look-up", "k long, id long", (_STEP,), _table, lambda *_: pa.table({}), "keys")
+_LOOK_UP = Job("look-up", "k long, id long", (_STEP,), _table, lambda *_: pa.table({}))
 
 
 def run(context: Context) -> Outcome:

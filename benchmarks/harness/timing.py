@@ -46,15 +46,8 @@ def alternate(
     that waited for half a minute runs once uncounted before: Spark ends Python workers that idle
     for a minute, with the table that they have open, and those of a stream do not idle.
 
-    Args:
-        ways: each runs once and returns its seconds.
-        rounds: how often each is timed.
-        warm: ways that need no warm-up; the others run once uncounted.
-        slow_s: what takes longer is timed at most twice.
-        say: prints the times of each way.
-
-    Returns:
-        The seconds of every way, by round.
+    Each of the ``ways`` runs once and returns its seconds; those that are not ``warm`` run once
+    uncounted. What takes longer than ``slow_s`` is timed at most twice.
     """
     times: Times = {name: [] for name in ways}
     ended: dict[str, float] = {}

@@ -34,20 +34,11 @@ def measure(
     context: Context, job: Job, *, size: float, batches: Mapping[str, int], sample: int = 5_000,
     records: int = 2_000,
 ) -> dict[str, Times]:  # fmt: skip
-    """Check all ways, then run the stream through each.
+    """Check all ways, then run the stream through each: ms of small micro-batches, and rows/s.
 
-    Args:
-        context: of the benchmark.
-        job: the job.
-        size: of its tables.
-        batches: ``small``: rows of a small micro-batch, for the latency, of which ``warm`` come
-            before ``smalls`` that are counted; ``large``: rows of a large one, for the rate, of
-            which one comes before ``larges`` that are counted.
-        sample: rows that are checked.
-        records: rows for one query per record.
-
-    Returns:
-        Milliseconds of small micro-batches by way, and rows a second of large ones.
+    ``batches``: ``small`` has the rows of a small one, of which ``warm`` come before ``smalls``
+    that are counted; ``large`` those of a large one, of which one comes before ``larges`` that are
+    counted. ``sample`` rows are checked; one query per record takes ``records``.
     """
     small, large, first = batches["small"], batches["large"], batches["warm"]
     last = first + batches["smalls"]

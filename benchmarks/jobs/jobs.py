@@ -47,6 +47,8 @@ ARROW = {"long": pa.int64(), "string": pa.string()}
 FILES = 2
 """Of a micro-batch: one per core."""
 
+_PARTS = 4  # files of a table, for tasks to share
+
 
 def types_of(ddl: str) -> dict[str, str]:
     """Names and types of columns in Spark's DDL.
@@ -88,16 +90,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """A stream and the tables that it is joined with in sequence.
+    """A stream, of columns in Spark's DDL, and the tables that it is joined with in sequence.
 
-    Args:
-        name: of the job.
-        stream: the columns of the stream, in Spark's DDL.
-        steps: the joins, in order; a key may be a column of an earlier table.
-        make: the tables of a size; the folder has what they are made of.
-        events: rows of the stream: from the size, how many, which cycle, and a seed.
-        size: the meaning of "size", for print.
-        files: of each table, for tasks to share.
+    A key of ``steps`` may be a column of an earlier table. ``make`` gives the tables of a size,
+    from a folder with what they are made of, ``events`` the rows of the stream, from the size, how
+    many, which cycle, and a seed.
     """
 
     name: str
@@ -105,8 +102,6 @@ class Job:
     steps: tuple[Step, ...]
     make: Callable[[Path, float], Mapping[str, pa.Table]]
     events: Callable[[float, int, int, int], pa.Table]
-    size: str
-    files: int = 4
 
     @property
     def columns(self) -> list[str]:
@@ -129,7 +124,7 @@ class Job:
         def write(path: Path) -> None:
             for name, table in self.make(folder, size).items():
                 (path / name).mkdir()
-                rows = -(-max(table.num_rows, 1) // self.files)
+                rows = -(-max(table.num_rows, 1) // _PARTS)
                 for part, begin in enumerate(range(0, table.num_rows, rows)):
                     file = path / name / f"{part}.parquet"
                     pq.write_table(table.slice(begin, rows), file, row_group_size=1 << 18)
@@ -235,12 +230,9 @@ def read_toml(name: str) -> dict[str, Any]:
 
 
 JOBS = {
-    name: Job(
-        name, one["stream"], tuple(Step(**s) for s in one["steps"]), *_MAKERS[name], one["size"],
-        one["files"],
-    )
+    name: Job(name, one["stream"], tuple(Step(**s) for s in one["steps"]), *_MAKERS[name])
     for name, one in read_toml("jobs").items()
-}  # fmt: skip
+}
 
 PLANS = read_toml("plans")
 """By benchmark: which job it runs, and how much of it."""

@@ -39,7 +39,6 @@ SMALL = Job(
     (Step("users", "person", "city string", unique=False), Step("cities", "city", "people long")),
     lambda *_: {"users": USERS, "cities": CITIES},
     _events,
-    "size",
 )
 
 

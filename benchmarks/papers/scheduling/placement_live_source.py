@@ -52,13 +52,6 @@ def look_up(keys: pa.Table) -> pa.Table:
     return pa.table({"id": keys["id"], "name": names})
 
 
-class Rows(InputPartition):
-    """Consecutive numbers."""
-
-    def __init__(self, first: int, end: int) -> None:
-        self.first, self.end = first, end
-
-
 class Stream(DataSource):
     """The source of :func:`load`."""
 
@@ -97,10 +90,11 @@ class Reader(DataSourceStreamReader):
         """Even parts."""
         first, rows = start["rows"], end["rows"] - start["rows"]
         cuts = [first + rows * k // self._tasks for k in range(self._tasks + 1)]
-        return [Rows(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+        return [InputPartition((a, b)) for a, b in itertools.pairwise(cuts) if b > a]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The numbers of a part."""
-        for first in range(partition.first, partition.end, _BATCH):
-            numbers = range(first, min(partition.end, first + _BATCH))
+        begin, end = partition.value
+        for first in range(begin, end, _BATCH):
+            numbers = range(first, min(end, first + _BATCH))
             yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["id"])
