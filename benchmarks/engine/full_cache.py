@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import statistics
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ from benchmarks.harness.spark import (
     spark_session,
     time_batches,
 )
-from benchmarks.harness.timing import check_joins, median_of, outcome
+from benchmarks.harness.timing import Times, check_joins, median_of, outcome, ratio
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.open_table import OpenTable
 
@@ -49,9 +50,6 @@ _MEMORY = (
     "Anonymous memory: without the pages of files, which are in the page cache once per host. Of a "
     "JVM all of the heap is resident, and what is used of it after a collection is added."
 )
-
-Times = dict[str, dict[int, list[list[float]]]]
-"""Milliseconds of micro-batches, by way, rows of the table, and round."""
 
 
 def identity(keys: pa.Array) -> pa.Array:
@@ -143,18 +141,13 @@ def latency(context: Context) -> Outcome:
     """Micro-batches of 10,000 rows; quick: tables of 100,000 and 500,000 rows, few of them."""
     sizes = context.pick([100_000, 500_000], [100_000, 1_000_000, 10_000_000])
     times = _measure(context, sizes)
-    flat = {
-        f"{size:,} rows": {
-            way: [ms for one in by[size] for ms in one] for way, by in times.items() if size in by
-        }
-        for size in sizes
-    }
-    title = f"Micro-batches of {BATCH:,} rows: addBatch by rows of the table"
-    return outcome(title, flat, _figures(times), unit="ms")
+    shown = {f"{size:,} rows": by_way for size, by_way in times.items()}
+    title = f"Micro-batches of {BATCH:,} rows: median addBatch by rows of the table"
+    return outcome(title, shown, _figures(times), unit="ms")
 
 
-def _measure(context: Context, sizes: list[int]) -> Times:
-    """All ways in each round, for every size of the table; then Spark's broadcast alone."""
+def _measure(context: Context, sizes: list[int]) -> dict[int, Times]:
+    """Medians of two rounds of all ways, by size of the table; then of Spark's broadcast."""
     spark, batches, warm_up = context.spark, *context.pick((8, 8), (15, 30))
     tables = {size: table(spark, size, context.data) for size in sizes}
     ways: dict[int, dict[str, Join]] = {}
@@ -167,15 +160,16 @@ def _measure(context: Context, sizes: list[int]) -> Times:
         ways[size][AQE_OFF] = theirs
     # They never see the table.
     ways[sizes[-1]] = {NO_JOIN: lambda df: df, IDENTITY: with_identity} | ways[sizes[-1]]
-    times: Times = {name: {} for name in (*ways[sizes[-1]], BROADCAST)}
+    times: dict[int, Times] = {size: {} for size in sizes}
     fewer = max(3, batches // 3)
 
     def timed(name: str, join: Join, size: int, warm: int) -> None:
         key = scattered(F.col("value"), size, context.seed).alias("k")
         stream = join(rate_stream(spark, BATCH).select(key, "value", "timestamp"))
         spent = time_batches(stream, fewer if name.startswith("Spark") else batches, warm)
-        times[name].setdefault(size, []).append(spent)
-        context.say(f"  {size:>10,} rows  {name:<28} {statistics.median(spent):8.1f} ms")
+        ms = statistics.median(spent)
+        times[size].setdefault(name, []).append(ms)
+        context.say(f"  {size:>10,} rows  {name:<28} {ms:8.1f} ms")
 
     for number in range(2):
         for size in sizes:
@@ -194,12 +188,9 @@ def _by_spark(table: DataFrame, stream: DataFrame) -> DataFrame:
     return stream.join(table, "k")
 
 
-def _figures(times: Times) -> list[Figure]:
-    """The promised ratios, and the times of each way, for the chart in the documentation.
-
-    The ratio is of all micro-batches' medians, its spread that of the rounds' ratios.
-    """
-    small, *_, large = sorted(times[JVM])
+def _figures(times: Mapping[int, Times]) -> list[Figure]:
+    """The promised ratios, and the times of each way, for the chart in the documentation."""
+    small, *_, large = sorted(times)
     found = []
     for (above, a), (below, b), what, bound, paper in (
         ((PYTHON, large), (IDENTITY, large), f"{PYTHON} / {IDENTITY}, {large:,}", 1.25, ""),
@@ -209,18 +200,11 @@ def _figures(times: Times) -> list[Figure]:
         ((AQE_ON, large), (JVM, large), f"{AQE_ON} / {JVM}, {large:,}", 5.0, ""),
         ((AQE_ON, small), (JVM, small), f"{AQE_ON} / {JVM}, {small:,}", 1.0, ""),
     ):
-        pairs = zip(times[above][a], times[below][b], strict=True)
-        rounds = [statistics.median(x) / statistics.median(y) for x, y in pairs]
-        value = _median(times[above][a]) / _median(times[below][b])
-        spread, name = (min(rounds), max(rounds)), f"addBatch, {what} rows"
-        found.append(Figure(name, value, bound, above in (JVM, PYTHON), spread, paper))
-    found += [
-        Figure(f"addBatch, {way}, {size:,} rows", _median(rounds), at_most=True, unit="ms")
-        for way, by in times.items()
-        for size, rounds in by.items()
+        name, at_most = f"addBatch, {what} rows", above in (JVM, PYTHON)
+        both = times[a][above], times[b][below]
+        found.append(ratio(name, *both, bound, at_most=at_most, paper=paper))
+    return found + [
+        Figure(f"addBatch, {way}, {size:,} rows", statistics.median(ms), at_most=True, unit="ms")
+        for size, by_way in times.items()
+        for way, ms in by_way.items()
     ]
-    return found
-
-
-def _median(rounds: list[list[float]]) -> float:
-    return statistics.median(ms for one in rounds for ms in one)
