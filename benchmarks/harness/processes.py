@@ -51,14 +51,9 @@ class Task:
 
 
 def run_all(
-    listed: Sequence[Benchmark],
-    *,
-    quick: bool,
-    seed: int,
-    out: Path,
-    again: bool = False,
+    listed: Sequence[Benchmark], *, quick: bool, seed: int, out: Path, again: bool = False,
     say: Callable[[str], None] = print,
-) -> list[Record]:
+) -> list[Record]:  # fmt: skip
     """Run benchmarks, except those that already have a record of the same run.
 
     Returns:
@@ -69,19 +64,15 @@ def run_all(
             Earlier records are kept, that of the stopped benchmark too.
     """
     supervisor.start()
-    code = commit()
-    kept = {one.name: records.written(out, quick, one.name) for one in listed}
-    found: list[Record] = []
+    code, found = commit(), list[Record]()
     for number, one in enumerate(listed, start=1):
         head = f"[{number}/{len(listed)}] {one.name}"
-        record = kept[one.name]
+        record = records.written(out, quick, one.name)
         if record is not None and not again and records.repeats(record, quick, seed, code):
             say(f"{head}: has a record of {record.when}; --again runs it anew")
         else:
-            seconds = record.seconds if record else one.quick_s if quick else None
-            about = f" (about {duration(seconds)})" if seconds else ""
-            say(f"{head}: {one.title}{about}")
-            record = _run(Task(one, quick, seed, out, commit()))
+            say(f"{head}: {one.title}{f' (about {duration(one.quick_s)})' if quick else ''}")
+            record = _run(Task(one, quick, seed, out, code))
             say(f"{head}: {duration(record.seconds)}, {verdict(record)}")
         found.append(record)
     return found

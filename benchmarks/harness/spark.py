@@ -103,18 +103,13 @@ def fingerprint(df: DataFrame, columns: Sequence[str]) -> tuple[int, int]:
     return row[0], int(row[1])
 
 
-def persisted(df: DataFrame) -> DataFrame:
-    """The same rows, in Spark's memory."""
-    kept = df.persist()
-    kept.count()
-    return kept
-
-
 @contextmanager
 def in_memory(*dfs: DataFrame) -> Iterator[list[DataFrame]]:
     """The same rows, in Spark's memory for a while."""
-    kept = [persisted(df) for df in dfs]
+    kept = [df.persist() for df in dfs]
     try:
+        for df in kept:
+            df.count()
         yield kept
     finally:
         for df in kept:

@@ -94,18 +94,6 @@ def versions(records: Iterable[Record]) -> dict[str, str]:
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
-def environment(**options: Any) -> Environment:
-    """Jinja2 with the functions of the report; missing fields of records are errors."""
-    found = Environment(
-        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, **options,
-    )  # fmt: skip
-    known = {**vars(text), **globals()}
-    found.filters |= {name: value for name, value in known.items() if callable(value)}
-    found.globals |= known
-    return found
-
-
 def write(listed: Sequence[Record], file: Path, out: Path) -> Path:
     """Write the report; ``out`` has the folders of the pictures."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -115,9 +103,15 @@ def write(listed: Sequence[Record], file: Path, out: Path) -> Path:
 
 def page(listed: Sequence[Record], out: Path = Path()) -> str:
     """The report as text; the same for the same records."""
+    jinja = Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, autoescape=True, finalize=_finalize,
+    )  # fmt: skip
+    known = {**vars(text), **globals()}
+    jinja.filters |= {name: value for name, value in known.items() if callable(value)}
+    jinja.globals |= known
     shown = chosen(listed)
-    template = environment(autoescape=True, finalize=_finalize).get_template("page.html")
-    return template.render(
+    return jinja.get_template("page.html").render(
         records=shown,
         style=Markup((_TEMPLATES / "style.css").read_text("utf-8")),
         mixed=len({one.quick for one in shown}) > 1,
