@@ -52,8 +52,9 @@ def run(context: Context) -> Outcome:
         scaling.table(scaled, given, curve),
         scaling.claims(scaled, curve),
     ]
-    every: list[Figure] = [*figures.figures(found), *scaling.figures(scaled, given, curve)]
-    return Outcome(every, tables)
+    landed = float(found["landed"].sum() / found["requested"].sum())
+    every = [Figure("tasks that ran where they were pinned", landed, 0.99)]
+    return Outcome([*every, *scaling.figures(scaled, given, curve)], tables)
 
 
 def _placements(context: Context) -> tuple[list[Cycle], str]:

@@ -1,4 +1,4 @@
-"""What the records of the live experiment say: tables, figures, and the papers' claims beside them.
+"""What the records of the live experiment say: tables, and the papers' claims beside them.
 
 Pure: records come in. Policies are compared turn by turn, and medians and ranges of the turns'
 ratios are shown: the machine's speed changes from turn to turn, and affects all policies of one.
@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 import statistics
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.harness.outcome import Cell, Figure, Table
-from benchmarks.harness.timing import spread_of
+from benchmarks.harness.outcome import Cell, Table
 from benchmarks.papers.scheduling.placement_live_runs import UNCOUNTED, Cycle
 
-LANDING = 0.99
 _DEFAULT, _ROUND_ROBIN = "Default", "round robin"
 MEASURES = {"rent": "dollars", "time": "p50_s", "S": "deviation", "gap": "gap"}
 """What the papers compare, and its column of :func:`turns`."""
@@ -167,20 +165,3 @@ def claims(found: pd.DataFrame) -> Table:
         "throughput and violations of service levels are not measured: see the limits above."
     )
     return Table.of("The papers' claims, and what a live Spark shows", rows, note)
-
-
-def figures(found: pd.DataFrame) -> Iterator[Figure]:
-    """The landing share, and the claims as ratios."""
-    asked, landed = found["requested"].sum(), found["landed"].sum()
-    share = float(landed / asked) if asked else 1.0
-    yield Figure("tasks that ran where they were pinned", share, LANDING)
-    for claim in CLAIMS:
-        for way in (claim.way, f"{claim.way} kept"):
-            ours = changes(found, claim.job, way, claim.against, claim.measure)
-            if not ours or any(map(math.isnan, ours)):
-                continue
-            yield Figure(
-                f"{claim.job}, {way} / {claim.against}: {claim.measure}",
-                1 + statistics.median(ours), at_most=True, spread=spread_of([1 + x for x in ours]),
-                paper=f"{1 + claim.change:.3g} ({claim.where})",
-            )  # fmt: skip
