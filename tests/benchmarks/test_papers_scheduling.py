@@ -11,9 +11,8 @@ import pytest
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
 from benchmarks.papers.scheduling import flink, published
-from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.published import Row, held
-from benchmarks.papers.scheduling.steering import Buffered, progress
+from benchmarks.papers.scheduling.steering import Buffered, Operator, demands, progress
 from scheduling import Resources, Worker
 from scheduling.simulate import Arrivals
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.scheduling.median import Median
+from benchmarks.papers.scheduling.scaling_days import Median
 from scheduling import DS2, OERA, Load, Probe, Scaler, Static, errors
 from scheduling.elastic import no_idle, useful
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.scheduling.operators import Operator, demands
+from benchmarks.papers.scheduling.steering import Operator, demands
 from scheduling import JobGraph, Resources, Worker
 from scheduling.errors import ArgumentError
 from scheduling.simulate import Arrivals, Simulation

@@ -18,7 +18,6 @@ import pandas as pd
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.papers.scheduling import published
-from benchmarks.papers.scheduling.operators import Operator, demands
 from benchmarks.papers.scheduling.published import (
     CETSA,
     CONTRADICTIONS,
@@ -31,7 +30,7 @@ from benchmarks.papers.scheduling.published import (
     table_4,
 )
 from benchmarks.papers.scheduling.published import table as by_place
-from benchmarks.papers.scheduling.steering import SimCluster
+from benchmarks.papers.scheduling.steering import Operator, SimCluster, demands
 from scheduling import Controller, Exact, Policy, Snapshot, policy
 from scheduling.load import deviation, planned_loads
 from scheduling.simulate import Arrivals, Simulation

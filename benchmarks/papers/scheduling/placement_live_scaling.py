@@ -20,11 +20,11 @@ import pyarrow as pa
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Table
 from benchmarks.harness.spark import consume, running
-from benchmarks.papers.scheduling.median import Median
 from benchmarks.papers.scheduling.placement_live_cluster import Cluster
 from benchmarks.papers.scheduling.placement_live_figures import SCALERS as SCALER_CLAIMS
 from benchmarks.papers.scheduling.placement_live_figures import percent, verdict
 from benchmarks.papers.scheduling.placement_live_source import KEY_S, load, look_up
+from benchmarks.papers.scheduling.scaling_days import Median
 from scheduling.elastic import Bounds, Step
 from scheduling.scalers import DS2, OERA, Scaler, Static
 from scheduling.simulate import Arrivals

@@ -7,18 +7,53 @@ printed has its answer taken in every window, and loses the rows that its buffer
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.papers.scheduling.median import Median
-from benchmarks.papers.scheduling.operators import Operator, demands
-from benchmarks.papers.scheduling.steering import Buffered, ElasticSimulation, scaled, wanted
+from benchmarks.papers.scheduling.steering import (
+    Buffered,
+    ElasticSimulation,
+    Operator,
+    demands,
+    scaled,
+    wanted,
+)
 from scheduling import Resources, Worker
 from scheduling.elastic import Bounds, Elastic
 from scheduling.flow import Meter
-from scheduling.scalers import DS2, OERA, Scaler, Static
+from scheduling.model.checks import whole
+from scheduling.scalers import DS2, OERA, Load, Scaler, Static
 from scheduling.simulate import Arrivals
+
+
+class Median:
+    """Change every ``windows`` windows, to the median of what a scaler wanted in them.
+
+    It remembers these answers, by default of ``OERA()``: one object per job.
+
+    >>> from scheduling.scalers import DS2
+    >>> median = Median(DS2(target=0.8, band=0.0), windows=3)
+    >>> [median.cores(Load(10, rate, 500, 1.0, 0, 4)) for rate in (800, 2400, 2000, 0, 0)]
+    [4, 4, 5.0, 5.0, 5.0]
+    """
+
+    name: ClassVar[str] = "median"
+
+    def __init__(self, scaler: Scaler | None = None, *, windows: int = 10) -> None:
+        self._scaler, self._windows = scaler or OERA(), whole("windows", windows, least=1)
+        self._wants: list[float] = []
+        self._holds: float | None = None
+
+    def cores(self, load: Load) -> float:
+        """The median of the last full ``windows``, what there is before; see ``Scaler``."""
+        self._wants.append(self._scaler.cores(load))
+        if len(self._wants) == self._windows:
+            self._holds = statistics.median(self._wants)
+            self._wants.clear()
+        return load.cores if self._holds is None else self._holds
+
 
 DAY_S, SPEED = 86_400, 500.0  # seconds; rows a second of a core
 _TASKS, _MOST = 12, 12

@@ -1,6 +1,7 @@
-"""What controllers and scalers see of a simulation and do to it, as they see and change Spark.
+"""Simulated jobs, what controllers and scalers see of a simulation, and what they do to it.
 
-Executors come late and leave here; an operator may be behind a buffer, as in Storm.
+They see and change it as they do Spark. A job has operators, which are tasks and streams at a rate;
+executors come late and leave; an operator may be behind a buffer, as in Storm.
 """
 
 from __future__ import annotations
@@ -9,18 +10,81 @@ import itertools
 import math
 import statistics
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.elastic import Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter, Progress, entry
 from scheduling.load import busyness
-from scheduling.model import JobGraph, Plan, Receipt, Resources, Snapshot, Utilisation, Worker
+from scheduling.model import (
+    Edge,
+    JobGraph,
+    Plan,
+    Receipt,
+    Resources,
+    Snapshot,
+    Task,
+    Utilisation,
+    Worker,
+)
 from scheduling.model.checks import number
 from scheduling.scalers import Load, Scaler
 from scheduling.simulate import Arrivals, Batch, Executor, Simulation
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of a job: a stage of tasks.
+
+    ``row_s`` are core seconds of a row that it reads, ``inputs`` the operators that feed it, of
+    which a source has none, ``part`` the rows that it reads for a row of the job, ``out_bytes``
+    what it sends, to each operator that it feeds, for a row that it reads, and ``shares`` those of
+    its rows by task, by default all the same.
+    """
+
+    name: str
+    tasks: int
+    row_s: float
+    inputs: tuple[str, ...] = ()
+    part: float = 1.0
+    out_bytes: float = 0.0
+    memory_mb: float = 0.0
+    state_bytes: float = 0.0
+    shares: Sequence[float] = ()
+
+    @property
+    def dealt(self) -> list[float]:
+        """The share of its rows of each task."""
+        return list(self.shares) or [1 / self.tasks] * self.tasks
+
+
+def demands(operators: Iterable[Operator], rows_per_s: float = 1.0) -> JobGraph:
+    """The tasks with their demands at a rate (Eqs. 20 and 21), and the streams between them.
+
+    Operators are in topological order; each task of one sends to each of the next one.
+
+    Example:
+        >>> read = Operator("read", 2, 1e-4, out_bytes=100)
+        >>> graph = demands([read, Operator("join", 4, 2e-4, inputs=("read",))], 10_000)
+        >>> len(graph.tasks), len(graph.edges), graph.by_id["join-0"].demand.cpu_cores
+        (6, 8, 0.5)
+    """
+    by_name, tasks, edges = {one.name: one for one in operators}, [], []
+    for name, one in by_name.items():
+        for index, share in enumerate(one.dealt):
+            task, rate = f"{name}-{index}", rows_per_s * one.part * share
+            need = Resources(rate * one.row_s, one.memory_mb)
+            tasks.append(Task(task, name, index, need, rate, one.state_bytes * share))
+            for feeder in map(by_name.__getitem__, one.inputs):
+                sent = rows_per_s * feeder.part * feeder.out_bytes * share
+                edges += [
+                    Edge(f"{feeder.name}-{at}", task, sent * part)
+                    for at, part in enumerate(feeder.dealt)
+                ]
+    return JobGraph(tuple(tasks), tuple(edges))
+
 
 _CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
 _KEEP = 1 - 1 / _CYCLES
