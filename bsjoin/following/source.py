@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +68,20 @@ class FollowedTable(ABC):
         found: SourceVersion | None = self._looks.version()
         return None if found is None else replace(found, selection=self._selection)
 
+    def _check(self, version: SourceVersion, unlike: Iterable[tuple[str, str]]) -> None:
+        """Refuse a table whose columns are not what they were when the source was first read.
+
+        Raises:
+            MismatchedColumnError: names the first one.
+        """
+        for name, what in unlike:
+            raise MismatchedColumnError(
+                f"the column {name!r} of {version.source} {what}. Queries go on with the rows that "
+                "they have; join with a new source, which has the columns of now, and start them "
+                "again",
+                name,
+            )
+
     def _here(self, rows: pa.Table, *about: T.StructField) -> DataFrame:
         """Rows that this process has read, with columns about them beside those of the table."""
         schema = T.StructType([*self._schema.fields, *about])
@@ -96,7 +110,13 @@ class _OfPostgreSQL(FollowedTable):
         return version.is_of(until) and self._looks.has(version.version, until.version)
 
     def at(self, version: SourceVersion) -> DataFrame:
-        """As in ``Followed``: the newest rows."""
+        """As in ``Followed``: the newest rows.
+
+        Raises:
+            MismatchedColumnError: a column is gone, or has another type.
+        """
+        # Other columns are another identity, so that changes do not lead there.
+        self._check(version, self._looks.unlike(self.columns))
         return scanned(self._spark, self._source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -132,9 +152,9 @@ class _OfLake(FollowedTable):
         """As in ``Followed``: exactly that version.
 
         Raises:
-            MismatchedColumnError: a column is gone, or has another name.
+            MismatchedColumnError: a column is gone, or has another name or type.
         """
-        self._check_names(version)
+        self._check(version, self._unlike())
         return scanned(self._spark, self._looks.at(version.version), self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -142,11 +162,11 @@ class _OfLake(FollowedTable):
 
         Raises:
             NotTold: the table's log does not tell them.
-            MismatchedColumnError: a column is gone, or has another name.
+            MismatchedColumnError: a column is gone, or has another name or type.
         """
         if not since.is_of(until):
             return None
-        self._check_names(until)
+        self._check(until, self._unlike())
         found = self._looks.changes(since, until.version, self.columns)
         if isinstance(found, str):
             raise NotTold(found)
@@ -159,21 +179,15 @@ class _OfLake(FollowedTable):
             rows = streamed(self._spark, found.scan, found.close, schema)
         return Changes(rows, at=lambda: self.at(until))
 
-    def _check_names(self, version: SourceVersion) -> None:
-        """Refuse columns that are gone; the source reads by names, so also those of other names.
+    def _unlike(self) -> Iterator[tuple[str, str]]:
+        """The columns that are gone, or have another name or type; with what is so now.
 
-        Raises:
-            MismatchedColumnError: names the first.
+        The source reads by names, and another column may have got one.
         """
         names = names_in(self._known, Columns(*self._looks.numbers()))
         for name in self.columns:
             now = names.get(name)
-            if now == name or name not in self._known.numbers:
-                continue
-            what = "is not there any more" if now is None else f"is called {now!r} now"
-            raise MismatchedColumnError(
-                f"the column {name!r} of {version.source} {what}. Queries go on with the rows that "
-                "they have; join with a new source, which has the columns of now, and start them "
-                "again",
-                name,
-            )
+            if now != name and name in self._known.numbers:
+                what = "is not there any more" if now is None else f"is called {now!r} now"
+                yield name, what
+        yield from self._looks.unlike(self.columns)

@@ -19,9 +19,10 @@ import pytest
 from following_samples import check_rows, figures, followed
 from lake_files import NAN, UTC, every_type, write_delta
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.types import StringType
+from pyiceberg.types import LongType, StringType
 from pyspark.sql import SparkSession
 from source_stands import Iceberg
+from spark_samples import Feed
 
 from bsjoin import BatchTable, Full
 from bsjoin.errors import SourceError, TableMismatchError
@@ -479,25 +480,70 @@ def test_a_feed_that_was_vacuumed_is_read_whole(
     assert figures(table).read_whole == 2
 
 
-def test_a_column_that_is_renamed_or_gone_is_named(catalog: Catalog, tmp_path: Path) -> None:
+NUMBERED = some(range(9), "v").append_column("n", pa.array(range(9), pa.int32()))
+WIDER = NUMBERED.set_column(2, "n", NUMBERED["n"].cast(pa.int64()))
+
+
+def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
+    catalog: Catalog, tmp_path: Path
+) -> None:
     """The source reads by names, and another column may have got that name."""
-    made = catalog.create_table("shop.t", some([1], "v").schema)
-    path = str(tmp_path / "t")
-    deltalake.write_deltalake(path, some(range(9), "v"))
-    lakes = delta(path), iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
-    tables = [followed_table(None, lake, ["k", "v"]) for lake in lakes]  # type: ignore[arg-type]
+    made = catalog.create_table("shop.t", NUMBERED.schema)
+    path, properties = str(tmp_path / "t"), Iceberg(tmp_path).properties
+    deltalake.write_deltalake(path, NUMBERED)
+
+    def tables(name: str, **options: Any) -> list[FollowedTable]:
+        lakes = delta(path, **options), iceberg("shop.t", catalog=properties, **options)
+        return [followed_table(None, lake, ["k", name]) for lake in lakes]  # type: ignore[arg-type]
+
+    named, cast = {name: tables(name) for name in "vn"}, tables("n", schema={"n": pa.int64()})
     with made.update_schema() as update:
         update.rename_column("v", "w")
+        update.update_column("n", LongType())
     with made.update_schema() as update:
         update.add_column("v", StringType())
-    less = some([3], "v").drop_columns(["v"])
+    less = WIDER.drop_columns(["v"])
     deltalake.write_deltalake(path, less, mode="overwrite", schema_mode="overwrite")
-    for table, says in zip(
-        tables,
-        (r"Delta table .* is not there any more", r"Iceberg table .* is called 'w' now"),
-        strict=True,
+    for name, *says in (
+        ("v", "Delta table .* is not there any more", "Iceberg table .* is called 'w' now"),
+        ("n", "Delta table .* int64 now, and was int32", "Iceberg table .* int64 now, and was int"),
     ):
-        version = table.version()
-        assert version is not None
-        with pytest.raises(TableMismatchError, match=f"'v' of the {says}"):
-            table.at(version)
+        for table, what in zip(named[name], says, strict=True):
+            version = table.version()
+            assert version is not None
+            with pytest.raises(TableMismatchError, match=f"{name!r} of the {what}"):
+                table.at(version)
+    assert not [one for table in cast for one in table._unlike()]  # to the type that was given
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("interpreted", "at_once")
+@pytest.mark.parametrize("lake", ["delta", "iceberg"])
+def test_queries_that_use_a_column_are_named_and_keep_their_rows(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, feed: Feed, lake: str
+) -> None:
+    path, made = str(tmp_path / "t"), catalog.create_table("shop.t", NUMBERED.schema)
+    if lake == "delta":
+        deltalake.write_deltalake(path, NUMBERED)
+        source = delta(path)
+    else:
+        made.append(NUMBERED)
+        source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    _, table, looks = followed(spark, source, tmp_path / "store", ["k", "n"])
+    query = feed.start(table.join(feed.stream, how="left", select=["n"]))
+    for rows, change, what in (
+        (WIDER, lambda n: n.update_column("n", LongType()), "is int64 now, and was int32"),
+        (NUMBERED.drop_columns(["n"]), lambda n: n.delete_column("n"), "is not there any more"),
+    ):
+        if lake == "delta":
+            deltalake.write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite")
+        else:
+            with made.update_schema() as update:
+                change(update)
+        named = rf"'n' of the {lake.title()} table .* {what}.*Running queries \({query.id}\) use it"
+        with pytest.raises(TableMismatchError, match=named):
+            looks.look()
+        feed.add(1, 99)
+        query.processAllAvailable()
+        assert feed.results[max(feed.results)] == [(1, 1), (99, None)]
+    query.stop()

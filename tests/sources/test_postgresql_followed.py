@@ -50,9 +50,10 @@ def run(postgresql: PostgreSQL) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks wait neither after a whole read nor for what one has cost."""
+    """Looks wait neither after a whole read, nor after errors, nor for what one has cost."""
     monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
     monkeypatch.setattr("bsjoin.following.looks._SHARE", 1.0)
+    monkeypatch.setattr("bsjoin.following.looks._LONGEST_AFTER_ERRORS_S", 0.0)
 
 
 READ = ["k", "v", "at", "local", "n"]
@@ -229,6 +230,20 @@ def test_a_stream_gets_each_commit(
         assert refresh.newest.committed_at_us is not None
         assert refresh.last_error is None
         assert refresh.read_whole == 0
+        # A column has another type, or is gone: the query goes on with its rows.
+        for statement, what, of_query in (
+            ("ALTER v TYPE int USING 7", "'v' of {} is int4 now, and was text", True),
+            ("DROP v", "'v' of {} is not there any more", True),
+            ("ALTER id TYPE bigint, ADD v text", "'id' of {} is int8 now, and was int4", False),
+        ):
+            run(f"ALTER TABLE prices {statement}")
+            what = what.format("the PostgreSQL table public.prices")
+            soon(lambda what=what: what in str(cycles(query)[-1].refresh.last_error), True)
+            told = cycles(query)[-1].refresh.last_error
+            assert (f"Running queries ({query.id}) use it" in told) is of_query
+        assert last() == [(1, "two"), (99, None)]
+        run("ALTER TABLE prices ALTER id TYPE int", "UPDATE prices SET v = 'three'")
+        soon(last, [(1, "three"), (99, None)])
     finally:
         query.stop()
     assert "s3cret" not in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,6 +79,46 @@ class Column:
     read: str = "{}"
     exact: bool = True
     refused: str | None = None
+
+
+def unlike(
+    known: Mapping[str, Column],
+    there: Mapping[str, Column],
+    names: Collection[str],
+    given: Collection[str],
+) -> Iterator[tuple[str, str]]:
+    """Those of some columns that are gone, or not what is known of them; with what is so now.
+
+    The values of the columns ``given`` have types of the user's, so only how they are read counts.
+
+    >>> before = {"v": Column("v", pa.int32(), "int4")}
+    >>> [*unlike(before, {"v": Column("v", pa.int64(), "int8")}, ["v"], [])]
+    [('v', 'is int8 now, and was int4')]
+    >>> [*unlike(before, {"v": Column("v", pa.int64(), "int8")}, ["v"], ["v"])]
+    []
+    """
+    for name in names:
+        then, now = known[name], there.get(name)
+        if now is None:
+            yield name, "is not there any more"
+        elif now.read != then.read or (name not in given and _item(now) != _item(then)):
+            yield name, f"is {_told(now)} now, and was {_told(then)}"
+
+
+def _item(column: Column) -> pa.DataType | None:
+    """The type of values, of an array of its items: its dimensions are a matter of the rows."""
+    dtype = column.type
+    while dtype is not None and pa.types.is_list(dtype):
+        dtype = dtype.value_type
+    return dtype
+
+
+def _told(column: Column) -> str:
+    """The type in the database's words, with the digits of decimals."""
+    dtype = column.type
+    if dtype is None or not pa.types.is_decimal(dtype):
+        return column.declared
+    return f"{column.declared}({dtype.precision}, {dtype.scale})"
 
 
 def _parts(table: object) -> tuple[str, ...]:

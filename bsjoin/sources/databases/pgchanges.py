@@ -18,7 +18,7 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import SourceError
 from bsjoin.sources.databases import pgerrors
-from bsjoin.sources.databases.declared import How
+from bsjoin.sources.databases.declared import How, unlike
 from bsjoin.sources.databases.pgdecoding import LogicalDecoding
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
@@ -72,6 +72,19 @@ class TableChanges:
             if column.type != dtype or pa.types.is_floating(dtype) or dtype.num_fields:
                 return ()
         return names
+
+    def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of some columns that are gone, or are read as another type; with what is so now.
+
+        Raises:
+            SourceError: the server cannot be asked, or there is no such table.
+        """
+        table, schema = self._table, self._table.schema
+        there = {one.name: one for one in table._execute(table._columns_of_table)}
+        given = () if table._override is None else {*table._override.names} & {*there}
+        for name in given:
+            there[name] = table._read_as(there[name], schema.field(name).type)
+        return unlike(table._columns, there, names, given)
 
     def version(self) -> SourceVersion | None:
         """The newest version; None if it is not known for certain at this moment.

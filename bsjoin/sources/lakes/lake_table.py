@@ -177,6 +177,18 @@ class LakeTable(Table):
         """
         return self._execute(self._numbers)
 
+    def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of some columns that had another type than now when the source was first read.
+
+        Now is when :meth:`numbers` was last called. Types that the user has given do not count.
+        """
+        given = () if self._override is None else self._override.names
+        for name in names:
+            then, now = self._types.get(name), self._present.get(name)
+            if name in self._present and name not in given and then != now:
+                told = "of a type that Spark has not" if now is None else now
+                yield name, f"is {told} now, and was {then}"
+
     def at(self, version: str) -> Self:
         """The same source at one version, always the same."""
         found = copy.copy(self)
