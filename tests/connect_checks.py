@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import deltalake
 import interrupt_checks
 import numpy as np
 import pyarrow as pa
@@ -438,6 +439,42 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
                 thread.join(timeout=30)
 
 
+def a_stream_follows_each_commit(spark: SparkSession, folder: Path) -> None:
+    """By a query that tells the version of a DataFrame, and of a source by the source itself."""
+    number, files, lake = folder / "number", folder / "files", str(folder / "lake")
+    number.write_text("1\n")
+    write_parquet(files / "0.parquet", k=[1], v=["a"])
+    deltalake.write_deltalake(lake, pa.table({"k": [1, 2], "w": ["x", "y"]}))
+    spark.read.schema("batch long").csv(str(number)).createOrReplaceTempView("loads")
+    (folder / "in").mkdir()
+    joined = spark.readStream.schema("k long, n long").parquet(str(folder / "in"))
+    for table, version in (
+        (spark.read.schema("k long, v string").parquet(str(files)), "SELECT max(batch) FROM loads"),
+        (sources.delta(lake), None),
+    ):
+        cache = Full(refresh="on_commit", version=version)
+        joined = bsjoin.join(joined, table, "k", how="left", cache=cache)
+    query = joined.writeStream.format("memory").queryName("connect_commits").start()
+    places = itertools.count()
+
+    def last() -> list[Any]:
+        n = next(places)
+        write_stream_file(folder / "in", n, k=[1, 2], n=[n, n])
+        query.processAllAvailable()
+        return rows(spark.table("connect_commits").where(f"n = {n}").select("k", "v", "w"))
+
+    try:
+        assert last() == [(1, "a", "x"), (2, None, "y")]
+        write_parquet(files / "0.parquet", k=[1, 2], v=["b", "c"])
+        number.write_text("2\n")
+        deltalake.write_deltalake(lake, pa.table({"k": [2], "w": ["z"]}), mode="append")
+        soon(last, [(1, "b", "x"), (2, "c", "y"), (2, "c", "z")])
+        refreshes = [cycle.refresh for cycle in bsjoin.progress(query)[-2:]]
+        assert [(one.applied, one.read_whole) for one in refreshes if one] == [(0, 1), (1, 0)]
+    finally:
+        query.stop()
+
+
 def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path) -> None:
     """The log, OpenTelemetry and the page show what progress counts, of a query that runs."""
     told: list[str] = []
@@ -527,6 +564,8 @@ def errors_come_at_the_call(spark: SparkSession, folder: Path) -> None:
         bsjoin.join(stream, batch, on="kk")
     with pytest.raises(ArgumentError, match="stream-stream join"):
         bsjoin.join(stream, spark.readStream.format("rate").load(), on={"k": "value"})
+    with pytest.raises(ArgumentError, match=r"Connect does not show what .* version="):
+        bsjoin.join(stream, batch, on="k", cache=Full(refresh="on_commit"))
     with pytest.raises(bsjoin.errors.DuplicateKeyError, match="k=1"):
         BatchTable.build(batch.union(batch.where("k = 1")), on="k", unique=True)
     with pytest.raises(bsjoin.errors.ColumnError, match="'v'"):
@@ -676,6 +715,7 @@ LONG = reporting_checks.LONG | named(
     the_rest_of_a_condition_is_part_of_the_join,
     a_selection_between_joins_begins_a_stage,
     a_query_keeps_its_columns_and_its_age,
+    a_stream_follows_each_commit,
     ctrl_c_ends_a_build_cleanly,
     a_plan_of_names_is_known_only_where_it_is_certain,
     private_members_are_there_and_are_not_needed,

@@ -109,9 +109,12 @@ def database(stage: Stage) -> None:
     stage.places[ADDRESSES[0]] = f"sqlite:///{file}"
     stage.places[ADDRESSES[1]] = stage.request.getfixturevalue("redis_server").url
     stage.places[ADDRESSES[3]] = derby(stage.spark, stage.folder)
-    stage.spark.createDataFrame(pa.table(CUSTOMERS)).write.jdbc(
-        stage.places[ADDRESSES[3]], "customers", properties={"user": "me"}
-    )
+    by_jdbc = {
+        "customers": stage.spark.createDataFrame(pa.table(CUSTOMERS)),
+        "loads": stage.spark.sql("SELECT 7 AS BATCH"),  # Derby has names in capitals
+    }
+    for name, df in by_jdbc.items():
+        df.write.jdbc(stage.places[ADDRESSES[3]], name, properties={"user": "me"})
 
 
 def services(stage: Stage) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +15,14 @@ import pyarrow as pa
 import pytest
 from following_samples import figures, following, stored
 from pyspark.sql import DataFrame, SparkSession
+from sessions import configured
 from spark_samples import Feed, cycles, rows, soon, write_parquet
 
 import bsjoin
 from bsjoin import BatchTable, Full, SourceVersion
 from bsjoin._clock import now_us
 from bsjoin.build import apply as applying
-from bsjoin.build import storing
+from bsjoin.build import job, storing
 from bsjoin.build.steps import most_rows
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following import dataframe, looks
@@ -594,11 +597,16 @@ def test_rows_that_spark_has_cached_since_then_are_an_error(
 def test_a_stream_has_the_version_of_each_micro_batch(
     spark: SparkSession, tmp_path: Path, feed: Feed
 ) -> None:
+    """In both runtimes, each with a table of its own."""
     source = tmp_path / "source"
     write(source / "0.parquet", [1], "a")
     df = spark.read.schema("k long, v string").parquet(str(source))
-    joined = bsjoin.join(feed.stream, df, "k", how="left", cache=Full(refresh="on_commit"))
-    query = feed.start(joined)
+    joined = []
+    for runtime in ("jvm", "python"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            cache = Full(refresh="on_commit")
+            joined.append(bsjoin.join(feed.stream, df, "k", how="left", cache=cache))
+    query = feed.start(joined[0].union(joined[1]))
     feed.add(1)
     query.processAllAvailable()
     write(source / "0.parquet", [1], "b")
@@ -608,15 +616,91 @@ def test_a_stream_has_the_version_of_each_micro_batch(
         query.processAllAvailable()
         return feed.results[max(feed.results)]
 
-    soon(last, [(1, "b")])
+    soon(last, [(1, "b")] * 2)
     found = cycles(query)
     query.stop()
+    assert feed.results[0] == [(1, "a")] * 2
+    assert {cycle.runtime for cycle in found} == {"jvm", "python"}
     seen = [cycle.source for cycle in found]
     assert None not in seen
     assert len({version.version for version in seen if version}) == len(
         {cycle.table_version for cycle in found}
     )
-    assert found[-1].refresh is not None
-    assert found[-1].refresh.newest == found[-1].source
-    assert found[-1].refresh.lag_s is not None
-    assert found[-1].refresh.last_look is not None
+    for cycle in found[-2:]:
+        assert cycle.refresh is not None
+        assert cycle.refresh.newest == cycle.source
+        assert cycle.refresh.lag_s is not None
+        assert cycle.refresh.last_look is not None
+
+
+def test_joins_inside_foreach_batch_and_cycles_follow(
+    spark: SparkSession, tmp_path: Path, feed: Feed
+) -> None:
+    """Of a table that was given, and of one that is read in each micro-batch."""
+    name, found = "followed_inside", {way: [] for way in ("given", "again", "cycles")}
+    spark.sql(f"CREATE TABLE {name} (k LONG, v STRING) USING parquet LOCATION '{tmp_path / 't'}'")
+    try:
+        spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (3, 'c')")
+        given, follow = spark.table(name), Full(refresh="on_commit")
+
+        def keep(way: str, joined: DataFrame) -> None:
+            found[way].append(rows(joined))
+
+        # cache="auto" follows such a table.
+        steered = bsjoin.cycles(given, "k", how="left", sink=lambda df, _: keep("cycles", df))
+
+        def call(batch: DataFrame, number: int) -> None:
+            for way, df in (("given", given), ("again", batch.sparkSession.table(name))):
+                keep(way, bsjoin.join(batch, df, "k", how="left", cache=follow))
+            steered(batch, number)
+
+        writer = feed.stream.writeStream.foreachBatch(call)
+        query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+
+        def last() -> list[Any]:
+            feed.add(1, 2, 3)
+            query.processAllAvailable()
+            return [some[-1] for some in found.values()]
+
+        def of_spark() -> list[Any]:
+            probes = spark.range(1, 4).toDF("k")
+            return [rows(probes.join(spark.table(name), "k", "left"))] * 3
+
+        assert last() == of_spark()
+        spark.sql(f"INSERT OVERWRITE {name} VALUES (1, 'A'), (2, 'b'), (2, 'B')")
+        soon(last, of_spark())
+        query.stop()
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+    cycle = bsjoin.progress(steered)[-1]
+    assert cycle.refresh is not None
+    assert cycle.source == cycle.refresh.newest
+
+
+@pytest.mark.long
+def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
+    spark: SparkSession, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = itertools.count(0, 7_200)  # a build takes two of them, and its rows are as old
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    source, table, make = followed(
+        spark, tmp_path / "table", fail_on_data_loss=True, max_staleness="1 hour"
+    )
+    look, joined = make(), table.join(feed.stream, how="left")
+    look.look()
+    query = feed.start(joined)
+    feed.add(1, 3)
+    query.processAllAvailable()
+    source.number, source.hole = 1, True
+    with pytest.raises(SourceError, match="fail_on_data_loss=True keeps the table as it is"):
+        look.look()
+    shutil.rmtree(tmp_path / "table" / "fresh")
+    feed.add(1, 3)
+    with pytest.raises(Exception, match=r"StaleTableError: version 1 .* max_staleness is 3600"):
+        query.processAllAvailable()
+    source.hole = False
+    look.look()
+    query = feed.start(joined)
+    query.processAllAvailable()
+    query.stop()
+    assert feed.results == {0: [(1, "a"), (3, "c")], 1: [(1, "a"), (3, None)]}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from documentation_services import derby
 from oracle import check
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import rows
+from spark_samples import Feed, cycles, rows, soon
 
 import bsjoin
-from bsjoin import BatchTable
+from bsjoin import BatchTable, Full
 from bsjoin.errors import NotFollowedWarning
+from bsjoin.sources import sql
 
 # The page on databases joins such a table, too.
 pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.long]
@@ -49,3 +53,47 @@ def test_a_table_by_jdbc_is_joined_and_read_again_by_each_refresh(
     with pytest.warns(NotFollowedWarning, match="JDBC"):
         bsjoin.join(source, df, "k")
     bsjoin.join(source, df, "k", cache=bsjoin.Full(refresh="1 hour"))
+
+
+def test_a_query_tells_each_commit_to_a_table_by_jdbc_and_to_a_source(
+    spark: SparkSession, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that Spark sends to the database, too; both are read whole behind each commit."""
+    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
+    url, file = derby(spark, tmp_path), tmp_path / "shop.db"
+
+    def commit(number: int) -> None:
+        made = spark.sql(f"SELECT id AS k, id * {number} AS amount FROM range({number} + 1)")
+        made.write.jdbc(url, "customers", mode="overwrite")
+        with contextlib.closing(sqlite3.connect(file)) as database, database:
+            database.execute("CREATE TABLE IF NOT EXISTS cities (k INTEGER, city TEXT)")
+            database.execute("DELETE FROM cities")
+            database.execute("INSERT INTO cities VALUES (1, ?)", [f"city {number}"])
+        spark.sql(f"SELECT {number} AS batch").write.jdbc(url, "loads", mode="overwrite")
+
+    commit(1)
+    spark.read.jdbc(url, "loads").createOrReplaceTempView("jdbc_loads")
+    cache = Full(refresh="on_commit", version="SELECT max(batch) FROM jdbc_loads")
+    joined = bsjoin.join(feed.stream, spark.read.jdbc(url, "customers"), "k", "left", cache=cache)
+    cities = sql(f"sqlite:///{file}", table="cities")
+    query = feed.start(bsjoin.join(joined, cities, "k", "left", cache=cache))
+    try:
+
+        def last() -> list[Any]:
+            feed.add(1, 2, 3)
+            query.processAllAvailable()
+            return feed.results[max(feed.results)]
+
+        for number in range(1, 4):
+            if number > 1:
+                commit(number)
+            probes = spark.range(1, 4).toDF("k")
+            own = probes.join(spark.read.jdbc(url, "customers"), "k", "left")
+            city = f"CASE WHEN k = 1 THEN 'city {number}' END"
+            soon(last, rows(own.selectExpr("*", city)))
+        told = [cycle.source and cycle.source.version for cycle in cycles(query)]
+        assert {told[0], told[-1]} == {"1", "3"}
+        assert {cycle.refresh and cycle.refresh.read_whole for cycle in cycles(query)} == {2}
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("jdbc_loads")
