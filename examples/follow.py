@@ -4,6 +4,8 @@ Each commit changes prices, adds products and removes some. Delta's change data 
 and bsjoin applies that to its table: the sales behind a commit have the new prices, and nothing is
 read whole. At the end each sale is held against the version of the Delta table that was the newest.
 Then the last micro-batch runs once more, behind another commit: it has the prices that it had.
+Last, a stream of Delta's change data feed is applied to a table of the program's own, which is
+compacted, and joined with all sales.
 
     python examples/follow.py [--out FOLDER] [--products ROWS] [--commits COMMITS]
 
@@ -27,7 +29,7 @@ import pandas as pd
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 import bsjoin
 
@@ -63,12 +65,13 @@ def run(spark: SparkSession, out: Path, options: argparse.Namespace) -> bool:
         if number:
             commit(spark, options.products, number)
             wait_for(query, number)
-            show(out, base)
+            show(table_of(out), base)
         sell(out, random, options.products, number)
         query.processAllAvailable()
     query.stop()
     right = check(spark, query, out, options.commits)
-    return replay(spark, out, options) and right
+    right = replay(spark, out, options) and right
+    return apply_feed(spark, out, options.commits) and right
 
 
 def create(spark: SparkSession, products: int) -> None:
@@ -81,9 +84,8 @@ def create(spark: SparkSession, products: int) -> None:
 
 def start(spark: SparkSession, out: Path) -> StreamingQuery:
     """Join the sales with the price list; that it follows the commits is one argument."""
-    sales = spark.readStream.schema("commit int, product long").parquet(str(out / "sales"))
     priced = bsjoin.join(
-        sales,
+        sales(spark, out),
         spark.table("products"),
         on="product",
         how="left",
@@ -95,6 +97,11 @@ def start(spark: SparkSession, out: Path) -> StreamingQuery:
 
     sink = priced.writeStream.foreachBatch(write)
     return sink.option("checkpointLocation", str(out / "checkpoint")).start()
+
+
+def sales(spark: SparkSession, out: Path) -> DataFrame:
+    """The sales as a stream."""
+    return spark.readStream.schema("commit int, product long").parquet(str(out / "sales"))
 
 
 def table_of(out: Path) -> bsjoin.BatchTable:
@@ -129,9 +136,8 @@ def wait_for(query: StreamingQuery, number: int) -> None:
     time.sleep(_SEEN_S)
 
 
-def show(out: Path, base: int) -> None:
+def show(table: bsjoin.BatchTable, base: int) -> None:
     """Print what a commit has left: changes lie in layers above the base, which versions share."""
-    table = table_of(out)
     first, stats = table.versions()[0], table.stats()
     print(f"layers {stats.segments - base}, {stats.bytes:,} bytes, of which {first.bytes:,} base")
 
@@ -199,6 +205,48 @@ def replay(spark: SparkSession, out: Path, options: argparse.Namespace) -> bool:
         },
         by="its first run",
     )
+
+
+def apply_feed(spark: SparkSession, out: Path, commits: int) -> bool:
+    """Apply what the feed tells to a table that nothing else follows; whether it has all prices.
+
+    Whoever has the changes of a table can do the same, wherever they come from.
+    """
+    first = spark.sql("SELECT * FROM products VERSION AS OF 0")
+    prices = bsjoin.BatchTable.build(first, on="product", unique=True, path=out / "own")
+    base = prices.stats().segments
+
+    def upsert(changes: DataFrame, number: int) -> None:
+        prices.apply(changes, batch=("products", number))  # once, if it runs again
+
+    reader = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 1)
+    feed = reader.option("maxFilesPerTrigger", 1).table("products")
+    finish(feed.writeStream.foreachBatch(upsert), out / "feed")
+    print("The feed is applied to a table of the program's own: ", end="")
+    show(prices, base)
+    prices.compact()
+    print("That is compacted: ", end="")
+    show(prices, base)
+
+    priced = prices.join(sales(spark, out), how="left").writeStream.queryName("priced")
+    finish(priced.format("memory"), out / "priced")
+    result, newest = spark.table("priced"), commits + 1
+    return _support.checks(
+        {
+            "rows of the table": (spark.table("products").count(), prices.stats().rows),
+            "sales in the result": (_SALES * newest, result.count()),
+            "sales with another price than Delta's": (
+                0, result.exceptAll(expected(spark, result, newest)).count(),
+            ),
+        },
+        by=f"version {newest} of the Delta table",
+    )  # fmt: skip
+
+
+def finish(sink: DataStreamWriter, checkpoint: Path) -> None:
+    """Run a query until it has read all that there is."""
+    sink.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    sink.start().awaitTermination()
 
 
 def version_of(source: bsjoin.SourceVersion | None) -> int:

@@ -334,6 +334,92 @@ def offsets_of(progress: dict[str, Any]) -> float:
     return sum((offsets(progress["sources"][0]["latestOffset"]) or {}).values())
 
 
+Row = tuple[int, str | None, int]
+
+CHANGES: tuple[list[tuple[str, Row | None, Row | None]], ...] = (
+    [
+        ("r", None, (1, "9.50", 10)),
+        ("r", None, (2, "1.00", 10)),
+        ("r", None, (3, None, 10)),
+        ("u", (1, "9.50", 10), (1, "9.75", 11)),
+        ("d", (2, "1.00", 10), None),
+    ],
+    [
+        ("c", None, (2, "2.00", 12)),
+        ("u", (1, "9.75", 11), (1, None, 13)),
+        ("d", (3, None, 10), None),  # a key that moves
+        ("c", None, (30, None, 10)),
+        ("u", (30, None, 10), (30, "0.10", 14)),
+        ("c", None, (4, "4.00", 15)),
+        ("d", (4, "4.00", 15), None),
+    ],
+    [("u", (2, "2.00", 12), (2, "2.50", 16))],
+)
+"""What happens to a table of MySQL: the operation, and the row before and after it."""
+
+
+def debezium(number: int, op: str, before: Row | None, after: Row | None) -> list[dict[str, Any]]:
+    """The records of a change as its connector of MySQL writes them; a delete has a tombstone."""
+    names = ("item", "price", "changed")
+    was, now = (
+        None if one is None else dict(zip(names, one, strict=True)) for one in (before, after)
+    )
+    key = json.dumps({"item": (now or was or {})["item"]})
+    source = {
+        "version": "3.3.0.Final", "connector": "mysql", "name": "shop", "ts_ms": 1_790_000_000_000,
+        "snapshot": "true" if op == "r" else "false", "db": "shop", "sequence": None,
+        "table": "prices", "server_id": 1, "gtid": None, "file": "binlog.000002",
+        "pos": 1000 - number, "row": 0, "thread": 7, "query": None,
+    }  # fmt: skip
+    value = {"before": was, "after": now, "source": source, "transaction": None, "op": op}
+    return [
+        {"key": key, "value": json.dumps({**value, "ts_ms": 1_790_000_000_001})},
+        *([{"key": key, "value": None}] if op == "d" else []),
+    ]
+
+
+def changes_of_mysql_make_a_table(spark: SparkSession, folder: Path) -> None:
+    """The example of the page: the table is what the changes lead to, over starts and a replay."""
+    address, topic = os.environ["KAFKA"], f"prices-{folder.parent.name}"
+    _kafka.create(address, {topic: 2})
+    code = example(PAGES / "changes.md")
+    for place, here in {
+        "broker:9092": address,
+        "shop.shop.prices": topic,
+        "/data/": f"{folder}/",
+        "/checkpoints/": f"{folder}/checkpoints-",
+    }.items():
+        assert place in code
+        code = code.replace(place, here)
+
+    def run() -> bsjoin.BatchTable:
+        names: dict[str, Any] = {"spark": spark, "bsjoin": bsjoin}
+        exec(compile(code, "changes.md", "exec"), names)
+        (query,) = spark.streams.active
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        table: bsjoin.BatchTable = names["table"]
+        return table
+
+    there: dict[int, Row] = {}
+    for number, changes in enumerate(CHANGES):
+        for place, (op, before, after) in enumerate(changes):
+            send(topic, debezium(10 * number + place, op, before, after))
+            if before is not None:
+                del there[before[0]]
+            if after is not None:
+                there[after[0]] = after
+        table = run()
+        found = table.to_df().select("item", "price", "changed").collect()
+        assert sorted(map(tuple, found)) == [there[item] for item in sorted(there)], found
+    version = table.version
+    commits = sorted((folder / "checkpoints-prices" / "commits").glob("[0-9]*"))
+    commits[-1].unlink()  # a crash after the batch was applied, before that was noted
+    assert run().version == version
+
+
 def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not holds():
@@ -347,6 +433,7 @@ LONG = kafka_fault_checks.CHECKS | checks_apart.named(
     avro_in_real_time,
     fewer_slots_than_partitions,
     what_arrives_and_what_waits,
+    changes_of_mysql_make_a_table,
 )
 
 if __name__ == "__main__":

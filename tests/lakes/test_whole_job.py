@@ -104,7 +104,9 @@ def test_the_example_follows_each_commit_by_a_layer(tmp_path: Path) -> None:
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
     assert len(re.findall(r"after it: layers [1-9]\d*, [\d,]+ bytes", told)) == 2, told
-    assert (told.count("  right"), "WRONG" in told) == (9, False), told
+    own = re.findall(r"(?:own|compacted): layers (\d+), ", told)
+    assert (len(own), own[0] > "0", own[-1]) == (2, True, "0"), told
+    assert (told.count("  right"), "WRONG" in told) == (12, False), told
 
 
 def environment() -> dict[str, str]:
