@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from servers import PostgreSQL
 from source_stands import connected
@@ -258,6 +259,29 @@ def test_what_can_be_done_with_a_table(server: PostgreSQL) -> None:
     make(server, "number")
     both[0].check(both[1])
     assert not both[0].rows
+
+
+def test_columns_that_are_read_otherwise_are_told(server: PostgreSQL) -> None:
+    """What is read alike is not, nor is a type that the user has given."""
+    columns = "a text, b numeric(9, 2), c uuid, d int[], e int, f int, g int[]"
+    run(server, f"DROP TABLE IF EXISTS {NAME}", f"CREATE TABLE {NAME} (id int, {columns})")
+    source = sql(server.url, table=[SCHEMA, TABLE], schema={"f": pa.int64()})
+    changes = source.table_changes()
+    assert not [*changes.unlike(source.schema.names)]
+    others = "ALTER a TYPE varchar(9), ALTER b TYPE numeric(12, 2), ALTER c TYPE text, "
+    others += "ALTER d TYPE bigint[], DROP e, ALTER f TYPE bigint"
+    run(
+        server,
+        f"ALTER TABLE {NAME} {others}",
+        f"INSERT INTO {NAME} (id, g) VALUES (1, '{{{{1}}}}')",
+    )
+    assert dict(changes.unlike(source.schema.names)) == {
+        "b": "is numeric(12, 2) now, and was numeric(9, 2)",
+        "c": "is text now, and was uuid",
+        "d": "is int8[] now, and was int4[]",
+        "e": "is not there any more",
+    }
+    assert not [*changes.unlike(["id", "a", "f", "g"])]
 
 
 def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> None:
