@@ -118,7 +118,8 @@ def _answer(joins: Joins, answer: DataFrame) -> tuple[int, int]:
 def in_duckdb(stream: DataFrame, joins: Joins) -> tuple[duckdb.DuckDBPyConnection, str]:
     """The rows of Parquet files in DuckDB's memory, and the query of the result."""
     database = duckdb.connect(config={"threads": os.cpu_count() or 2})
-    for name, df in {"s": stream} | {f"stored{i}": df for i, df in enumerate(joins.frames)}.items():
+    frames = {"s": stream} | {f"stored{i}": df for i, df in enumerate(joins.frames)}
+    for name, df in frames.items():
         files = [file.removeprefix("file://") for file in df.inputFiles()]
         database.from_parquet(files).create(name)
     on = [f"JOIN stored{i} ON stored{i}.k = s.{key}" for i, key in enumerate(joins.keys)]

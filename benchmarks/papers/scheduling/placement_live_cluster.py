@@ -156,11 +156,6 @@ class Node:
     share: float
     slots: int
 
-    @property
-    def tier(self) -> str:
-        """Its kind: the name without its number."""
-        return self.name.rstrip("0123456789")
-
 
 NODES = tuple(
     Node(f"{tier}{number}", price, share, 4)
@@ -235,7 +230,7 @@ class Cluster:
                 host[one.name],
                 one.price_per_s,
                 slots=one.slots,
-                tier=one.tier,
+                tier=one.name.rstrip("0123456789"),
                 capacity=Resources(one.share, MEMORY_MB),
             )
             for one in nodes or self.nodes

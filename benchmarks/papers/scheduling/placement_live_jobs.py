@@ -42,11 +42,6 @@ class Job:
     make: Callable[[DataFrame, Place], DataFrame] | None
 
     @property
-    def tasks(self) -> int:
-        """Of all operators together."""
-        return sum(self.stages.values())
-
-    @property
     def first(self) -> int:
         """The number of partitions of the stream."""
         return next(iter(self.stages.values()))

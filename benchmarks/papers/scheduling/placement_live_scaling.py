@@ -83,12 +83,12 @@ class Load:
 class Run:
     """What was seen of a scaler.
 
-    ``steps``: second, cores that were there, new request or None, and reason. ``batches``: first
-    row, end row, second of its end. ``rows`` are by Spark's count, ``expected`` by the offsets.
+    ``steps``: second, cores that were there, new request or None. ``batches``: first row, end row,
+    second of its end. ``rows`` are by Spark's count, ``expected`` by the offsets.
     """
 
     scaler: str
-    steps: tuple[tuple[float, int, int | None, str], ...]
+    steps: tuple[tuple[float, int, int | None], ...]
     batches: tuple[tuple[int, int, float], ...]
     rows: int
     expected: int
@@ -117,13 +117,11 @@ class Run:
 
     def decisions(self, first_s: float = 0.0) -> list[tuple[float, int]]:
         """Second and target of the requests from a second on."""
-        return [
-            (at, target) for at, _, target, _ in self.steps if target is not None and at >= first_s
-        ]
+        return [(at, to) for at, _, to in self.steps if to is not None and at >= first_s]
 
     def cores(self, first_s: float, last_s: float) -> str | None:
         """The least and the most cores that were there between two seconds."""
-        seen = [there for at, there, *_ in self.steps if first_s <= at < last_s]
+        seen = [there for at, there, _ in self.steps if first_s <= at < last_s]
         return f"{min(seen)} to {max(seen)}" if seen else None
 
     def enough(self, load: Load) -> tuple[int, float] | None:
@@ -131,7 +129,7 @@ class Run:
 
         None if there never are.
         """
-        for at, there, *_ in self.steps:
+        for at, there, _ in self.steps:
             if at >= load.low_s and there >= load.need:
                 made = [one for one in self.decisions(load.low_s) if one[0] <= at]
                 return len(made), at - load.low_s
@@ -154,7 +152,7 @@ def recorded(
             batches.append((first, end, began + one["durationMs"]["triggerExecution"] / 1e3))
     return Run(
         scaler,
-        tuple((one.time_s, one.there, one.target, one.reason) for one in steps if one.time_s >= 0),
+        tuple((one.time_s, one.there, one.target) for one in steps if one.time_s >= 0),
         tuple(batches),
         sum(one["numInputRows"] for one in progress),
         batches[-1][1] if batches else 0,
