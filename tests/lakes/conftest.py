@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 import sessions
-from lake_samples import ELSEWHERE, LAKES, Lake
+from lake_samples import ELSEWHERE, LAKES, PACKAGES, Lake
 from pyspark.sql import SparkSession
 
 from bsjoin.following import looks
@@ -19,13 +18,9 @@ from examples._maven import jars
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Without the jars, and with a Spark that they do not support, there is nothing to try.
 collect_ignore_glob = [] if LAKES else ["test_*"]
-collect_ignore = [] if "delta" in LAKES else ["test_whole_job.py"]
+# The program of one page has the packages of a Spark that has Delta alone, that of another both.
+collect_ignore = ["test_whole_job.py" if len(LAKES) == 2 else "test_lakes_page.py"]
 
-_SPARK = ".".join(pyspark.__version__.split(".")[:2])
-_PACKAGES = {
-    "delta": [f"io.delta:delta-spark_{_SPARK}_2.13:4.4.0", "io.delta:delta-storage:4.4.0"],
-    "iceberg": [f"org.apache.iceberg:iceberg-spark-runtime-{_SPARK}_2.13:1.12.0"],
-}
 _EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -35,7 +30,7 @@ _EXTENSIONS = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("lakes")
-    packages = [one for name in LAKES for one in _PACKAGES[name]]
+    packages = [one for name in LAKES for one in PACKAGES[name]]
     # Spark has all that they need, or the jars have it in them.
     folder_of_jars = jars(packages, only=[one.split(":")[1] for one in packages])
     assert folder_of_jars is not None, "Maven fetches the jars: install it (Debian: maven)"

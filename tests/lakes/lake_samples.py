@@ -6,10 +6,16 @@ import itertools
 import os
 from dataclasses import dataclass, field
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 LAKES = list(filter(None, os.environ.get("BSJOIN_LAKES", "").split(",")))
+_SPARK = ".".join(pyspark.__version__.split(".")[:2])
+PACKAGES = {
+    "delta": [f"io.delta:delta-spark_{_SPARK}_2.13:4.4.0", "io.delta:delta-storage:4.4.0"],
+    "iceberg": [f"org.apache.iceberg:iceberg-spark-runtime-{_SPARK}_2.13:1.12.0"],
+}
 ELSEWHERE = "elsewhere"
 ROWS = "SELECT id AS k, concat('v', id) AS v, id % 3 AS part, id * 1.5 AS n FROM range(12)"
 # Rows that come, change and go; a key that changes, one that repeats, one that is null; all rows.
@@ -27,8 +33,7 @@ COMMITS = {
 _numbers = itertools.count()
 _PROPERTIES = {
     "delta": "delta.enableDeletionVectors = true, delta.columnMapping.mode = 'name'",
-    "iceberg": "'format-version' = '2', 'write.delete.mode' = 'merge-on-read', "
-    "'write.update.mode' = 'merge-on-read'",
+    "iceberg": "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read'",
 }
 # Delta refuses to make one with columns that are mapped, too.
 _FEED = "delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true"
@@ -54,7 +59,13 @@ class Lake:
     name: str = field(default="", init=False)
 
     def create(
-        self, select: str, partitions: str = "", name: str | None = None, *, feed: bool = False
+        self,
+        select: str,
+        partitions: str = "",
+        name: str | None = None,
+        *,
+        feed: bool = False,
+        properties: str = "",
     ) -> Lake:
         """Make a table of a query's rows; deletes leave its data files as they are.
 
@@ -63,14 +74,16 @@ class Lake:
             partitions: what it is partitioned by; nothing by default.
             name: its name; default None: one of its own.
             feed: whether a table of Delta tells what changes; default False.
+            properties: more of them, or others; none by default.
         """
         own = f"t{next(_numbers)}"
         self.name = name or (own if self.format == "delta" else f"ice.db.{own}")
         told = feed and self.format == "delta"
         by = f"PARTITIONED BY ({partitions})" if partitions else ""
+        kept = _FEED if told else _PROPERTIES[self.format]
         self.spark.sql(
             f"CREATE TABLE {self.name} USING {self.format} {by} "
-            f"TBLPROPERTIES ({_FEED if told else _PROPERTIES[self.format]}) AS {select}"
+            f"TBLPROPERTIES ({', '.join(filter(None, [kept, properties]))}) AS {select}"
         )
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -132,6 +133,30 @@ def test_sources_read_and_find_what_spark_reads(
     assert_same_schema(joined, wanted, "left")
     found = rows_of_all({"found": joined, "wanted": wanted})
     assert_same_rows(found["found"], found["wanted"], lake.format)
+
+
+NEWEST = {
+    "delta": "delta.enableRowTracking = true, delta.checkpointPolicy = 'v2'",
+    "iceberg": "'format-version' = '3'",
+}
+
+
+@pytest.mark.long
+def test_a_table_of_the_newest_version_of_its_format(lake: Lake, spark: SparkSession) -> None:
+    """With deletion vectors in both; the library reads what Spark does, or says why it does not."""
+    lake.create(ROWS, BY[lake.format], properties=NEWEST[lake.format])
+    for statement in HISTORY:
+        lake.commit(statement)
+    probe = spark.range(0, 1100, 3)
+    check(probe, lake.read(), ["id"], hows=["left"])
+    with tempfile.TemporaryDirectory() as folder:
+        table = bsjoin.BatchTable.build(lake.read(), on="id", path=f"{folder}/table")
+        lake.commit("DELETE FROM {t} WHERE id % 10 = 3")
+        lake.version()
+        table.refresh(lake.read())
+        assert table.stats().rows == lake.read().count()
+    found = pa.Table.from_batches(source_of(lake).scan())
+    assert lines(spark.createDataFrame(found, lake.read().schema)) == lines(lake.read())
 
 
 @pytest.mark.long

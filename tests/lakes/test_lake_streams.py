@@ -15,7 +15,6 @@ from bsjoin import BatchTable
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-@quick("iceberg")
 def test_a_micro_batch_that_runs_again_is_in_the_sink_once(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
