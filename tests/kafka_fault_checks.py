@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from checks_apart import named
 from pyspark.sql import DataFrame, SparkSession
+from real_time_queries import warned
 from servers import Kafka
 from spark_samples import soon
 
@@ -28,11 +28,19 @@ IMPATIENT = {
 class Crashing(Kafka):
     """A broker that may begin again soon after a crash: not before its session has ended."""
 
+    more = "broker.session.timeout.ms=3000"
+
     def command(self) -> Sequence[str | Path]:
         made = super().command()
         with (self.folder / "server.properties").open("a") as settings:
-            settings.write("broker.session.timeout.ms=3000\n")  # the last one counts
+            settings.write(f"{self.more}\n")  # the last one counts
         return made
+
+
+class Strict(Crashing):
+    """A broker that makes no topics by itself."""
+
+    more = "auto.create.topics.enable=false"
 
 
 class Job:
@@ -98,31 +106,77 @@ def delete(address: str, topic: str, first: int) -> None:
 
 def a_broker_that_goes_away(spark: SparkSession, folder: Path) -> None:
     """A query waits for one that is back soon. One that stays away ends it, and nothing is lost."""
+    _goes_away(spark, folder)
+
+
+def a_broker_that_goes_away_in_real_time(spark: SparkSession, folder: Path) -> None:
+    """The same; each stop repeats a batch."""
+    _goes_away(spark, folder, {"realTime": "5 seconds"})
+
+
+def _goes_away(spark: SparkSession, folder: Path, trigger: Any = None) -> None:
+    def came() -> list[int]:
+        return sorted(set(job.came())) if trigger else job.came()
+
     server = Crashing(_kafka.broker_jars())
     try:
         job = Job(spark, folder, server.url)
         job.send(0, 10)
-        query = job.start()
-        soon(job.came, [*range(10)])
+        query = job.start(trigger=trigger)
+        soon(came, [*range(10)])
         server.restart()
         job.send(10, 20)
-        soon(job.came, [*range(20)])
+        soon(came, [*range(20)])
         assert query.exception() is None
-        query.processAllAvailable()  # a stop before that is noted would have it sent again
+        if trigger is None:
+            query.processAllAvailable()  # a stop before that is noted would have it sent again
         query.stop()
 
-        query = job.start(**IMPATIENT)
+        query = job.start(trigger=trigger, **IMPATIENT)
         job.send(20, 30)
-        soon(job.came, [*range(30)])
+        soon(came, [*range(30)])
         server.kill()
         soon(lambda: query.isActive, False)
         told = str(query.exception()).lower()
         assert "timeout" in told or "timed out" in told, told
         server.start()
         job.send(30, 40)
-        query = job.start()
+        query = job.start(trigger=trigger)
         soon(lambda: sorted(set(job.came())), [*range(40)])
         query.stop()
+    finally:
+        server.remove()
+
+
+def a_result_that_is_too_large(spark: SparkSession, folder: Path) -> None:
+    """Each start ends, until sink and topic take it; what comes before and behind it is there."""
+    job = Job(spark, folder, os.environ["KAFKA"])
+    large = names(spark, 1).selectExpr("id", "if(id = 3, repeat('x', 1100000), name) AS name")
+    job.table.refresh(large)
+    job.send(0, 5)
+    for _ in range(2):
+        told = job.run()
+        assert "RecordTooLargeException" in told, told
+    room = "1200000"
+    _kafka.create(job.address, {f"large-{job.topics[1]}": 1}, {"max.message.bytes": room})
+    job.topics[1] = f"large-{job.topics[1]}"
+    assert not job.run(**{"kafka.max.request.size": room})
+    found = {int(one.key()): len(one.value()) for one in _kafka.read(job.address, job.topics[1])}
+    assert found == {key: 1_100_000 if key == 3 else len("name 0 of 1") for key in range(5)}
+
+
+def a_topic_of_the_sink_that_is_not_there(spark: SparkSession, folder: Path) -> None:
+    """The query waits for it and ends; nothing is lost once it is there."""
+    server = Strict(_kafka.broker_jars())
+    try:
+        job = Job(spark, folder, server.url)
+        job.topics[1] = f"other-{job.topics[1]}"
+        job.send(0, 5)
+        told = job.run(**{"kafka.max.block.ms": "2000"})
+        assert f"Topic {job.topics[1]} not present in metadata after 2000 ms" in told, told
+        _kafka.create(job.address, {job.topics[1]: 1})
+        assert not job.run()
+        assert job.came() == [*range(5)]
     finally:
         server.remove()
 
@@ -179,31 +233,15 @@ def as_many_slots_as_partitions(spark: SparkSession, folder: Path) -> None:
         finally:
             query.stop()
         assert said().count("real-time mode") == 1, said()
-
-
-@contextmanager
-def warned(spark: SparkSession) -> Iterator[Callable[[], str]]:
-    """What the logger ``bsjoin`` of the JVM says meanwhile."""
-    jvm: Any = spark._jvm
-    log4j = jvm.org.apache.logging.log4j
-    text = jvm.java.io.StringWriter()
-    appender = log4j.core.appender.WriterAppender.createAppender(
-        None, None, text, "checks", False, True
-    )
-    appender.start()
-    log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.WARN)
-    logger = log4j.LogManager.getLogger("bsjoin")
-    logger.addAppender(appender)
-    try:
-        yield text.toString
-    finally:
-        logger.removeAppender(appender)
-        log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.OFF)
+        assert said().count(f"query {query.id} repeats the batch that runs when it") == 1, said()
 
 
 CHECKS = named(
     offsets_that_are_lost,
     as_many_slots_as_partitions,
     a_broker_that_goes_away,
+    a_broker_that_goes_away_in_real_time,
+    a_result_that_is_too_large,
+    a_topic_of_the_sink_that_is_not_there,
     a_topic_that_is_deleted,
 )

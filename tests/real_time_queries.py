@@ -58,6 +58,26 @@ def planned_in_real_time(spark: SparkSession, folder: Path) -> Iterator[None]:
         query.stop()
 
 
+@contextmanager
+def warned(spark: SparkSession) -> Iterator[Callable[[], str]]:
+    """What the logger ``bsjoin`` of the JVM says meanwhile."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    text = jvm.java.io.StringWriter()
+    appender = log4j.core.appender.WriterAppender.createAppender(
+        None, None, text, "checks", False, True
+    )
+    appender.start()
+    log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.WARN)
+    logger = log4j.LogManager.getLogger("bsjoin")
+    logger.addAppender(appender)
+    try:
+        yield text.toString
+    finally:
+        logger.removeAppender(appender)
+        log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.OFF)
+
+
 def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:

@@ -19,7 +19,8 @@ import scala.Option;
 /**
  * The slots that a batch of real-time mode needs: one for each partition of its source, all the
  * while. Spark starts it with fewer, too, and then never reads the partitions that got none. With
- * no more than that, nothing else of the application runs until the batch ends.
+ * no more than that, nothing else of the application runs until the batch ends. And a stop repeats
+ * that batch, so the log tells what becomes of its rows.
  */
 final class Slots {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -45,6 +46,12 @@ final class Slots {
     }
     int wanted = partitions.values().stream().mapToInt(Integer::intValue).sum();
     SparkContext context = SparkContext.getOrCreate();
+    warn(
+        "query " + context.getLocalProperty("sql.streaming.queryId")
+            + " repeats the batch that runs when it is stopped, and answers it from the newest "
+            + "version of the table: rows that were sent already may come again with other "
+            + "content. Shorter batches, trigger(realTime=\"30 seconds\"), repeat less; consumers "
+            + "can drop a second row by its offset in the source");
     boolean mayGrow = context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     int slots =
         context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
