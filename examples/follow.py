@@ -11,7 +11,8 @@ compacted, and joined with all sales.
 
 The program fetches Delta's jars with Maven, once. They are for Spark 4.1 and 4.2: no newer ones.
 
-Needs the `examples` extra (`pip install "bsjoin[examples]"`), Java, and Maven.
+Needs the `examples` extra with one of these (`pip install "bsjoin[examples]" "pyspark==4.2.*"`),
+Java, and Maven.
 """
 
 from __future__ import annotations

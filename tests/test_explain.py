@@ -140,6 +140,13 @@ def test_it_says_why_not_in_the_jvm(
     assert "full cache, newest version of" in started
     with pytest.raises(ArgumentError, match="runtime=jvm-only: the JVM cannot run this, because "):
         said("jvm-only", rate, True)
+    nested = BatchTable.build(batch.selectExpr("value", "array(value) AS list"), on="value")
+    with settings(spark, spark__bsjoin__runtime="jvm-only"):
+        with pytest.raises(
+            ArgumentError, match=r"because the column 'list' of type .* is not read"
+        ):
+            nested.join(rate)
+        nested.join(rate, select=[])
 
 
 def test_the_three_entry_points_take_the_same_arguments() -> None:
