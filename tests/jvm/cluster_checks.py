@@ -42,6 +42,14 @@ OPTIONS = {
     "spark.speculation.quantile": "0.5",
 }
 
+ALLOCATION = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.initialExecutors": "1",
+    "spark.dynamicAllocation.executorIdleTimeout": "3s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "3s",
+    "spark.executor.cores": "1",
+}
+
 
 def rows_of(spark: SparkSession, version: int) -> DataFrame:
     return spark.range(TABLE + TABLE // 2).selectExpr(f"id % {TABLE} AS k", f"{version} AS v")
@@ -218,7 +226,26 @@ def executors_join_straggle_and_die(spark: SparkSession, folder: Path) -> None:
     assert (versions[number], versions[-1]) == (1, 3)
 
 
-CHECKS = named(an_executor_writes_its_figures_to_its_sink, executors_join_straggle_and_die)
+def executors_come_and_go_by_themselves(spark: SparkSession, folder: Path) -> None:
+    """With Spark's dynamic allocation each micro-batch has an executor that knows nothing yet."""
+    stream = Stream(spark, folder)
+    processes = set()
+    for version in (1, 2, 3):
+        if version > 1:
+            stream.table.refresh(rows_of(spark, version))
+            time.sleep(0.3)  # it is to be seen 0.1 s before it is used
+        stream.run()
+        processes.add(process_of(spark, "127.0.0.2"))
+        wait_for(lambda: executors(spark) == 0, "the end of an executor without work")
+    assert len(processes) == 3
+    assert stream.check() == [1, 2, 3]
+
+
+CHECKS = named(
+    an_executor_writes_its_figures_to_its_sink,
+    executors_join_straggle_and_die,
+    executors_come_and_go_by_themselves,
+)
 
 
 def main() -> None:
@@ -233,7 +260,10 @@ def main() -> None:
         "period": "1",
     }
     sinks = {f"spark.metrics.conf.executor.sink.graphite.{name}": v for name, v in sink.items()}
-    options = on_this_machine(OPTIONS | sinks, "driver", "executor")
+    allocation = (
+        ALLOCATION if sys.argv[1:] == [executors_come_and_go_by_themselves.__name__] else {}
+    )
+    options = on_this_machine(OPTIONS | sinks | allocation, "driver", "executor")
     SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
     master = start(SparkContext._gateway, Path.cwd(), (1,), ("",))
     spark = session(master, options)
