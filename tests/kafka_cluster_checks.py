@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import kafka_checks
+import kafka_page_checks
 import sessions
 from checks_apart import TESTS, named, run
 from kafka_fault_checks import Job
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from real_time_queries import warned
 from spark_samples import cycles
 from standalone import process_of, start
+
+from examples import _kafka
 
 SLOWLY = "left(reflect('java.lang.Thread', 'sleep', 40L), 0)"
 """An empty text, after a moment: so that a kill finds a part of a micro-batch sent."""
@@ -32,7 +37,9 @@ def an_executor_is_killed_while_it_sends(spark: SparkSession, folder: Path) -> N
         before = len(job.came())
         with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
             query = started(job, runtime)
-        kafka_checks.wait(lambda before=before: before + 10 < len(job.came()) < before + 90, 180)
+        kafka_page_checks.wait(
+            lambda before=before: before + 10 < len(job.came()) < before + 90, 180
+        )
         victim = process_of(spark, "127.0.0.2")
         os.kill(victim, signal.SIGKILL)
         query.processAllAvailable()
@@ -45,6 +52,30 @@ def an_executor_is_killed_while_it_sends(spark: SparkSession, folder: Path) -> N
         (figures,) = cycles(query)
         found = (figures.runtime, figures.rows_in, figures.hits, figures.rows_out)
         assert found == (runtime, 100, 100, 100), found
+
+
+def fewer_slots_than_partitions(spark: SparkSession, folder: Path) -> None:
+    """The log says it, unless executors come by themselves; there is no error."""
+    context: Any = spark.sparkContext._jsc.sc()
+    for grows in (True, False):
+        job = Job(spark, folder / str(grows), os.environ["KAFKA"])
+        job.topics[0] = f"four-{job.topics[0]}"
+        _kafka.create(job.address, {job.topics[0]: 4})
+        # Only what reads the setting from now on sees it: no executor comes or goes.
+        context.conf().set("spark.dynamicAllocation.enabled", str(grows).lower())
+        try:
+            with warned(spark) as said:
+                query = job.start(trigger={"realTime": "5 seconds"})
+                repeats = f"query {query.id} repeats the batch"
+                kafka_page_checks.wait(lambda repeats=repeats, said=said: repeats in said())
+                time.sleep(1)
+                assert query.exception() is None, query.exception()
+                query.stop()
+        finally:
+            context.conf().remove("spark.dynamicAllocation.enabled")
+        told = f"4 here ({job.topics[0]}), and there are 3: the other partitions are not read"
+        assert (told in said()) != grows, said()
+        assert ("Give the executors 5 cores in all" in said()) != grows, said()
 
 
 def started(job: Job, checkpoint: str) -> Any:
@@ -60,7 +91,8 @@ def started(job: Job, checkpoint: str) -> Any:
 
 CHECKS = named(
     an_executor_is_killed_while_it_sends,
-    kafka_checks.json_in_real_time,
+    fewer_slots_than_partitions,
+    kafka_page_checks.json_in_real_time,
     kafka_checks.late_rows,
 )
 
@@ -80,7 +112,7 @@ def main() -> None:
     master = start(SparkContext._gateway, Path.cwd(), (3,), ("",))
     spark = sessions.session(master, options)
     context: Any = spark.sparkContext._jsc.sc()
-    kafka_checks.wait(lambda: context.getExecutorMemoryStatus().size() == 2, 180)
+    kafka_page_checks.wait(lambda: context.getExecutorMemoryStatus().size() == 2, 180)
     run(CHECKS, spark)
 
 
