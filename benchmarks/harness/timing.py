@@ -80,16 +80,10 @@ def compare(
     runs: Mapping[str, Callable[[], object]], rounds: int, warm_ups: int | None = None,
     slow_s: float = math.inf,
 ) -> tuple[Any, Times]:  # fmt: skip
-    """Check that ways answer the same, then time them alternately.
+    """Check that the ``answers`` of ways are equal, then time the ``runs`` alternately.
 
-    Args:
-        context: of the benchmark.
-        label: for print.
-        answers: by way, what must be equal.
-        runs: by way, what is timed.
-        rounds: how often each is timed.
-        warm_ups: how often each runs before, after its answer; None: once, at quick sizes never.
-        slow_s: what takes longer to answer is not warmed up, and timed at most twice.
+    Between, each runs so often as ``warm_ups`` says: by default once, at quick sizes never. What
+    takes longer than ``slow_s`` to answer is not warmed up, and timed at most twice.
 
     Returns:
         What all answer, and the seconds by way.
@@ -153,16 +147,9 @@ def ratio(
     by_round: bool = False,
     **more: Any,
 ) -> Figure:
-    """The ratio of the medians, with the spread of the ratios of the rounds.
+    """The ratio of the medians, with the spread of the ratios of the rounds that both have.
 
-    Args:
-        name: of the figure.
-        above: the numerator, by round.
-        below: the denominator, by round; only the rounds that both have count.
-        bound: of the figure.
-        at_most: whether the bound is an upper one.
-        by_round: take the median of the rounds' ratios instead.
-        more: other fields of the figure.
+    ``by_round``: the median of the rounds' ratios instead. ``more``: other fields of the figure.
     """
     count = min(len(above), len(below))
     ratios = [_over(a, b) for a, b in zip(above[:count], below[:count], strict=True)]

@@ -24,13 +24,7 @@ _PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a run.
-
-    Args:
-        when: the day, or the first and the last of several.
-        machine: in a line, with the versions that matter.
-        figures: in the order of the record, by name.
-    """
+    """What is kept of a run: the day, or the first and the last, the machine, and its figures."""
 
     when: str
     machine: str

@@ -73,12 +73,9 @@ def pages() -> list[Path]:
 def update(
     kept: Mapping[str, Kept], check: bool = False, records: Iterable[Record] = ()
 ) -> list[str]:
-    """Write the numbers and tables of all pages anew; the pages that change, or would.
+    """Write the numbers and tables of all pages anew; the pages that change, or would (``check``).
 
-    Args:
-        kept: what was measured.
-        check: write nothing.
-        records: of full runs, for tables; those of others stay. Default none.
+    Tables of records are those of full runs; others stay.
 
     Raises:
         ValueError: a page names a figure, a table or a column that there is not.
@@ -99,11 +96,7 @@ def update(
 
 
 def filled(text: str, kept: Mapping[str, Kept]) -> str:
-    """A text with its numbers written anew.
-
-    Raises:
-        ValueError: it names a figure that there is not, or does not end a number.
-    """
+    """A text with its numbers written anew."""
     if len(_OPENED.findall(text)) != len(_MARKED.findall(text)):
         raise ValueError("a number begins with a comment and has no `<!-- end -->`")
     figures = named(kept)
@@ -117,11 +110,7 @@ def filled(text: str, kept: Mapping[str, Kept]) -> str:
 
 
 def listed(text: str, kept: Mapping[str, Kept]) -> str:
-    """A text with its tables of figures, and with its days and machines, written anew.
-
-    Raises:
-        ValueError: a table names a figure that there is not.
-    """
+    """A text with its tables of figures, and with its days and machines, written anew."""
     figures = named(kept)
 
     def written(found: re.Match[str]) -> str:
@@ -137,11 +126,7 @@ def listed(text: str, kept: Mapping[str, Kept]) -> str:
 
 
 def tabled(text: str, records: Mapping[str, Record]) -> str:
-    """A text with the tables of records written anew.
-
-    Raises:
-        ValueError: it names a table or a column that the record has not.
-    """
+    """A text with the tables of records written anew."""
 
     def written(found: re.Match[str]) -> str:
         if (record := records.get(found["benchmark"])) is None:
@@ -178,11 +163,7 @@ def typed_by_hand() -> list[str]:
 
 
 def _matching(name: str, figures: Mapping[str, Figure]) -> list[str]:
-    """The names that match one with stars; in a name only a star is special.
-
-    Raises:
-        ValueError: none does.
-    """
+    """The names that match one with stars, of which there is one; only a star is special."""
     pattern = re.sub(r"([\[\]?])", r"[\1]", name)
     found = [one for one in figures if fnmatchcase(one, pattern)]
     if not found:
