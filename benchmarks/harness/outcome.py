@@ -112,13 +112,7 @@ class Table:
 
 @dataclass
 class Outcome:
-    """The results of one benchmark.
-
-    Args:
-        figures: in the order to show them.
-        tables: what is shown as numbers.
-        measured: the raw numbers, for the record: anything that JSON can hold.
-    """
+    """The results of one benchmark; ``measured`` are the raw numbers, for the record."""
 
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -140,7 +134,6 @@ class Context:
 
     Args:
         quick: small sizes: the same checks and rivals in fewer rounds.
-        out: an existing folder for its pictures.
         data: an existing folder for tables and streams, kept from run to run.
         seed: of everything that is drawn. Independent of it are the tables of TPC-H, of the road
             network and of plain arithmetic.
@@ -149,7 +142,6 @@ class Context:
     """
 
     quick: bool
-    out: Path
     data: Path
     seed: int = 20260721
     say: Callable[[str], None] = print

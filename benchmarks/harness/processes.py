@@ -162,7 +162,7 @@ def _main(words: str) -> None:
         for one in (folder, data):
             one.mkdir(parents=True, exist_ok=True)
         say = lambda line: print(line, flush=True)  # noqa: E731
-        context = Context(task.quick, folder, data, task.seed, say, benchmark.name)
+        context = Context(task.quick, data, task.seed, say, benchmark.name)
         outcome: Outcome = pkgutil.resolve_name(benchmark.run)(context)
         if task.quick and benchmark.bounds == "full":
             outcome.figures = [replace(figure, bound=None) for figure in outcome.figures]

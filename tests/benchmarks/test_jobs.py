@@ -43,7 +43,7 @@ SMALL = Job(
 
 
 def context(folder: Path) -> Context:
-    return Context(True, folder, folder, say=lambda _: None)
+    return Context(True, folder, say=lambda _: None)
 
 
 @pytest.mark.parametrize(

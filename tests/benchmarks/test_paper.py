@@ -38,7 +38,7 @@ def drawn(tables: list[Table], folder: Path) -> bool:
 
 @pytest.mark.long
 def test_table_5_is_reached_cell_by_cell_and_drawn(tmp_path: Path) -> None:
-    found = checked(zipf_shares.run(Context(True, tmp_path, tmp_path, say=lambda _: None)))
+    found = checked(zipf_shares.run(Context(True, tmp_path, say=lambda _: None)))
     assert [figure.bound for figure in found.figures] == [0.02, 0.2]
     assert all(figure.reached for figure in found.figures)
     assert len(found.tables[0].rows) == 24

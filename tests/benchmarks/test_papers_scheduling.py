@@ -20,7 +20,7 @@ from scheduling.simulate import Arrivals
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("papers")
-    return flink.paper_scheduling(Context(True, folder, folder, say=lambda _: None))
+    return flink.paper_scheduling(Context(True, folder, say=lambda _: None))
 
 
 def test_the_averages_of_tables_5_and_6_are_those_of_the_text() -> None:
