@@ -27,7 +27,8 @@ _FIGURES = _ROOT / "benchmarks" / "figures.json"
 _CONDITIONS = (
     number_lines.band, number_lines.aggregates, number_lines.where, number_lines.several,
     number_lines.within, number_lines.take, number_lines.overlaps, number_lines.relations,
-    number_lines.as_of, number_lines.collect, number_lines.networks, number_lines.latest,
+    number_lines.as_of, number_lines.collect, number_lines.networks, number_lines.keys,
+    number_lines.latest,
 )  # fmt: skip
 
 

@@ -290,6 +290,30 @@ def networks(colors: dict[str, str]) -> Canvas:
     return c
 
 
+def keys(colors: dict[str, str]) -> Canvas:
+    """Keys that are equal though their values are not, or are null."""
+    c = _panel(
+        colors, 168, "Keys", "which values are equal",
+        "A key of the stream and two of the table, three times. With nulls_equal null is equal to "
+        "null and not to 0. By the expression lower(name) Ann is equal to ann and not to anna. In "
+        "a column with the collation UTF8_LCASE Ann is equal to ann and to ANN.",
+    )  # fmt: skip
+    c.text(234, 58, "stream", size=13, color="soft")
+    c.text(410, 58, "table", size=13, color="soft")
+    rows = {
+        "nulls_equal": ("null", {"null": True, "0": False}),
+        "lower(name)": ("Ann", {"ann": True, "anna": False}),
+        "UTF8_LCASE": ("Ann", {"ann": True, "ANN": True}),
+    }
+    for y, (name, (key, there)) in zip((80, 116, 152), rows.items(), strict=True):
+        _name(c, y, name, code=True)
+        c.box(190, y - 14, 88, 28, [key], color="other", code=True)
+        for x, (value, equal) in zip((320, 412), there.items(), strict=True):
+            color, fill = ("ours", "ours-fill") if equal else ("line", "plain")
+            c.box(x, y - 14, 80, 28, [value], color=color, fill=fill, code=True)
+    return c
+
+
 def latest(colors: dict[str, str]) -> Canvas:
     """Of a history the last rows of each key."""
     c = _panel(

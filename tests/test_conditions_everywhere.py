@@ -104,6 +104,18 @@ def cases() -> dict[str, tuple[Given, str]]:
             {"when": Overlaps(("p", "p2"), ("b", "e"), relation="contains", at_least=2)},
             inner(f"{KEY} AND s.p <= t.b AND t.e <= s.p2 AND t.e - t.b >= 2"),
         ),
+        "intervals that meet": (
+            {"when": Overlaps(("p", "p2"), ("b", "e"), "both", "meets")},
+            inner(f"{KEY} AND s.p IS NOT NULL AND (s.p2 = t.b OR t.e = s.p)"),
+        ),
+        "equal intervals": (
+            {"when": Overlaps(("p", "p2"), ("b", "e"), "both", "equals")},
+            inner(f"{KEY} AND s.p = t.b AND s.p2 = t.e"),
+        ),
+        "intervals within": (
+            {"when": Overlaps(("p", "p2"), ("b", "e"), "both", "within")},
+            inner(f"{KEY} AND t.b <= s.p AND (s.p2 <= t.e OR t.e IS NULL)"),
+        ),
         "null-safe keys": ({"nulls_equal": True}, inner("s.k <=> t.k")),
         "latest rows": (
             {"cache": Full(latest_by="v")},
@@ -153,7 +165,7 @@ def stream_rows(number: int) -> pa.Table:
 
 def table_rows() -> pa.Table:
     draw, rows = random.Random(7), []
-    for v in range(60):
+    for v in range(160):  # a key of more than 64 rows has boxes
         start, bits = draw.randrange(30), draw.choice([8, 16, 24])
         network = ipaddress.ip_network(f"10.{draw.randrange(3)}.{v % 3}.0/{bits}", strict=False)
         rows.append(
@@ -234,6 +246,7 @@ def test_batches_and_streams_have_the_rows_that_sql_has(
     sides: Sides,
     wanted: list[tuple[Any, ...]],
     tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
     door: str,
     some: slice,
 ) -> None:
@@ -251,6 +264,9 @@ def test_batches_and_streams_have_the_rows_that_sql_has(
             if door == "incremental" and arguments.get("on") != [] and "cache" not in arguments:
                 there, more["cache"] = source, Incremental(max_rows=10_000)
             found = bsjoin.join(rows, there, **{"on": "k", "how": "left", **more, **arguments})
+            if arguments.get("on") == [] and not rows.isStreaming:
+                bsjoin.explain(found)
+                assert "searches boxes of " in capsys.readouterr().out
             pieces.append(labelled(name, found, SHOWN.get(name, "struct(v, found)")))
         return united(pieces)
 
