@@ -265,6 +265,7 @@ def send(
     record: Callable[[int], Mapping[str, Any]],
     rate: float,
     seconds: float,
+    linger_ms: float = 0.0,
 ) -> int:
     """Send records at an even rate, each as soon as it is due.
 
@@ -274,11 +275,12 @@ def send(
         record: key, value and headers by the number of the record; it is called when that is due.
         rate: records a second.
         seconds: for how long.
+        linger_ms: for how long a record may wait for others, to be sent with them.
 
     Returns:
         How many were sent.
     """
-    producer = client().Producer({"bootstrap.servers": address, "linger.ms": 0})
+    producer = client().Producer({"bootstrap.servers": address, "linger.ms": linger_ms})
     begun, sent, last = time.monotonic(), 0, int(rate * seconds)
     while sent < last:
         due = min(last, int((time.monotonic() - begun) * rate) + 1)
