@@ -94,6 +94,8 @@ def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], round
     """Seconds of ways by their names; all answers are compared before."""
     files, joins = case
     ways = joins.ways(*(name for name in names if name not in (DUCKDB, IDENTITY)))
+    # What Spark has in memory has no files.
+    database, query = in_duckdb(files, joins) if DUCKDB in names else (None, "")
     with in_memory(files) as (stream,):
         answers = {n: partial(_answer, joins, way(stream)) for n, way in ways.items()}
         runs = {name: lambda way=way: consume(way(stream)) for name, way in ways.items()}
@@ -101,8 +103,7 @@ def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], round
             check_answered(joins, stream)
         if IDENTITY in names:
             runs[IDENTITY] = lambda: consume(with_identity_row(stream).select(*COLUMNS))
-        if DUCKDB in names:
-            database, query = in_duckdb(files, joins)
+        if database is not None:
             few = database.sql(f"{query} WHERE {_FEW}").to_arrow_table()
             theirs = partial(context.spark.createDataFrame, few)
             ours = partial(joins.plain, stream.where(_FEW))
