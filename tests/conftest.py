@@ -236,8 +236,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Tell the seed."""
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Tell the seed, and what is not here."""
+    told = [_seed(config)]
+    if not os.environ.get("BSJOIN_LAKES"):
+        told.append("left out: tests/lakes, with Spark's jars of Delta and Iceberg: `make lakes`")
+    return told
+
+
+def _seed(config: pytest.Config) -> str:
     return f"cases and order of the files: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
@@ -246,7 +253,7 @@ def pytest_terminal_summary(
 ) -> None:
     """Tell it again behind failures: the header is far above, and missing in quiet runs."""
     if terminalreporter.stats.get("failed"):
-        terminalreporter.write_line(pytest_report_header(config))
+        terminalreporter.write_line(_seed(config))
 
 
 @pytest.hookimpl(tryfirst=True)

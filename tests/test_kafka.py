@@ -66,6 +66,31 @@ def test_what_a_killed_job_sends_twice_is_equal(
     assert issues == {"", "1", "2", "3", "4"}
 
 
+@pytest.mark.long
+def test_without_maven_programs_and_tests_say_what_they_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CI", raising=False)
+    said = "Maven is not here, to fetch {}: install it (Debian: maven)"
+    program = example("--out", str(tmp_path / "out"))
+    printed = program.communicate(timeout=_ENDS_S)[0]
+    assert program.returncode == 1, printed
+    assert printed.splitlines()[-1] == said.format("Spark's connector for Kafka")
+    assert "Traceback" not in printed
+
+    one = "tests/test_kafka.py::test_with_a_broker"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", one],
+        cwd=TESTS.parent, env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert [line.partition(": ")[2] for line in skipped] == [said.format("Kafka")], done.stdout
+    assert "left out: tests/lakes" in done.stdout
+
+
 def example(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(TESTS.parent / "examples" / "kafka.py"), *arguments],
