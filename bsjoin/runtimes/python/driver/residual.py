@@ -67,7 +67,7 @@ def matched(
     found = candidates(unnamed, rows)
     # The names, and what references mean, for the condition alone: in the result the columns of a
     # candidate that does not pass are null, and a reference means one thing in a plan.
-    named = found.select("*", *_named(planned, map(quoted, hidden[: len(names)])))
+    named = _named(found, planned, map(quoted, hidden[: len(names)]))
     named = with_table_columns(named, planned, hidden)
     passing_pairs = where.condition
     if match is not None:
@@ -87,16 +87,17 @@ def matched(
     values = [*map(quoted, hidden[: len(names)])]
     if where.how == "left":
         values = [*(sql.case((kept, quoted(name))) for name in own), *[kept] * planned.plan.marks]
-    result = decided.select("*", *_named(planned, values)).drop(*ours)
+    result = _named(decided, planned, values).drop(*ours)
     return with_table_columns(result, planned)
 
 
-def _named(planned: PlannedJoin, values: Iterable[str]) -> list[Column]:
-    """Values, in SQL, under the names that what the join brings has in the result."""
-    return [
-        F.expr(value).alias(field.name, metadata=field.metadata)
-        for value, field in zip(values, planned.fields, strict=True)
-    ]
+def _named(rows: DataFrame, planned: PlannedJoin, values: Iterable[str]) -> DataFrame:
+    """Rows with values, in SQL, under the names that what the join brings has in the result."""
+    named = list(zip(planned.fields, values, strict=True))
+    if not any(field.metadata for field, _ in named):  # Spark reads all of them in one call
+        return sql.select(rows, *(f"{value} AS {quoted(field.name)}" for field, value in named))
+    columns = [F.expr(value).alias(field.name, metadata=field.metadata) for field, value in named]
+    return rows.select("*", *columns)
 
 
 def _decision(where: Where) -> Callable[..., Column]:
