@@ -26,6 +26,7 @@ from bsjoin.planner.references import with_computed, with_table_columns
 from bsjoin.planner.where import Where
 from bsjoin.runtimes.python.worker import passing
 from bsjoin.spark import sql
+from bsjoin.spark.session import is_connect
 from bsjoin.spark.sql import quoted
 
 
@@ -94,7 +95,8 @@ def matched(
 def _named(rows: DataFrame, planned: PlannedJoin, values: Iterable[str]) -> DataFrame:
     """Rows with values, in SQL, under the names that what the join brings has in the result."""
     named = list(zip(planned.fields, values, strict=True))
-    if not any(field.metadata for field, _ in named):  # Spark reads all of them in one call
+    as_columns = is_connect(rows.sparkSession) or any(field.metadata for field, _ in named)
+    if not as_columns:  # a text is one call of the JVM for all of them
         return sql.select(rows, *(f"{value} AS {quoted(field.name)}" for field, value in named))
     columns = [F.expr(value).alias(field.name, metadata=field.metadata) for field, value in named]
     return rows.select("*", *columns)
