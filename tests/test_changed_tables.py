@@ -78,8 +78,9 @@ class Changing(Sample):
         if versions.numbers(self.location):
             self.table.refresh(df)
         else:
-            when, size = CONDITIONS[self.form.ranged][0], self.segment_bytes
-            path = self.location.url
+            # One that takes one of several intervals needs their order, which serves all others.
+            when = CONDITIONS[self.form.ranged][-1 if self.form.ranged == "interval" else 0]
+            path, size = self.location.url, self.segment_bytes
             BatchTable.build(df, on=[*self.form.keys], when=when, path=path, segment_bytes=size)
         return versions.latest(self.location)
 
