@@ -204,7 +204,8 @@ class OpenTable:
         for number in numbers:
             column = base.take(number, own, mask)
             values = self._layered_column(number).take(others)
-            if pa.types.is_primitive(column.type):
+            # Arrow replaces no durations.
+            if pa.types.is_primitive(column.type) and not pa.types.is_duration(column.type):
                 found.append(pc.replace_with_mask(column, flags, values))
                 continue
             back = np.arange(len(rows))

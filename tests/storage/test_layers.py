@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 import re
@@ -22,6 +23,7 @@ from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
 from bsjoin.storage.layers.compacting import compacted, rebased
 from bsjoin.storage.open_table import OpenTable
+from tests.fuzz.values import KINDS
 
 # Each form with two of the identities: with one of them changes have a sequence.
 QUICK = (1, 3, 8, 10, 12)  # each kind of key, range and identity at least once
@@ -103,6 +105,28 @@ def test_segments_are_opened_once(tmp_path: Path) -> None:
     assert all(ours is theirs for ours, theirs in zip(first.segments, third.segments, strict=False))
     assert third.layers[0].rows in second.segments or len(third.layers) == 1
     assert OpenTable(sample.location, third.manifest).segments[0] is not first.segments[0]
+
+
+class _OfAllTypes(Form):
+    @property
+    def columns(self) -> pa.Schema:
+        return pa.schema([*super().columns, *((name, kind.arrow) for name, kind in KINDS.items())])
+
+
+def test_columns_of_all_types_are_read_through_a_layer(tmp_path: Path) -> None:
+    form = _OfAllTypes("hashed", "")
+    sample = Sample(StorageLocation.of(tmp_path), form, (), False, random.Random(8))
+    value = dt.timedelta(seconds=1)
+    sample.build([sample.row(number) | {"interval": value} for number in range(5)])
+    manifest = sample.apply([(UPSERT, sample.row(3), 1)])
+    table = sample.opened(manifest)
+    rows = np.array([5, 0, -1])  # the first is of the layer
+    found = dict(zip(KINDS, table.gather((*KINDS,), rows), strict=True))
+    assert {name: one.type for name, one in found.items()} == {
+        name: kind.arrow for name, kind in KINDS.items()
+    }
+    assert found.pop("interval").to_pylist() == [None, value, None]
+    assert all(one.null_count == 3 for one in found.values())
 
 
 @pytest.mark.parametrize("again", [False, True])
