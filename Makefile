@@ -7,6 +7,9 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# What Python has compiled is kept: each process of the tests would compile it again, with all asserts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo archive test long smoke fuzz kills minimum lakes matrix installs check bench wheel docs clean
 
 help: ## List the targets
