@@ -3,22 +3,28 @@
 python -m tests.fuzz.find_faults [--search] [NUMBER or PART OF A NAME ...]
 
 A change of what is drawn makes other cases of the same keys. Where a fault is missed, ``--search``
-looks in round after round for a case that finds it, and prints the key, for `chosen.py`.
+looks for a case that finds it, first in the rounds whose tables are built anyway, and prints its
+key, for `chosen.py`. Only cases in which the fault may show are run (:mod:`tests.fuzz.aim`).
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
 from pathlib import Path
 
-from tests.fuzz.chosen import chosen, with_each_runtime
+from tests.fuzz.aim import may_show, reaches
+from tests.fuzz.case import Case
+from tests.fuzz.chosen import KEYS, ROUNDS, chosen, with_each_runtime
 from tests.fuzz.faulty import FaultySession, HarnessError
 from tests.fuzz.mutants import MUTANTS, Mutant
 
 _BSJOIN = Path(__file__).resolve().parent.parent.parent / "bsjoin"
-_ROUNDS = 300
-Place = tuple[int, list[int]]
+_ROUNDS, _FEW = 300, 3
+_with_each_runtime = cache(with_each_runtime)
 
 
 def main(only: list[str]) -> int:
@@ -29,16 +35,12 @@ def main(only: list[str]) -> int:
         for number, mutant in enumerate(MUTANTS)
         if not only or any(one == str(number) or one in mutant.name for one in only)
     }
-    places = [(number, [*cases]) for number, cases in chosen().items()]
-    session, missed = FaultySession(places[:1]), 0
+    session, missed = FaultySession([(ROUNDS[0], [*chosen()[ROUNDS[0]]])]), 0
     for number, mutant in faults.items():
         begun = time.monotonic()
         text = mutant.applied((_BSJOIN / mutant.file).read_text())
         try:
-            told = session.run(mutant.file, text, _own_first(mutant, places))
-            if not told and searching:
-                others = ((number, [*with_each_runtime(number)]) for number in range(_ROUNDS))
-                told = session.run(mutant.file, text, others)
+            told = session.run(mutant.file, text, _places(mutant, searching))
         except HarnessError as error:
             told = f"BROKEN {error}"
         missed += told.startswith("BROKEN") or not told
@@ -48,12 +50,21 @@ def main(only: list[str]) -> int:
     return int(missed > 0)
 
 
-def _own_first(mutant: Mutant, places: list[Place]) -> list[Place]:
-    """The cases whose joins run where the fault is, before the others."""
-    in_jvm = mutant.file.endswith(".java")
-    own = [(number, [key for key in keys if (key >= 0) == in_jvm]) for number, keys in places]
-    others = [(number, [key for key in keys if (key >= 0) != in_jvm]) for number, keys in places]
-    return [*own, *others]
+def _places(mutant: Mutant, searching: bool) -> Iterator[tuple[int, list[int]]]:
+    """The chosen cases in which a fault may show; then those that reach it, or all others."""
+    rest = []
+    for number, cases in chosen().items():
+        first = [key for key, case in cases.items() if may_show(mutant, case)]
+        yield number, first
+        others = [key for key in cases if key not in first]
+        rest.append((number, [key for key in others if reaches(mutant, cases[key])]))
+    if not searching:
+        yield from rest
+        return
+    for number in dict.fromkeys([*ROUNDS, *range(_ROUNDS)]):
+        drawn: dict[int, Case] = _with_each_runtime(number)
+        shown = (key for key in drawn if key not in KEYS and may_show(mutant, drawn[key]))
+        yield number, [*islice(shown, _FEW)]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from bsjoin import Band
 from bsjoin.values.sort_order import sort_orders
 from tests.fuzz.case import Columns, Condition, Row, Table
 from tests.fuzz.draw.boxes import boxes, many_of_a_key
@@ -87,6 +88,8 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
     versions: list[tuple[Row, ...]] = []
     for _ in range(many):
         rows = _rows(pools, shape, versions)
+        if isinstance(when, Band):
+            rows = _at_limits(rows, [at for at in shape.points if columns[at][1] == "long"])
         # Keys without duplicates in this version only.
         if unique or (refreshed and not versions and draw.random() < 0.3):
             rows = _distinct(rows, shape.keys)
@@ -176,6 +179,19 @@ def _rows(pools: Pools, shape: _Shape, versions: Sequence[tuple[Row, ...]]) -> t
     if versions and draw.random() < 0.5:
         rows = _changed(draw, versions[-1], rows, keys)
     return rows
+
+
+def _at_limits(rows: tuple[Row, ...], places: Sequence[int]) -> tuple[Row, ...]:
+    """The rows, where every fourth point that is near a limit of 64 bits is at it."""
+    near = {row[at] for row in rows for at in places if abs(row[at] or 0) > 2**63 - 100}
+    if not near:
+        return rows
+    draw, limits = random.Random(repr(near)), (2**63 - 1, -(2**63))  # of its own, as above
+    moved = {value: limits[value < 0] for value in sorted(near) if draw.random() < 0.25}
+    return tuple(
+        tuple(moved.get(value, value) if i in places else value for i, value in enumerate(row))
+        for row in rows
+    )
 
 
 def _changed(
