@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
@@ -98,6 +99,12 @@ class Table(Source):
     def is_unique(self, columns: Sequence[str]) -> bool:
         """What ``unique=`` says."""
         return bool(self._is_unique)
+
+    def copied(self) -> Self:
+        """The same table with nothing open."""
+        found = copy.copy(self)
+        found._session = Session()
+        return found
 
     def close(self) -> None:
         """Close what is open, or forget it; the next call opens it again."""

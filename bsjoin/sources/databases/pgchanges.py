@@ -6,7 +6,6 @@ through the same conversion as all rows. So a change that is read twice does no 
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +23,6 @@ from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
 from bsjoin.sources.databases.pgxmin import RowVersions
 from bsjoin.sources.databases.statements import fetched, rows_of, run
-from bsjoin.sources.session import Session
 from bsjoin.storage.source_version import SourceVersion
 
 OP = "bsjoin_op"
@@ -45,8 +43,7 @@ class TableChanges:
 
     def __init__(self, table: Any, how: How | None):
         table.schema  # noqa: B018 - its columns stay as they are
-        self._table = copy.copy(table)
-        self._table._session = Session()
+        self._table = table.copied()
         slow = max(table.target.timeout_s, _LONGEST_LOOK_S)
         self._table.target = replace(table.target, timeout_s=slow)
         self._how = how

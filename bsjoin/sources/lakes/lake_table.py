@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
-from bsjoin.sources.session import Session
 from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
@@ -162,8 +160,8 @@ class LakeTable(Table):
         if self._pinned:
             return None
         self.schema  # noqa: B018 - its columns stay as they are
-        found = copy.copy(self)
-        found._session, found.renewed_every_s = Session(), 0.0
+        found = self.copied()
+        found.renewed_every_s = 0.0
         return found
 
     def version(self) -> SourceVersion:
@@ -191,8 +189,8 @@ class LakeTable(Table):
 
     def at(self, version: str) -> Self:
         """The same source at one version, always the same."""
-        found = copy.copy(self)
-        found._number, found._pinned, found._session = int(version), True, Session()
+        found = self.copied()
+        found._number, found._pinned = int(version), True
         return found
 
     def changes(
