@@ -11,6 +11,7 @@ by the partition and offset of its source.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import checks_apart
 import sessions
@@ -51,7 +53,7 @@ class Found:
         values: of each record the values that were sent for it.
     """
 
-    sent: int
+    sent: int = 0
     values: dict[str, dict[Source, list[str]]] = field(default_factory=dict)
 
     def twice(self, way: str) -> int:
@@ -92,6 +94,119 @@ def topic(name: str, folder: Path) -> str:
     return f"{name}-{folder.name}"
 
 
+@dataclass
+class Killed:
+    """A job that is killed and begun again, and the records that flow meanwhile.
+
+    Args:
+        address: of the broker.
+        connector: the folder with the jars of Spark's connector.
+        folder: of this run.
+        program: what runs the job: its file, and words before address, folder and issue.
+        queries: by which it is known how far the job is: the folders of their checkpoints.
+        readers: those of them that read the stream.
+        sent: how many records the stream had so far.
+    """
+
+    address: str
+    connector: Path
+    folder: Path
+    program: tuple[str, ...]
+    queries: tuple[str, ...]
+    readers: tuple[str, ...]
+    sent: int = 0
+
+    @contextmanager
+    def flowing(self, record: Callable[[int], dict[str, Any]]) -> Iterator[Callable[[], None]]:
+        """Records flow to the topic ``asked`` until the end, or until what is yielded is called."""
+        done = threading.Event()
+        _kafka.create(self.address, {topic("asked", self.folder): 2})
+
+        def flow() -> None:
+            while not done.wait(0.05):
+                before = self.sent
+                if before - min(map(self._done, self.readers)) > _AHEAD:
+                    continue  # the job begins, or its machine is busy
+                self.sent += _kafka.send(
+                    self.address,
+                    topic("asked", self.folder),
+                    functools.partial(_shifted, record, before),
+                    _RATE,
+                    0.5,
+                )
+
+        flows = threading.Thread(target=flow)
+        flows.start()
+
+        def end() -> None:
+            done.set()
+            flows.join()
+
+        try:
+            yield end
+        finally:
+            end()
+
+    @contextmanager
+    def running(self, issue: int) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of the job, which is killed in the end with all that it has started."""
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, *self.program, self.address, str(self.folder), str(issue)],
+                env=checks_apart.environment() | {"KAFKA_CONNECTOR": str(self.connector)},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def batches(self, query: str, kind: str) -> int:
+        """The number of the last micro-batch that a query has begun or ended; -1 without one."""
+        begun = (self.folder / query / kind).glob("[0-9]*")
+        return max((int(one.name) for one in begun), default=-1)
+
+    def is_within_a_batch(self, query: str) -> bool:
+        """Whether a query has begun a micro-batch that it has not noted as done."""
+        return self.batches(query, "offsets") > self.batches(query, "commits")
+
+    def further(self, batches: int = 2) -> tuple[int, ...]:
+        """Those numbers, so much further: one micro-batch is a replay, one has the new table."""
+        return tuple(self.batches(query, "offsets") + batches for query in self.queries)
+
+    def wait(
+        self, process: subprocess.Popen[bytes], holds: Callable[[], bool], *least: int
+    ) -> None:
+        """Wait until the queries have come so far, and something holds."""
+        until = time.monotonic() + _LIMIT_S
+        while True:
+            so_far = [self.batches(query, "offsets") for query in self.queries]
+            if all(now >= wanted for now, wanted in zip(so_far, least, strict=False)) and holds():
+                return
+            if process.poll() is not None or time.monotonic() > until:
+                log = (self.folder / "log").read_text("utf-8", "replace")[-4_000:]
+                raise AssertionError(f"the job, at micro-batches {so_far}: {log}")
+            time.sleep(0.02)
+
+    def _done(self, query: str) -> int:
+        """How many records of the stream are in a micro-batch of a query that has begun."""
+        last = self.folder / query / "offsets" / str(self.batches(query, "offsets"))
+        if not last.exists():
+            return 0
+        line = last.read_text("utf-8").splitlines()[-1]
+        found = json.loads(line) if line.startswith("{") else {}
+        return sum(found.get(topic("asked", self.folder), {}).values())
+
+
+def _shifted(record: Callable[[int], dict[str, Any]], first: int, number: int) -> dict[str, Any]:
+    return record(first + number)
+
+
 def run(address: str, connector: Path, folder: Path, kills: int) -> Found:
     """Run the job, kill it so many times, and let it end its work.
 
@@ -101,76 +216,27 @@ def run(address: str, connector: Path, folder: Path, kills: int) -> Found:
         folder: of this run.
         kills: how many.
     """
-    _kafka.create(address, {topic("asked", folder): 2} | {topic(way, folder): 1 for way in WAYS})
-    done, found = threading.Event(), Found(0)
-
-    def flow() -> None:
-        while not done.wait(0.05):
-            if found.sent - min(_kafka.count(address, topic(way, folder)) for way in WAYS) > _AHEAD:
-                continue  # the job begins, or its machine is busy
-            found.sent += _kafka.send(
-                address,
-                topic("asked", folder),
-                lambda number: {"key": str(number % KEYS), "value": b""},
-                _RATE,
-                0.5,
-            )
-
-    flowing = threading.Thread(target=flow)
-    flowing.start()
-    try:
+    _kafka.create(address, {topic(way, folder): 1 for way in WAYS})
+    job = Killed(address, connector, folder, (__file__, "--job"), WAYS, WAYS)
+    found = Found()
+    with job.flowing(lambda number: {"key": str(number % KEYS), "value": b""}) as end:
         for issue in range(1, kills + 1):
-            with _running(address, connector, folder, issue) as process:
-                _wait(process, folder, lambda: _is_in_the_midst(address, folder), *_least(folder))
-        with _running(address, connector, folder, kills + 1) as process:
-            _wait(process, folder, lambda: True, *_least(folder))
-            done.set()
-            flowing.join()
-            _wait(process, folder, lambda: _has_all(address, folder, found))
-    finally:
-        done.set()
-        flowing.join()
+            with job.running(issue) as process:
+                job.wait(process, lambda: _is_in_the_midst(job), *job.further())
+        with job.running(kills + 1) as process:
+            job.wait(process, lambda: True, *job.further())
+            end()
+            found.sent = job.sent
+            job.wait(process, lambda: _has_all(job, found))
     return found
 
 
-@contextmanager
-def _running(
-    address: str, connector: Path, folder: Path, issue: int
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the job, which is killed in the end with all that it has started."""
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, __file__, "--job", address, str(folder), str(issue)],
-            env=checks_apart.environment() | {"KAFKA_CONNECTOR": str(connector)},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _batches(folder: Path, way: str, kind: str) -> int:
-    """The number of the last micro-batch that a query has begun or ended; -1 without one."""
-    return max((int(one.name) for one in (folder / way / kind).glob("[0-9]*")), default=-1)
-
-
-def _least(folder: Path) -> tuple[int, ...]:
-    """How far the queries must come: one micro-batch is a replay, and one has the new table."""
-    return tuple(_batches(folder, way, "offsets") + 2 for way in WAYS)
-
-
-def _is_in_the_midst(address: str, folder: Path) -> bool:
+def _is_in_the_midst(job: Killed) -> bool:
     """Whether each query has sent a part of a micro-batch that it has not noted as done."""
 
     def state(way: str) -> tuple[int, bool, int]:
-        begun, ended = (_batches(folder, way, kind) for kind in ("offsets", "commits"))
-        return begun, begun > ended, _kafka.count(address, topic(way, folder))
+        sent = _kafka.count(job.address, topic(way, job.folder))
+        return job.batches(way, "offsets"), job.is_within_a_batch(way), sent
 
     before = [state(way) for way in WAYS]
     time.sleep(0.1)
@@ -181,30 +247,15 @@ def _is_in_the_midst(address: str, folder: Path) -> bool:
     )
 
 
-def _has_all(address: str, folder: Path, found: Found) -> bool:
+def _has_all(job: Killed, found: Found) -> bool:
     """Read what has come; whether something has come of each record."""
     for way in WAYS:
         values: dict[Source, list[str]] = defaultdict(list)
-        for message in _kafka.read(address, topic(way, folder)):
+        for message in _kafka.read(job.address, topic(way, job.folder)):
             value = json.loads(message.value())
             values[value["partition"], value["offset"]].append(json.dumps(value, sort_keys=True))
         found.values[way] = dict(values)
     return all(len(some) >= found.sent for some in found.values.values())
-
-
-def _wait(
-    process: subprocess.Popen[bytes], folder: Path, holds: Callable[[], bool], *least: int
-) -> None:
-    """Wait until the queries have come so far, and something holds."""
-    until = time.monotonic() + _LIMIT_S
-    while True:
-        so_far = [_batches(folder, way, "offsets") for way in WAYS]
-        if all(now >= wanted for now, wanted in zip(so_far, least, strict=False)) and holds():
-            return
-        if process.poll() is not None or time.monotonic() > until:
-            log = (folder / "log").read_text("utf-8", "replace")[-4_000:]
-            raise AssertionError(f"the job, at micro-batches {so_far}: {log}")
-        time.sleep(0.02)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import kafka_checks
 import kafka_cluster_checks
 import kafka_kills
+import kafka_route_kills
 import pytest
 from checks_apart import TESTS, each, environment, passes
 from servers import Kafka
@@ -64,6 +65,39 @@ def test_what_a_killed_job_sends_twice_is_equal(
         assert name == (f"name {value['id']}" if value["id"] < kafka_kills.KNOWN else ""), value
         issues.add(issue)
     assert issues == {"", "1", "2", "3", "4"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(_LIMIT_S)
+@pytest.mark.parametrize("mode", ["micro-batches", "real-time mode"])
+def test_late_rows_of_a_killed_job_are_each_in_their_place(
+    kafka: Kafka, kafka_connector: Path, tmp_path: Path, mode: str
+) -> None:
+    """What is made of a record once is made of it again; docs/limits.md has what that leaves."""
+    real_time = mode == "real-time mode"
+    found = kafka_route_kills.run(
+        kafka.url, kafka_connector, tmp_path, kills=3, real_time=real_time
+    )
+    assert not found.lost()
+    assert found.twice("asked") > 0
+    assert found.differing("retry") == 0
+    assert real_time or found.differing("asked") == 0
+    places = found.places()
+    assert len(places) == len(found.of("asked"))
+    for key, where in places.items():
+        customer = int(key.split()[0])
+        if customer < kafka_route_kills.KNOWN:
+            assert where == {"enriched"}, key
+        if customer == kafka_route_kills.KEYS - 1:
+            assert where == {"dead"}, key
+    named = {
+        (int(key.split()[0]), *value.decode().split()[1::2])
+        for made in found.made.values()
+        for place, key, value, _ in made
+        if place == "enriched"
+    }
+    assert all(str(customer) == name for customer, name, _ in named), named
+    assert {issue for *_, issue in named} == {"1", "2", "3", "4"}
 
 
 @pytest.mark.long
