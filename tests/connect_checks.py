@@ -5,6 +5,7 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import logging
@@ -16,7 +17,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -30,6 +31,7 @@ import pyarrow as pa
 import pytest
 import reporting_checks
 import smoke_compat
+import test_kafka_route
 from cache_runs import database_of_planes
 from checks_apart import named, run
 from opentelemetry.sdk.metrics import MeterProvider
@@ -58,7 +60,7 @@ from spark_samples import (
 
 import bsjoin
 import bsjoin.table
-from bsjoin import AsOf, Band, BatchTable, Full, Incremental, monitoring, sources
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, commands, monitoring, sources
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
@@ -475,6 +477,30 @@ def a_stream_follows_each_commit(spark: SparkSession, folder: Path) -> None:
         query.stop()
 
 
+def the_doctor_looks_at_a_session_of_connect(spark: SparkSession, folder: Path) -> None:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert commands.main(["doctor", "--json"]) == 0, printed.getvalue()
+    found = {one["what"]: (one["state"], one["found"]) for one in json.loads(printed.getvalue())}
+    assert found["session"] == ("ok", f"Spark {spark.version}, local[2]"), found
+    assert {found[what][0] for what in ("jar", "planner", "workers")} == {"ok"}, found
+
+
+def late_rows_of_kafka_are_routed_and_counted(spark: SparkSession, folder: Path) -> None:
+    test_kafka_route.cases(spark).write.parquet(str(folder / "in"))
+    stream = spark.readStream.schema(test_kafka_route.SCHEMA).parquet(str(folder / "in"))
+    writer = test_kafka_route.routed(stream).writeStream.format("memory")
+    query = writer.queryName("connect_routed").start()
+    query.processAllAvailable()
+    counted: Counter[str] = Counter()
+    for batch in bsjoin.kafka.progress(query):
+        assert (batch.topic, batch.waiting_now) == ("out", None), batch
+        counted.update({name: getattr(batch, name) for name in test_kafka_route.counted()})
+    query.stop()
+    assert counted == test_kafka_route.counted()
+    test_kafka_route.assert_routed(spark.table("connect_routed").collect())
+
+
 def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path) -> None:
     """The log, OpenTelemetry and the page show what progress counts, of a query that runs."""
     told: list[str] = []
@@ -720,6 +746,8 @@ LONG = reporting_checks.LONG | named(
     a_plan_of_names_is_known_only_where_it_is_certain,
     private_members_are_there_and_are_not_needed,
     parquet_is_read_with_the_sessions_settings,
+    the_doctor_looks_at_a_session_of_connect,
+    late_rows_of_kafka_are_routed_and_counted,
     a_stream_queries_a_database_and_is_watched,
     a_skewed_stream_is_steered,
     stored_tables_are_tables_of_the_catalog,

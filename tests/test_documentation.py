@@ -7,6 +7,7 @@ import dataclasses
 import doctest
 import importlib
 import io
+import json
 import pkgutil
 import re
 import tomllib
@@ -35,8 +36,10 @@ MODULES += [
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not found.name.endswith("__main__")
 ]
-# Pages whose examples take seconds each: with databases, lakes, or several queries.
-LONG_PAGES = [
+# Pages whose examples take seconds each: with databases, lakes, or several queries. The tutorial
+# is a notebook, too, which runs by default.
+LONG_PAGES = ["docs/tutorial.md"]
+LONG_PAGES += [
     f"docs/how-to/{name}.md"
     for name in ("database", "lakes", "late-rows", "placement", "range-joins", "skew", "testing")
 ]
@@ -129,8 +132,34 @@ def stage(
 def test_the_python_of_a_page_runs_and_prints_what_the_page_shows(page: str, stage: Stage) -> None:
     for name in re.findall(r"<!-- setup: (\w+) -->", text_of(page)):
         STAGES[name](stage)
+    run(page, blocks(page), stage)
+
+
+def test_the_cells_of_the_notebook_run_and_print_what_its_page_shows(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one namespace, as in a kernel, with a folder of their own."""
+    monkeypatch.setattr("tempfile.tempdir", str(stage.folder))
+    cells = json.loads(text_of("examples/tutorial.ipynb"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    page = blocks("docs/tutorial.md")
+    assert len(code) == 1 + sum(block.kind == "python" for block in page)
+    exec(code.pop(0), stage.names)
+    run(
+        "examples/tutorial.ipynb",
+        [
+            dataclasses.replace(block, code=code.pop(0)) if block.kind == "python" else block
+            for block in page
+        ],
+        stage,
+    )
+    assert (stage.folder / stage.names["folder"] / "customers").is_dir()
+
+
+def run(page: str, examples: list[Block], stage: Stage) -> None:
+    """Run the Python of a page, and compare what it prints with the text below."""
     printed = ""
-    for block in blocks(page):
+    for block in examples:
         where = f"{page}:{block.line}"
         if block.kind == "python":
             code = compile("\n" * (block.line - 1) + stage.located(block.code), page, "exec")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cache_runs import database_of_planes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -56,8 +58,8 @@ CASES: list[tuple[Any, bool, Any, str]] = [
 ]
 
 
-@pytest.fixture
-def joined(spark: SparkSession) -> DataFrame:
+def cases(spark: SparkSession) -> DataFrame:
+    """The rows of a join, keyed by the numbers of ``CASES``."""
     rows = [
         (str(i).encode(), b"as it came", headers, NOW, found, "Ada" if found else None)
         for i, (headers, found, _, _) in enumerate(CASES)
@@ -65,35 +67,54 @@ def joined(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, SCHEMA)
 
 
-def test_where_records_go(joined: DataFrame) -> None:
-    routed = bsjoin.kafka.route(joined, value="upper(name)", patience="1 minute", **TOPICS)
+def routed(joined: DataFrame) -> DataFrame:
+    return bsjoin.kafka.route(joined, value="upper(name)", patience="1 minute", **TOPICS)
+
+
+def assert_routed(rows: list[Any]) -> None:
+    """Each of ``CASES`` has gone where it says."""
     got = {
         int(row.key): (
             [(h.key, h.value and bytes(h.value)) for h in row.headers],
             row.topic,
             row.value,
         )
-        for row in routed.collect()
+        for row in rows
     }
+    assert len(rows) == len(CASES)
     assert got == {
         i: (headers, topic, b"ADA" if found else b"as it came")
         for i, (_, found, headers, topic) in enumerate(CASES)
     }
 
 
-def test_what_became_of_the_rows_is_counted_in_their_pass(joined: DataFrame) -> None:
-    """Behind all that is computed, which is one stage, and by what Spark need not replace."""
-    routed = bsjoin.kafka.route(joined, value="upper(name)", patience="1 minute", **TOPICS)
-    routed.collect()
-    execution: Any = routed._jdf.queryExecution()
-    row = execution.observedMetrics().apply("bsjoin.kafka.route out")
-    counted = [row.get(place) for place in range(row.length())]
-    waited = [any(name == WAITING_SINCE for name, _ in headers or ()) for headers, *_ in CASES]
+def counted() -> dict[str, int]:
+    """What became of ``CASES``."""
     topics = [topic for *_, topic in CASES]
+    waited = [any(name == WAITING_SINCE for name, _ in headers or ()) for headers, *_ in CASES]
     recovered = sum(topic == "out" and one for topic, one in zip(topics, waited, strict=True))
     found, waiting, expired = map(topics.count, ("out", "again", "never"))
-    assert counted == [found, recovered, waiting, expired, "again"]
-    assert recovered > 1
+    return {"found": found, "recovered": recovered, "waiting": waiting, "expired": expired}
+
+
+@pytest.fixture
+def joined(spark: SparkSession) -> DataFrame:
+    return cases(spark)
+
+
+def test_where_records_go(joined: DataFrame) -> None:
+    assert_routed(routed(joined).collect())
+
+
+def test_what_became_of_the_rows_is_counted_in_their_pass(joined: DataFrame) -> None:
+    """Behind all that is computed, which is one stage, and by what Spark need not replace."""
+    sent = routed(joined)
+    sent.collect()
+    execution: Any = sent._jdf.queryExecution()
+    row = execution.observedMetrics().apply("bsjoin.kafka.route out")
+    wanted = counted()
+    assert [row.get(place) for place in range(row.length())] == [*wanted.values(), "again"]
+    assert wanted["recovered"] > 1
     plan = execution.executedPlan().toString()
     assert plan.startswith("CollectMetrics"), plan
     assert "common_expr" not in execution.optimizedPlan().toString()
@@ -106,6 +127,31 @@ def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined:
     rows = bsjoin.kafka.route(named, value=F.col("name"), **options).collect()
     assert sum(row.topic == "out" for row in rows) == sum(found for _, found, _, _ in CASES)
     assert {(row.key, row.value) for row in rows if row.topic == "again"} == {(None, None)}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("interpreted")
+def test_what_an_incremental_cache_does_not_find_waits(spark: SparkSession, tmp_path: Path) -> None:
+    rows = (
+        cases(spark).drop("found", "name").withColumn("id", F.expr("bigint(CAST(key AS STRING))"))
+    )
+    source = bsjoin.sources.sql(database_of_planes(tmp_path), table="planes")
+    cache = bsjoin.Incremental(max_rows=5)
+    joined = bsjoin.join(rows, source, "id", "left", cache=cache, indicator="found")
+    sent = {
+        int(row.key): (row.topic, bytes(row.value), [h.key for h in row.headers])
+        for row in routed(joined).collect()
+    }
+    assert sent.keys() == {*range(len(CASES))}
+    for number, (headers, *_) in enumerate(CASES):
+        topic, value, names = sent[number]
+        if number < 10:  # the planes that are there
+            assert (topic, value) == ("out", b"PLANE %d" % number)
+            assert names == [name for name, _ in headers or ()]
+        else:
+            assert topic in ("again", "never")
+            assert value == b"as it came"
+            assert WAITING_SINCE in names
 
 
 def read(end: Any, latest: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tutorial as a notebook: it is that of the documentation, whose code runs."""
+"""The tutorial as a notebook: it is that of the documentation. ``test_documentation`` runs it."""
 
 from __future__ import annotations
 

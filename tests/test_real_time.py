@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from real_time_queries import Source, wait_for
+from real_time_queries import Source, wait_for, warned
 from spark_samples import cycles, table_of
 
 from bsjoin import AsOf, Band, BatchTable
@@ -42,26 +42,24 @@ def test_a_refresh_reaches_a_running_batch(
     joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
-    query = (
-        joined.writeStream.foreach(write)
-        .outputMode("update")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(realTime="5 seconds")
-        .start()
-    )
-    try:
-        source.add(0)
-        wait_for(lambda: query.recentProgress)
-        ended = len(query.recentProgress)
-        source.add(1, 2, 50)
-        time.sleep(0.5)
-        table.refresh(table_of(spark, 2))
-        other.apply(second(2), key="k")
-        time.sleep(1)
-        source.add(3, 0, 50)
-        wait_for(lambda: len(query.recentProgress) > ended)
-    finally:
-        query.stop()
+    writer = joined.writeStream.foreach(write).outputMode("update").trigger(realTime="5 seconds")
+    with warned(spark) as said:
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        try:
+            source.add(0)
+            wait_for(lambda: query.recentProgress)
+            ended = len(query.recentProgress)
+            source.add(1, 2, 50)
+            time.sleep(0.5)
+            table.refresh(table_of(spark, 2))
+            other.apply(second(2), key="k")
+            time.sleep(1)
+            source.add(3, 0, 50)
+            wait_for(lambda: len(query.recentProgress) > ended)
+        finally:
+            query.stop()
+    # Twice planned, with four joins.
+    assert said().count(f"query {query.id} repeats the batch that runs when it is") == 1
     seen: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
     for line in out.read_text().splitlines():
         k, v, w, u, aggregated, collected, batch = json.loads(line)
