@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from stored_tables import store
 from test_secrets_of_stores import QUERY, nowhere
 
 from bsjoin.commands import doctor, main
+from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.storage import StorageLocation, versions
 
 pytestmark = pytest.mark.usefixtures("without_code")
@@ -182,11 +185,15 @@ def test_tables_are_read_without_spark(path: Path) -> None:
 
 def test_build_and_estimate(run: Any, spark: SparkSession, tmp_path: Path) -> None:
     source, target = tmp_path / "source.parquet", tmp_path / "built"
-    pq.write_table(pa.table({"k": [1, 1, 2], "at": [5, 3, 4]}), source)
-    status, data = run("build", source, target, "--on", "k", "--latest-by", "at", "--json")
+    (tmp_path / "source.csv").write_text("k,at\n1,5\n1,3\n2,4\n1,2\n")
+    options = ("--format", "csv", "--option", "header=true", "--option", "inferSchema=true")
+    latest = ("--on", "k", "--latest-by", "at", "--keep", 2)
+    status, data = run("build", tmp_path / "source.csv", target, *options, *latest, "--json")
     assert status == 0
-    assert (data["rows"], data["version"]) == (2, 1)
-    assert run("sample", target, "--json")[1] == [{"k": 1, "at": 5}, {"k": 2, "at": 4}]
+    assert (data["rows"], data["version"]) == (3, 1)
+    sampled = run("sample", target, "--json")[1]
+    assert sorted((row["k"], row["at"]) for row in sampled) == [(1, 3), (1, 5), (2, 4)]
+    pq.write_table(pa.table({"k": [1, 1, 2], "at": [5, 3, 4]}), source)
     status, data = run("estimate", source, "--on", "k", "--as-of", "at", "--json")
     assert status == 0
     assert (data["rows"], data["sampled"]) == (3, 3)
@@ -216,6 +223,57 @@ def test_doctor(
     assert [one["found"] for one in data if one["state"] == "fault"] == [
         "not installed: pip install bsjoin"
     ]
+
+
+def test_doctor_says_what_a_machine_lacks(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def findings() -> dict[str, tuple[str, str]]:
+        status, data = run("doctor", "--no-session", "--json")
+        assert status == any(one["state"] == "fault" for one in data)
+        return {one["what"]: (one["state"], one["found"]) for one in data}
+
+    temporary = tempfile.gettempdir()
+    free = SimpleNamespace(free=1 << 29)
+    monkeypatch.setattr("bsjoin.commands.doctor.shutil.disk_usage", lambda path: free)
+    found = findings()
+    state, said = found["/dev/shm"]
+    assert (state, "512.0 MiB free" in said, "--shm-size" in said) == ("note", True, True)
+    assert found[temporary] == ("note", "512.0 MiB free, for tables without a path")
+    monkeypatch.setattr("bsjoin.commands.doctor.os.access", lambda path, mode: False)
+    assert findings()[temporary] == ("fault", "cannot be written to: set TMPDIR")
+    monkeypatch.setattr(doctor, "Path", lambda name: tmp_path / "none")
+    state, said = findings()[str(tmp_path / "none")]
+    assert (state, "not there: incremental caches are in" in said) == ("note", True)
+
+
+def test_doctor_says_what_a_session_lacks(
+    run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def findings() -> dict[str, tuple[str, str]]:
+        status, data = run("doctor", "--json")
+        assert status == any(one["state"] == "fault" for one in data)
+        return {one["what"]: (one["state"], one["found"]) for one in data}
+
+    def fails(*_: Any) -> None:
+        raise WorkerEnvironmentError("the workers lack numpy")
+
+    monkeypatch.setattr("bsjoin.spark.workers.check_workers", fails)
+    monkeypatch.setattr("bsjoin.runtimes.jvm.attach.lacks_planner", lambda spark: "no such rule")
+    monkeypatch.setattr(doctor, "_SOCKETS", "spark.nothing.of.this.name")
+    found = findings()
+    assert found["workers"] == ("fault", "the workers lack numpy")
+    assert found["planner"] == ("note", "no such rule")
+    assert found["spark.nothing.of.this.name"][0] == "note"
+    monkeypatch.setattr("bsjoin.runtimes.jvm.attach.attached", lambda spark: "no jar")
+    found = findings()
+    told = "joins run in Python workers: no jar. Set spark.jars to bsjoin.jar()"
+    assert found["jar"] == ("note", told)
+    assert "planner" not in found
+    monkeypatch.setattr("bsjoin.spark.session.too_old", lambda version: f"{version} is old")
+    found = findings()
+    assert found["session"] == ("fault", f"{spark.version} is old")
+    assert "jar" not in found
 
 
 @pytest.mark.long
