@@ -53,7 +53,7 @@ def main() -> int:
     number = random.SystemRandom().randrange(1 << 40)
     number = number if arguments.round is None else arguments.round
     with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
-        engine = Engine(spark, Path(folder))
+        engine = Engine(spark, Path(folder), applies=True)
         if arguments.seed is not None:
             failed = _run(engine, {arguments.seed: case_of(arguments.seed)})
             print(f"seed {arguments.seed}: {'fails' if failed else 'holds'}")

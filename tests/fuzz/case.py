@@ -46,7 +46,7 @@ class Table:
 
     Args:
         columns: names with their kinds.
-        versions: the rows of each version; those after the first come by refreshes.
+        versions: the rows of each version; those after the first come by refreshes or changes.
         keys: the key columns.
         when: the range condition that it is built for.
         cache: where it is: ``"stored"`` (a BatchTable), ``"private"`` (a DataFrame, built by the

@@ -21,10 +21,20 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import bsjoin
 from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental
-from tests.fuzz.case import Case, Columns, Join, Rows, Table, result_columns, suffix, where_text
+from tests.fuzz.case import (
+    Case,
+    Columns,
+    Join,
+    Row,
+    Rows,
+    Table,
+    result_columns,
+    suffix,
+    where_text,
+)
 from tests.fuzz.exact import difference, expected
 from tests.fuzz.lookup import Lookup
-from tests.fuzz.values import KINDS, cells
+from tests.fuzz.values import KINDS, cells, equality
 from tests.oracle import collected
 from tests.sessions import CODE, configured
 from tests.spark_samples import write_stream_file
@@ -36,6 +46,7 @@ _SETTINGS = {
 }
 _INTERPRETED = CODE["python"]
 _RUNTIME = "spark.bsjoin.runtime"
+_CHANGE = "what has changed"
 
 
 class Engine:
@@ -46,6 +57,7 @@ class Engine:
         folder: for tables and checkpoints.
         first: whether to stop at the first failure.
         segment_bytes: of stored tables; by default bsjoin's own.
+        applies: whether about half of the refreshes are changes that are applied.
     """
 
     def __init__(
@@ -54,8 +66,10 @@ class Engine:
         folder: Path,
         first: bool = False,
         segment_bytes: int | None = None,
+        applies: bool = False,
     ):
         self.spark = spark
+        self.applies = applies
         self.folder = folder
         self.first = first
         self.built_with = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
@@ -74,7 +88,7 @@ class Engine:
         folder.mkdir(parents=True)
         used = {join.table for case in cases.values() for join in case.joins}
         try:
-            tables = _Tables(self.spark, folder, shared.tables, used, self.built_with)
+            tables = _Tables(self.spark, folder, shared.tables, used, self)
         except Exception as error:
             return {next(iter(cases)): f"the tables: {_told(error)}"}
         try:
@@ -182,11 +196,12 @@ class _Tables:
         folder: Path,
         tables: tuple[Table, ...],
         used: set[int],
-        built_with: Mapping[str, Any],
+        engine: Engine,
     ):
         self.spark = spark
         self.tables = tables
-        self.built_with = built_with
+        self.built_with = engine.built_with
+        self.applies = engine.applies
         self.version = 0
         self.built: dict[int, Any] = {}
         for number in sorted(used):
@@ -218,14 +233,19 @@ class _Tables:
         )
 
     def refresh(self, version: int) -> None:
-        """Publish versions of the stored tables up to this one."""
+        """Publish versions of the stored tables up to this one, some by changes."""
         while self.version < version:
             self.version += 1
             for number, built in self.built.items():
-                if isinstance(built, BatchTable) and self.version < len(
-                    self.tables[number].versions
-                ):
-                    built.refresh(self._frame(self.tables[number], self.version))
+                table = self.tables[number]
+                if not isinstance(built, BatchTable) or self.version >= len(table.versions):
+                    continue
+                if not self.applies or table.latest_by or (number + self.version) % 2:
+                    built.refresh(self._frame(table, self.version))
+                    continue
+                changes = changes_of(table, self.version).arrow()
+                df = frame(self.spark, changes, [*table.nullable(), False]).coalesce(1)
+                built.apply(df, key=(), op=_CHANGE)
 
     def _frame(self, table: Table, version: int) -> DataFrame:
         return frame(self.spark, table.rows(version).arrow(), table.nullable()).coalesce(1)
@@ -316,6 +336,29 @@ def spark_schema(columns: Columns) -> T.StructType:
             for name, kind in columns
         ]
     )
+
+
+def changes_of(table: Table, version: int) -> Rows:
+    """All rows of the keys that a version has other rows of than the one before."""
+    before, after = (_by_key(table, table.rows(one)) for one in (version - 1, version))
+    rows = []
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key, []), after.get(key, [])
+        if repr(old) != repr(new):  # which tells zeros apart
+            rows += [(*row, "u") for row in new] or [(*old[0], "d")]
+    return Rows((*table.columns, (_CHANGE, "string")), tuple(rows))
+
+
+def _by_key(table: Table, given: Rows) -> dict[Row, list[Row]]:
+    """Rows by their key; without those with a key that matches nothing."""
+    found: dict[Row, list[Row]] = {}
+    places = [given.names().index(name) for name in table.keys]
+    for row in given.rows:
+        names = zip(table.keys, (row[place] for place in places), strict=True)
+        if all(value is not None or name in table.nulls_equal for name, value in names):
+            key = tuple(None if row[place] is None else equality(row[place]) for place in places)
+            found.setdefault(key, []).append(row)
+    return found
 
 
 def frame(spark: SparkSession, rows: pa.Table, nullable: Sequence[bool] | None = None) -> DataFrame:

@@ -111,5 +111,5 @@ def as_test(seed: int, case: Case, wrong: str) -> str:
         f"def test_seed_{seed}(spark: SparkSession, tmp_path: Path) -> None:\n"
         f'    """{told}"""\n'
         f"    case = {case!r}\n"
-        "    assert not Engine(spark, tmp_path).failures({0: case})\n"
+        "    assert not Engine(spark, tmp_path, applies=True).failures({0: case})\n"
     )
