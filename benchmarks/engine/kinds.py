@@ -1,0 +1,119 @@
+"""Each kind of condition and key in both runtimes, with both caches, at once and as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from benchmarks.data.kept import parquet
+from benchmarks.engine.full_cache import NO_JOIN
+from benchmarks.harness import timing
+from benchmarks.harness.outcome import Context, Outcome
+from benchmarks.harness.spark import Join, in_memory, in_runtime, rate_stream, time_batches
+from benchmarks.harness.timing import Times, ratio
+from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
+from bsjoin.functions import network_end, network_start
+
+_VERSIONS, _LENGTH = 100, 100
+_INSIDE, _RECENT = Within("p", "a", "b"), Band("p", "a", _LENGTH - 1, 0)
+_NEAREST: dict[str, Any] = {"tolerance": _LENGTH - 1, "n": 2}
+_NETWORK = Within("ip", "first", "last", "both", "shortest", "v")
+_TEXT = "concat('Key-', k)"
+_FULL = ("full, python", "incremental, cached", "full, jvm")
+
+# What a table is built with, what a join is given besides that, and the result's column ``v``.
+Kind = tuple[dict[str, Any], dict[str, Any], str]
+_KINDS: dict[str, Kind] = {
+    "where": ({"when": _INSIDE}, {"where": "v >= 0 AND id >= 0"}, "v"),
+    "list": ({"when": [_INSIDE, _RECENT]}, {}, "v"),
+    "take": ({"when": Within("p", "a", "b", take="shortest", order_by="v")}, {}, "v"),
+    "n nearest": ({"when": AsOf("p", "a", **_NEAREST)}, {}, "v"),
+    "array": ({"when": AsOf("p", "a", **_NEAREST, collect="near")}, {}, "near[0].v AS v"),
+    "aggregates": ({"when": Band("p", "a", _LENGTH - 1, 0, agg={"v": "max(v)"})}, {}, "v"),
+    "contains": ({"when": Overlaps(("s", "e"), ("a", "b"), relation="contains")}, {}, "v"),
+    "null-safe": ({"nulls_equal": True, "when": _INSIDE}, {"nulls_equal": True}, "v"),
+    "expression": ({"when": _INSIDE}, {"on": [(F.col("k") + 0, "k")]}, "v"),
+    "collated": ({"on": "name", "when": _INSIDE}, {"on": [(F.expr(f"upper({_TEXT})"), "name")]},
+                 "v"),
+    "latest": ({"latest_by": "a"}, {}, "v"),
+    "network": ({"when": _NETWORK}, {}, "v"),
+}  # fmt: skip
+_NOT_INCREMENTAL = ("collated", "latest")  # see docs/limits.md
+
+
+def run(context: Context) -> Outcome:
+    """Quick: a tenth of the rows, and of the streams one kind."""
+    keys = context.pick(1_000, 10_000)
+    folder = context.data / f"versions-{keys}"
+    joins = _joins(parquet(folder, _history(context, keys).coalesce(1)), folder)
+
+    times: dict[str, Times] = {}
+    ids = context.spark.range(context.pick(30_000, 300_000), numPartitions=2)
+    with in_memory(_probes(context, keys, ids)) as (stream,):
+        for kind, ways in joins.items():
+            times[kind] = timing.compare_joins(
+                context, kind, ways, stream, ["id", "v"], context.pick(1, 3)
+            )[1]
+    rate = rate_stream(context.spark, 10_000).selectExpr("value AS id")
+    stream = _probes(context, keys, rate)
+    streams = {NO_JOIN: stream} | {
+        f"{kind}, {way}": join(stream)
+        for kind, ways in list(joins.items())[: context.pick(1, None)]
+        for way, join in ways.items()
+    }
+    many = context.pick((3, 2), (8, 4))
+    batches = {name: [ms / 1e3 for ms in time_batches(df, *many)] for name, df in streams.items()}
+    figures = [
+        ratio(f"{label}: {way} / {first}", by[way], by[first], at_most=True)
+        for label, by in {**times, "stream, addBatch": batches}.items()
+        for first, *others in [by]
+        for way in others
+    ]
+    title = "Kinds of conditions and keys by cache and runtime"
+    return timing.outcome(title, {**times, "stream, addBatch": batches}, figures)
+
+
+def _history(context: Context, keys: int) -> DataFrame:
+    """Versions ``v`` of each key, from ``a`` until ``b``, each with a network of its own."""
+    number = f"id % {_VERSIONS}"
+    rows = context.spark.range(keys * _VERSIONS, numPartitions=2).selectExpr(
+        "id AS v", f"id DIV {_VERSIONS} AS k", f"{_LENGTH} * ({number}) AS a",
+        f"{_LENGTH} * ({number} + 1) AS b", f"concat('10.', {number}, '.0.0/16') AS network",
+    )  # fmt: skip
+    rows = rows.withColumns({"first": network_start("network"), "last": network_end("network")})
+    return rows.drop("network")
+
+
+def _probes(context: Context, keys: int, ids: DataFrame) -> DataFrame:
+    """A key and a point for each number, the interval ``s`` to ``e`` and the network around it."""
+    point = f"pmod(xxhash64(id, {context.seed}), {_VERSIONS * _LENGTH})"
+    begin = f"{point} DIV {_LENGTH}"
+    rows = ids.selectExpr(
+        "id", f"pmod(xxhash64(id), {keys}) AS k", f"{point} AS p", f"{begin} * {_LENGTH} AS s",
+        f"({begin} + 1) * {_LENGTH} AS e", f"concat('10.', {begin}, '.7.9') AS address",
+    )  # fmt: skip
+    return rows.withColumn("ip", network_start("address")).drop("address")
+
+
+def _joins(history: DataFrame, folder: Any) -> dict[str, dict[str, Join]]:
+    """The joins of all kinds, by the way: each row of a stream has one match."""
+    cache, source = Incremental(max_rows=1 << 24), bsjoin.sources.parquet(folder)
+    history = history.withColumn("name", F.expr(f"{_TEXT} COLLATE UTF8_LCASE"))
+
+    def selected(join: Callable[..., DataFrame], value: str, given: dict[str, Any]) -> Join:
+        return lambda stream: join(stream, **given).selectExpr("id", value)
+
+    joins: dict[str, dict[str, Join]] = {}
+    for kind, (built, given, value) in _KINDS.items():
+        join = BatchTable.build(history, **{"on": "k", **built}).join
+        full = selected(join, value, given)
+        by = {"full, python": in_runtime("python", full), "full, jvm": in_runtime("jvm", full)}
+        if kind not in _NOT_INCREMENTAL:
+            more = {"on": "k", **built, **given, "batch": source, "cache": cache}
+            by["incremental, cached"] = selected(bsjoin.join, value, more)
+        joins[kind] = {way: by[way] for way in _FULL if way in by}
+    return joins
