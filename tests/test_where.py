@@ -431,10 +431,11 @@ def test_an_asterisk_in_a_text_or_a_name_is_no_list_of_columns(spark: SparkSessi
         "hash(s.*) = hash(2)", "hash(o.*) = hash(k, p, s)", "hash(o . *, q) = hash(k, p, s, q)",
     ]  # fmt: skip
     found = {}
-    for place, where in enumerate(passing):
-        with settings(spark, spark__bsjoin__runtime=("jvm", "python")[place % 2]):
-            joined = bsjoin.join(stream, table, "k", "left", where=where, select=["q"])
-        found[str(where)] = joined
+    for runtime in ("jvm", "python"):
+        with settings(spark, spark__bsjoin__runtime=runtime):
+            for where in passing:
+                joined = bsjoin.join(stream, table, "k", "left", where=where, select=["q"])
+                found[f"{where}, {runtime}"] = joined
     assert {tuple(row) for some in values_of(found).values() for row in [some]} == {
         ('{"c0":1,"c1":"a, *","c2":{"x":2},"c3":"a.*"}',)
     }

@@ -31,7 +31,8 @@ def check_unique(unique: object, *, or_none: bool = True) -> None:
         ArgumentError: it is something else.
     """
     if not (isinstance(unique, bool) or (unique is None and or_none)):
-        raise ArgumentError(f"unique={unique!r}: give True or False")
+        told = ", or None: as the source says" if or_none else ""
+        raise ArgumentError(f"unique={unique!r}: give True or False{told}")
 
 
 def check_max_keys(max_keys: object) -> None:
