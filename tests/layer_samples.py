@@ -225,6 +225,7 @@ class Sample:
             row=tuple(COLUMNS.names) if ranged else None, unindexed=(),
         )  # fmt: skip
         build = begun or builds.begin(self.location)
+        manifest = replace(manifest, base=build.name)
         found = [row for row in rows if self.is_found(row)]
         if found:
             table = self.table(found)
@@ -361,11 +362,8 @@ class Sample:
         for _ in range(meanwhile):
             self.apply(self.changes(4))
         now = versions.latest(self.location)
-        draft = rebased(now, before, base)
-        if draft is None:  # of layers alone one has been absorbed
-            assert not before.segments
-            build.abandon()
-            return now
+        draft = rebased(now, before, base, build.name)
+        assert draft is not None  # changes are no build
         found = self.publish(draft)
         build.published()
         return found

@@ -370,7 +370,8 @@ def _is_comparable(manifest: Manifest, name: str) -> bool:
 def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
     """Publish a version with the same rows and without the layers of the newest one.
 
-    Changes may be applied meanwhile: they stay above the new base.
+    Changes may be applied meanwhile: they stay above the new base. Where the table is built again
+    meanwhile, it begins anew; the third time it leaves that version as it is, with a warning.
 
     Args:
         location: the table's location.
@@ -391,6 +392,11 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             continue  # it was removed since, with its files
         if after is not None:
             return after
+    _log.warning(
+        "bsjoin: the table in %r is not compacted: it was built again %d times meanwhile",
+        str(location),
+        _TRIES,
+    )
     return versions.latest(location)
 
 
@@ -401,7 +407,7 @@ def _compacted(location: StorageLocation, before: Manifest, segment_bytes: int) 
         location.sync(build.folder)
 
         def attempt(now: Manifest) -> Manifest | None:
-            draft = rebased(now, before, base)
+            draft = rebased(now, before, base, build.name)
             if draft is None:
                 return None
             # The rows are no newer than they were.

@@ -158,6 +158,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         unindexed=unindexed if layout.whole else None,
         latest=layout.latest,
         boxes=layout.boxes,
+        base=begun.name,
     )
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types, safe) == (not compared)

@@ -188,6 +188,8 @@ class Manifest:
             segments with many rows of a key. Default: none.
         source: the version of the source that the rows are of; None (default) where it is not known
             for certain.
+        base: the name of the build that ``segments`` is of, also where it is empty; None (default)
+            in manifests of earlier versions of bsjoin.
     """
 
     version: int
@@ -210,6 +212,7 @@ class Manifest:
     changes: Applied | None = None
     boxes: tuple[BoxRange, ...] = ()
     source: SourceVersion | None = None
+    base: str | None = None
 
     @property
     def has_null_keys(self) -> bool:
@@ -373,6 +376,8 @@ class Manifest:
             ]
         if self.source is not None:
             data["source"] = self.source.to_json()
+        if self.base is not None:
+            data["base"] = self.base
         content = json.dumps(data, indent=1).encode()
         if len(content) > LARGEST:
             raise StoreError(
@@ -545,6 +550,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         changes=Applied.from_json(data["changes"]) if data.get("changes") is not None else None,
         boxes=boxes,
         source=SourceVersion.from_json(data["source"]) if data.get("source") is not None else None,
+        base=fields.text(data, "base") if data.get("base") is not None else None,
     )
 
 

@@ -122,6 +122,7 @@ def written() -> dict[str, Any]:
         changes=Applied(3, ("p",), (("writer", 7),)),
         boxes=(BoxRange(RangeColumns(("q",), ("date",), None), bsjoin.Band("b", "q", 1, 1)),),
         source=SourceVersion("a table", "17", 5, "its id", "a digest"),
+        base="abc",
     )
     found: dict[str, Any] = json.loads(manifest.to_bytes())
     return found

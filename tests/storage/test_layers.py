@@ -144,9 +144,40 @@ def test_a_compaction_brings_nothing_back_that_a_refresh_has_removed(
     now = sample.build([])
     if again:
         now = sample.apply([(UPSERT, sample.row(2), 2)])
-    assert rebased(now, before, base) is None
-    assert rebased(before, before, base) is not None
+    for one, other in ((now, before), (replace(now, base=None), replace(before, base=None))):
+        assert rebased(one, other, base, build.name) is None
+        assert rebased(other, other, base, build.name) is not None
     build.abandon()
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_table_that_begins_empty_is_compacted_while_changes_absorb_layers(
+    tmp_path: Path, older: bool
+) -> None:
+    """Also one that a version of bsjoin began that gave bases no names: from a change on."""
+    form = Form("hashed", "")
+    sample = Sample(StorageLocation.of(tmp_path), form, ("id",), False, random.Random(6))
+    begun = sample.build([])
+    if older:
+        sample.publish(replace(begun, base=None))
+    before = sample.apply([(UPSERT, sample.row(number), 1) for number in range(5)])
+    first, second = builds.begin(sample.location), builds.begin(sample.location)
+    base = compacted(first, sample.opened(before), 1 << 30)
+    gone = [(DELETE, dict(row), 2) for row in sample.rows]
+    now = sample.apply(gone)
+    assert before.layers[0] not in now.layers
+    # Another compaction is faster, and leaves no rows.
+    none = compacted(second, sample.opened(now), 1 << 30)
+    fastest = rebased(now, now, none, second.name)
+    assert fastest is not None
+    assert (fastest.segments, fastest.layers) == ((), ())
+    assert rebased(fastest, before, base, first.name) is None
+    draft = rebased(now, before, base, first.name)
+    assert draft is not None
+    assert draft.segments == base
+    sample.check(sample.publish(draft), sample.rows)
+    first.published()
+    second.abandon()
 
 
 @pytest.mark.parametrize("key", ["direct", "hashed"])

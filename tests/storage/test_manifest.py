@@ -107,6 +107,7 @@ LAYERED: list[tuple[str, Any, str]] = [
     ("live", [3, 0], "not the numbers of rows and of keys"),
     ("live", [True, 1], "not the numbers of rows and of keys"),
     ("live", 7, "live is 7, not a list"),
+    ("base", 7, "base is 7, not a text"),
     ("changes", [], "a list is not a JSON object"),
     ("changes.count", 0, "count is 0, not a whole number from 1"),
     ("changes.identity", [1], "identity has 1, which is not a text"),

@@ -153,7 +153,13 @@ class _Writer:
             stats.rows - had + len(rows) + len(hashes),
             stats.keys - had_keys + now_keys,
         )
-        return replace(manifest, layers=layers, live=live if layers else None, unindexed=unindexed)
+        return replace(
+            manifest,
+            layers=layers,
+            live=live if layers else None,
+            unindexed=unindexed,
+            base=manifest.base or self._build.name,  # that of earlier versions of bsjoin has none
+        )
 
     def _first_rows(self, keys: Keys) -> Int64s:
         """The first row of each key; -1 for none."""

@@ -77,24 +77,31 @@ def compacted(
     return tuple(found)
 
 
-def rebased(now: Manifest, before: Manifest, base: tuple[SegmentInfo, ...]) -> Manifest | None:
+def rebased(
+    now: Manifest, before: Manifest, base: tuple[SegmentInfo, ...], name: str
+) -> Manifest | None:
     """The newest version above a base that a version before it was compacted into.
 
     Args:
         now: the newest version.
         before: the version that was compacted.
         base: the segments that were made of it.
+        name: of the build that has written them.
 
     Returns:
         The manifest, its version still open; None if the table was built again meanwhile, or, where
-        the base had no rows, may have been.
+        an earlier version of bsjoin has made a base without rows, may have been.
     """
     had = before.layers
-    if now.segments != before.segments or not (before.segments or now.layers[: len(had)] == had):
+    is_same = bool(before.segments) or (
+        now.base == before.base and (before.base is not None or now.layers[: len(had)] == had)
+    )
+    if now.segments != before.segments or not is_same:
         return None
     # A layer that has absorbed others of these has all rows of their keys.
     layers = tuple(layer for layer in now.layers if layer not in before.layers)
-    return replace(now, segments=base, layers=layers, live=now.live if layers else None)
+    live = now.live if layers else None
+    return replace(now, segments=base, layers=layers, live=live, base=name)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ def widened(build: Build, before: Manifest, form: Manifest) -> Manifest:
 
     return replace(
         form,
+        base=build.name,
         segments=tuple(map(wider, before.segments)),
         layers=tuple(
             Layer(None if layer.rows is None else wider(layer.rows), layer.gone)
