@@ -9,7 +9,8 @@ micro-batch's own timestamp, which Spark writes to its offset log and uses again
 the batch. An entry activates a moment *after* it is published, so that no task of any micro-batch
 can have overlooked it. One that was written after its activation is withdrawn, and published again
 under another number: a worker may have read it (docs/decisions/0002-versions.md). As long as its
-publisher may do that, a hidden file says so, and what was there before stays.
+publisher may do that, a hidden file says so where that is asked for, and what was there before
+stays.
 """
 
 from __future__ import annotations
@@ -101,12 +102,15 @@ class VersionedFolder:
         folder: its name there; empty for the location itself.
         ending: how the names of the files end.
         max_bytes: larger files are refused.
+        marked: whether :meth:`publish` says meanwhile what it may withdraw, for
+            :meth:`first_undecided`. Default False.
     """
 
     location: StorageLocation
     folder: str
     ending: str
     max_bytes: int
+    marked: bool = False
 
     def name(self, number: int) -> str:
         """The name of an entry, relative to the location."""
@@ -168,8 +172,12 @@ class VersionedFolder:
         Raises:
             Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
-        with self._undecided(self.last() + 1):
+        if not self.marked:
             return self._published(content, activation, least, after, clock, parent)
+        number = self.last() + 1
+        with self._undecided(number):
+            # A number that was withdrawn is free again, and would be below the mark.
+            return self._published(content, activation, max(least, number), after, clock, parent)
 
     def _published(
         self,
@@ -185,8 +193,9 @@ class VersionedFolder:
             last = self.last()
             if parent is not None and not (last == parent.number and parent.is_there()):
                 raise Superseded
-            number = max(last + 1, least)
             first = after is not None and not last
+            # The first one is never late, and nothing is before it.
+            number = 1 if first else max(last + 1, least)
             try:
                 earliest = after(last) + 1 if after is not None and last else 0
             except FileNotFoundError:

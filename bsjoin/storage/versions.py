@@ -37,7 +37,7 @@ _ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10, host_u
 
 
 def _versions(location: StorageLocation) -> VersionedFolder:
-    return VersionedFolder(location, VERSIONS, ".json", LARGEST)
+    return VersionedFolder(location, VERSIONS, ".json", LARGEST, marked=True)
 
 
 def numbers(location: StorageLocation) -> list[int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +24,10 @@ DELAY = Activation(local_us=100_000, remote_us=10_000_000, tries=4)
 
 def folder_at(path: Path | str, name: str = "") -> VersionedFolder:
     return VersionedFolder(StorageLocation.of(path), name, ".entry", max_bytes=1000)
+
+
+def hidden(folder: VersionedFolder) -> list[str]:
+    return [name for name in folder.location.names(folder.folder) if name.startswith(".")]
 
 
 @pytest.fixture
@@ -129,6 +133,7 @@ def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
 def test_what_is_late_before_it_can_be_seen_keeps_its_number(
     folder: VersionedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = replace(folder, marked=True)
     folder.append(b"before")
     # Writing takes half of the delays, of 100, 400 and 1600 ms.
     clock = in_ms(0, 50, 50, 1000, 1200, 1200, 2000, 2001, 2002)
@@ -136,7 +141,7 @@ def test_what_is_late_before_it_can_be_seen_keeps_its_number(
         patched.setattr(VersionedFolder, "sweep", lambda *_: pytest.fail("it was to be seen"))
         assert folder.publish(described, DELAY, clock=clock) == (2, 2_000_000, 3_600_000)
     assert folder.numbers() == [1, 2]
-    assert not [name for name in os.listdir(folder.location.url) if name.startswith(".")]
+    assert not hidden(folder)
 
 
 def test_what_was_there_in_time_stays_however_long_looking_for_others_takes(
@@ -202,6 +207,55 @@ def test_an_entry_that_gets_a_withdrawn_number_below_a_newer_entry_is_published_
     assert slot is not None
     assert (folder.numbers(), slot.number) == ([1, 3, 4], 4)
     assert activation_of(3) < activation_of(4) == slot.activates_at_us
+
+
+def test_a_publisher_says_what_it_may_withdraw_only_where_that_is_read(
+    folder: VersionedFolder,
+) -> None:
+    found: dict[bool, int | None] = {}
+
+    def content(slot: Publication, marked: bool) -> bytes:
+        assert len(hidden(folder)) == marked
+        found[marked] = folder.first_undecided()
+        return described(slot)
+
+    for marked in (False, True):
+        replace(folder, marked=marked).publish(lambda slot, m=marked: content(slot, m), DELAY)
+    assert (found, folder.numbers()) == ({False: None, True: 2}, [1, 2])
+    assert not hidden(folder)
+
+
+def test_no_entry_gets_a_number_below_that_from_which_on_it_may_be_withdrawn(
+    folder: VersionedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another publisher withdraws the newest entry as it is marked."""
+    folder = replace(folder, marked=True)
+    mark = VersionedFolder._undecided
+
+    def undecided(self: VersionedFolder, number: int) -> Any:
+        self.sweep([gone])
+        return mark(self, number)
+
+    def content(slot: Publication) -> bytes:
+        assert (folder.first_undecided() or 0) <= slot.number
+        return described(slot)
+
+    folder.append(b"500000")
+    folder.append(b"500001")
+    monkeypatch.setattr(VersionedFolder, "_undecided", undecided)
+    gone = 2
+    for after in (None, lambda number: 500_000):
+        found = folder.publish(content, DELAY, after=after, clock=lambda: 0)
+        assert found is not None
+        assert found.number == gone + 1
+        gone += 1
+    assert folder.numbers() == [1, 4]
+    # The first of all is never withdrawn for being late: times before it need that number.
+    folder.sweep([1])
+    gone = 4
+    found = folder.publish(described, DELAY, after=lambda number: 0, clock=lambda: 0)
+    assert found is not None
+    assert found.number == 1
 
 
 # Choosing
