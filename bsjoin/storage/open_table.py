@@ -121,7 +121,7 @@ class OpenTable:
         starts, hashes, keys = keys_in(segment, self.manifest.compared)
         own = starts + self._first_rows[number]
         found = own.copy()
-        self.overlay.put(hashes, keys, found)
+        self.overlay.put(hashes, keys, found, once=True)
         return np.repeat(found == own, segment.index.run_lengths(starts))
 
     def run_lengths(self, rows: Int64s) -> Int64s:

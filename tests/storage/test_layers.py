@@ -17,8 +17,8 @@ import pytest
 from layer_samples import FORMS, IDENTITIES, Form, Sample
 
 from bsjoin.errors import DamagedTableError
-from bsjoin.index import hashes_of_integers
 from bsjoin.storage import StorageLocation, builds, versions
+from bsjoin.storage.layers import overlay
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
 from bsjoin.storage.layers.compacting import compacted, rebased
@@ -180,10 +180,20 @@ def test_a_table_that_begins_empty_is_compacted_while_changes_absorb_layers(
     second.abandon()
 
 
-@pytest.mark.parametrize("key", ["direct", "hashed"])
-def test_no_key_of_many_is_overlooked(tmp_path: Path, key: str) -> None:
-    """The keys of layers are more than the bitmap is made of at once."""
-    form = Form(key, "")
+@pytest.mark.parametrize(
+    ("key", "bounds"),
+    [("direct", {}), ("hashed", {}), ("hashed", {"KEYS": 10_799}), ("text", {"BYTES": 10_000})],
+)
+def test_no_key_of_many_is_overlooked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, bounds: dict[str, int]
+) -> None:
+    """The keys of layers are more than the bitmap is made of at once.
+
+    Above a bound there is no index of all of them, nor where a version is read as a whole.
+    """
+    for name, value in bounds.items():
+        monkeypatch.setattr(overlay, f"_MOST_{name}", value)
+    form = Form(key, "", real=True)
     sample = Sample(StorageLocation.of(tmp_path), form, ("k",), False, random.Random(5))
     rows = [sample.row(0) | form.values(number) for number in range(12_000)]
     before = sample.opened(sample.build(rows))
@@ -196,12 +206,19 @@ def test_no_key_of_many_is_overlooked(tmp_path: Path, key: str) -> None:
     changed = with_changes(build, before, sample.change_set(changes), ("k",))
     build.published()
     table = sample.opened(sample.publish(changed))
-    wanted = {row["k"]: row["id"] for row in rows}
-    wanted |= {row["k"]: None if kind == DELETE else row["id"] for kind, row, _ in changes}
-    hashes, ids = hashes_of_integers(np.array([*wanted])), [*wanted.values()]
+    wanted = {form.key_of(row): row["id"] for row in rows}
+    wanted |= {form.key_of(row): None if kind == DELETE else row["id"] for kind, row, _ in changes}
+    shown = sum(int(table.visible(number).sum()) for number in range(len(table.segments)))
+    assert shown == sum(number is not None for number in wanted.values())
+    assert table.overlay is not None
+    assert table.overlay._together is None
+    hashes, ids = np.array([*map(form.hash_of, wanted)]), [*wanted.values()]
+    compared = form.compared([*wanted])
     for some in (slice(100), slice(None), slice(None, None, -1)):  # few, then more than there are
-        found = table.find(pa.array(hashes[some]), [])
+        indices = pa.array(np.arange(len(ids))[some])
+        found = table.find(pa.array(hashes[some]), [column.take(indices) for column in compared])
         assert table.gather(("id",), found)[0].to_pylist() == ids[some]
+    assert (table.overlay._together is None) == bool(bounds)
 
 
 @pytest.mark.long

@@ -4,7 +4,8 @@ Most keys of a batch are in no layer. A bitmap, by the leading bits of the hash,
 may be, small enough for the caches of a core. They are searched in the indexes of the layers' own
 segments, so that nothing but the bitmap is made when a version is opened, of hashes that are
 checked anyway: no file has it. Each segment costs a batch some calls, however few keys it is
-searched for. So a version of which much is asked gets one index of all of them.
+searched for. So a version of which much is asked gets one index of all of them, unless they are so
+many that these calls are no matter: each process has the index for itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ Int64s = NDArray[np.int64]
 
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
 _AT_ONCE = 1 << 18
+_MOST_KEYS, _MOST_BYTES = 1 << 22, 1 << 28  # of an index of all keys
 _GONE, _NOWHERE = -1, -2
 _ONE, _THREE, _SEVEN = np.uint8(1), np.uint64(3), np.uint8(7)
 
@@ -73,30 +75,34 @@ class Overlay:
         found &= _ONE
         return np.flatnonzero(found.view(np.bool_))
 
-    def put(self, hashes: Int64s, keys: Sequence[pa.Array], rows: Int64s) -> None:
+    def put(
+        self, hashes: Int64s, keys: Sequence[pa.Array], rows: Int64s, *, once: bool = False
+    ) -> None:
         """Replace the rows of keys that layers have; -1 for those that have none any more.
 
         Args:
             hashes: int64[m].
             keys: the compared columns of the m keys.
             rows: int64[m]: the rows that the base has, changed in place.
+            once: whether this is for many keys at once, which need no index of all. Default False.
 
         Complexity: O(m), a read of one bit for keys that no layer has. Once as many keys were asked
-            for as the layers have: O(keys of the layers * log).
+            for as the layers have: O(keys of the layers * log), and as much memory, if these are at
+            most 4 million of 256 MiB.
         """
         left = self._may_have(hashes)
-        self._asked += len(hashes)
+        self._asked += 0 if once else len(hashes)
         if not len(left):
             return
         indices = pa.array(left)
-        found = self._found(hashes.take(left), [key.take(indices) for key in keys])
+        found = self._found(hashes.take(left), [key.take(indices) for key in keys], once=once)
         there = found != _NOWHERE
         rows[left[there]] = found[there]
 
-    def _found(self, hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
+    def _found(self, hashes: Int64s, keys: Sequence[pa.Array], *, once: bool) -> Int64s:
         """The rows of keys; -1 for those that have none any more, -2 for those of no layer."""
         together = self._together
-        if together is None and len(self._segments) > 1 and self._asked >= self._keys:
+        if together is None and not once and self._is_worthwhile(len(keys)):
             together = self._together = self._put_together(len(keys))
         if together is not None:
             known, rows = together
@@ -115,6 +121,13 @@ class Overlay:
     def forget(self) -> None:
         """Let go of the index of all keys, which is made again for as many as they are."""
         self._together, self._asked = None, 0
+
+    def _is_worthwhile(self, compared: int) -> bool:
+        """Whether to make the index of all keys."""
+        if len(self._segments) < 2 or not self._keys <= min(self._asked, _MOST_KEYS):
+            return False
+        sizes = (segment.info.sizes[1 : 1 + compared] for segment, _ in self._segments)
+        return sum(map(sum, sizes)) <= _MOST_BYTES
 
     def _put_together(self, compared: int) -> tuple[Keys, Int64s]:
         rows = []
