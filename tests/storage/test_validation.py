@@ -24,6 +24,8 @@ from damaged_tables import (
 
 from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage.mapped import map_column
+from bsjoin.storage.segment_entries import StoredFile
 
 KEY, TEXT, BYTES, NUMBER, FLAG, TIME, PRICE, LIST, POINTS, MAP, VOID = range(11)
 
@@ -296,3 +298,15 @@ def test_texts_may_hold_any_bytes_as_in_spark(tmp_path: Path) -> None:
 def test_flipped_bits_change_values_at_most(tmp_path: Path, kind: str) -> None:
     build(tmp_path, kind)
     assert "damaged" in flipped(tmp_path, kind, seed=20260301, flips=8)
+
+
+def test_what_a_file_says_of_its_schema_and_columns_beside_types_is_no_matter(
+    tmp_path: Path,
+) -> None:
+    field = pa.field("column", pa.string(), metadata={"of": "a column"})
+    schema = pa.schema([field], metadata={"of": "a schema"})
+    with pa.OSFile(f"{tmp_path}/it", "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        writer.write_batch(pa.record_batch([["a", None]], schema=schema))
+    stored = StoredFile("it", (tmp_path / "it").stat().st_size, "")
+    found = map_column(StorageLocation.of(tmp_path), stored, 2, pa.field("v", pa.string()))
+    assert found.to_pylist() == ["a", None]
