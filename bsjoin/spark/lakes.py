@@ -12,6 +12,7 @@ from bsjoin.spark.sql import quoted
 from bsjoin.storage.lake_history import CHANGE, COMMIT, NO_SNAPSHOT, Snapshot, why_not_appended
 
 _FEED = "delta.enableChangeDataFeed"
+_MOST = 10_000  # snapshots; each is calls to the JVM
 
 
 def table_at(spark: SparkSession, leaf: Leaf, version: str) -> DataFrame | None:
@@ -94,7 +95,7 @@ def _of_iceberg(spark: SparkSession, leaf: CatalogTable, since: str, until: str)
             return None
         return Snapshot(found.parentId(), found.operation(), found.sequenceNumber())
 
-    why = why_not_appended(snapshot, since, until)
+    why = why_not_appended(snapshot, since, until, _MOST)
     if why is not None:
         return why
     reader = spark.read.format("iceberg").option("start-snapshot-id", since)

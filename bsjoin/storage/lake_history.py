@@ -15,7 +15,6 @@ NO_SNAPSHOT = "none"
 
 # A rewrite of data files changes no rows.
 _APPENDS = ("append", "replace")
-_MOST = 10_000
 
 
 class Snapshot(NamedTuple):
@@ -36,10 +35,16 @@ Snapshots = Callable[[int], Snapshot | None]
 """A snapshot by its number; None if it is not there any more."""
 
 
-def why_not_appended(snapshots: Snapshots, since: str, until: str) -> str | None:
+def why_not_appended(snapshots: Snapshots, since: str, until: str, most: int) -> str | None:
     """Why one snapshot is not an earlier one and what was appended since; None if it is.
 
     Scans of what was appended are silent about all other changes.
+
+    Args:
+        snapshots: those of the table.
+        since: the earlier one.
+        until: the later one.
+        most: so many are looked at, twice at the most.
 
     Raises:
         SourceError: the snapshots between the two are not there any more.
@@ -49,7 +54,7 @@ def why_not_appended(snapshots: Snapshots, since: str, until: str) -> str | None
     if until == NO_SNAPSHOT:
         return f"snapshot {since} is gone"
     number = int(until)
-    for _ in range(_MOST):
+    for _ in range(most):
         if (snapshot := snapshots(number)) is None:
             break
         if snapshot.operation not in _APPENDS:
@@ -60,8 +65,8 @@ def why_not_appended(snapshots: Snapshots, since: str, until: str) -> str | None
         if str(number) == since:
             return None
     else:
-        return f"there are more than {_MOST:,} snapshots since {since}"
-    if not _led_to(snapshots, int(until), int(since)):  # else the table was rolled back
+        return f"there are more than {most:,} snapshots since {since}"
+    if not _led_to(snapshots, int(until), int(since), most):  # else the table was rolled back
         # Some writers leave a snapshot without a parent when that expires: it is not the first one.
         is_gone = snapshot is None or snapshots(int(since)) is None or snapshot.sequence > 1
         if is_gone:
@@ -72,10 +77,10 @@ def why_not_appended(snapshots: Snapshots, since: str, until: str) -> str | None
     return f"snapshot {since} is none of those that led to {until}"
 
 
-def _led_to(snapshots: Snapshots, first: int, last: int) -> bool:
+def _led_to(snapshots: Snapshots, first: int, last: int, most: int) -> bool:
     """Whether one snapshot is an earlier one of those that led to another one."""
     number: int | None = last
-    for _ in range(_MOST):
+    for _ in range(most):
         snapshot = None if number is None else snapshots(number)
         number = None if snapshot is None else snapshot.parent
         if number in (None, first):

@@ -243,7 +243,8 @@ class _Iceberg(LakeTable):
             return "pyiceberg tells what was appended from 0.12 on"
         snapshots = {one.snapshot_id: one for one in table.metadata.snapshots}
         made = {number: _snapshot(one) for number, one in snapshots.items()}
-        if (why := why_not_appended(made.get, since.version, until)) is not None:
+        why = why_not_appended(made.get, since.version, until, len(made) + 1)
+        if why is not None:
             return why
         then, number = self.at(until), int(until)
         read = functools.partial(then._appended, since.version, tuple(columns))
