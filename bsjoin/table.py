@@ -679,7 +679,9 @@ class BatchTable:
         """Publish a version with the same rows, in which look-ups search one place again.
 
         :meth:`apply` does so in the background where its changes come to more than 16,384 rows and
-        a twentieth of the table. Changes may be applied meanwhile.
+        a twentieth of the table. Changes may be applied meanwhile; the version has those, too.
+        Where the table is refreshed meanwhile, compacting begins anew; the third time the table is
+        left as it is, and the log has a warning.
 
         Returns:
             The number of the newest version; the same as before if nothing was applied since.
@@ -835,7 +837,9 @@ class BatchTable:
 
         A version stays if it is among the newest ``keep``, if it was in use at any time
         during the last ``older_than``, or if a streaming query of this session may still need
-        it, for a replay of its last micro-batch.
+        it, for a replay of its last micro-batch. While a newer one is being published that may be
+        withdrawn, the newest that stays for certain is kept, too: until the publisher is done or
+        has ended; for up to an hour where it was killed on another machine.
 
         Args:
             keep: how many of the newest versions stay in any case; default 1.

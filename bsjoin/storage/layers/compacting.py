@@ -49,8 +49,9 @@ def compacted(
         segment_bytes: how large a segment may grow, about.
         boxes: the dimensions of the table's boxes. Default: none.
 
-    Complexity: O(rows of the segments that layers have changed) time; memory: a column of a segment
-        twice, and 16 bytes a row.
+    Complexity: O(rows of the segments that layers have changed) time, and to see which those are
+        O(keys); memory: of one segment at a time its compared keys, a column twice, and some
+        numbers a row; of all layers 16 bytes a row.
     """
     manifest = table.manifest
     bases = len(manifest.segments)
