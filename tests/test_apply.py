@@ -374,6 +374,41 @@ def test_a_table_that_has_become_empty_is_compacted(spark: SparkSession, tmp_pat
     assert rows_in(table) == [(1, "a", 1)]
 
 
+def test_a_table_that_began_empty_is_compacted_while_changes_come(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One that is built again each time is left as it is."""
+    compacted = applying.compacted
+    nothing = spark.createDataFrame([], SCHEMA)
+    table = BatchTable.build(nothing, on="name", path=tmp_path / "table")
+    built_again, calls = False, 0
+
+    def beside(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        found = compacted(*args)
+        if built_again:
+            table.refresh(nothing)
+        table.apply(spark.createDataFrame([(calls, "a", 2)], SCHEMA), key="id")
+        return found
+
+    monkeypatch.setattr(applying, "compacted", beside)
+    table.apply(spark.createDataFrame([(1, "a", 1), (2, "b", 1)], SCHEMA), key="id")
+    newest = versions.load(table._location, table.compact())
+    assert ([one.rows for one in newest.segments], len(newest.layers), calls) == ([2], 1, 1)
+    assert rows_in(table) == [(1, "a", 2), (2, "b", 1)]
+    table.refresh(nothing)
+    table.apply(spark.createDataFrame([(1, "a", 1)], SCHEMA), key="id")
+    built_again = True
+    newest = versions.load(table._location, table.compact())
+    assert (newest.segments, len(newest.layers), calls) == ((), 1, 4)
+    assert rows_in(table) == [(4, "a", 2)]
+    assert "is not compacted: it was built again 3 times" in caplog.text
+
+
 def test_zeros_of_either_sign_tell_the_same_row(spark: SparkSession, tmp_path: Path) -> None:
     schema = "f double, k long, id long, v string"
     rows = [(-0.0, 1, 7, "old"), (0.0, 1, 8, "old"), (1.0, 1, 7, "other")]
