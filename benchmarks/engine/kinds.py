@@ -22,26 +22,12 @@ _VERSIONS, _LENGTH = 100, 100
 _INSIDE, _RECENT = Within("p", "a", "b"), Band("p", "a", _LENGTH - 1, 0)
 _NEAREST: dict[str, Any] = {"tolerance": _LENGTH - 1, "n": 2}
 _NETWORK = Within("ip", "first", "last", "both", "shortest", "v")
-_TEXT = "concat('Key-', k)"
+_TEXT, _COLLATION = "concat('Key-', k)", "COLLATE UTF8_LCASE"
 _FULL = ("full, python", "incremental, cached", "full, jvm")
 
-# What a table is built with, what a join is given besides that, and the result's column ``v``.
 Kind = tuple[dict[str, Any], dict[str, Any], str]
-_KINDS: dict[str, Kind] = {
-    "where": ({"when": _INSIDE}, {"where": "v >= 0 AND id >= 0"}, "v"),
-    "list": ({"when": [_INSIDE, _RECENT]}, {}, "v"),
-    "take": ({"when": Within("p", "a", "b", take="shortest", order_by="v")}, {}, "v"),
-    "n nearest": ({"when": AsOf("p", "a", **_NEAREST)}, {}, "v"),
-    "array": ({"when": AsOf("p", "a", **_NEAREST, collect="near")}, {}, "near[0].v AS v"),
-    "aggregates": ({"when": Band("p", "a", _LENGTH - 1, 0, agg={"v": "max(v)"})}, {}, "v"),
-    "contains": ({"when": Overlaps(("s", "e"), ("a", "b"), relation="contains")}, {}, "v"),
-    "null-safe": ({"nulls_equal": True, "when": _INSIDE}, {"nulls_equal": True}, "v"),
-    "expression": ({"when": _INSIDE}, {"on": [(F.col("k") + 0, "k")]}, "v"),
-    "collated": ({"on": "name", "when": _INSIDE}, {"on": [(F.expr(f"upper({_TEXT})"), "name")]},
-                 "v"),
-    "latest": ({"latest_by": "a"}, {}, "v"),
-    "network": ({"when": _NETWORK}, {}, "v"),
-}  # fmt: skip
+"""What a table is built with, what a join is given besides, and the result's column ``v``."""
+
 _NOT_INCREMENTAL = ("collated", "latest")  # see docs/limits.md
 
 
@@ -99,16 +85,35 @@ def _probes(context: Context, keys: int, ids: DataFrame) -> DataFrame:
     return rows.withColumn("ip", network_start("address")).drop("address")
 
 
+def _kinds() -> dict[str, Kind]:
+    """All kinds, by name; columns need a session."""
+    other_case = f"upper({_TEXT}) {_COLLATION}"
+    return {
+        "where": ({"when": _INSIDE}, {"where": "v >= 0 AND id >= 0"}, "v"),
+        "list": ({"when": [_INSIDE, _RECENT]}, {}, "v"),
+        "take": ({"when": Within("p", "a", "b", take="shortest", order_by="v")}, {}, "v"),
+        "n nearest": ({"when": AsOf("p", "a", **_NEAREST)}, {}, "v"),
+        "array": ({"when": AsOf("p", "a", **_NEAREST, collect="near")}, {}, "near[0].v AS v"),
+        "aggregates": ({"when": Band("p", "a", _LENGTH - 1, 0, agg={"v": "max(v)"})}, {}, "v"),
+        "contains": ({"when": Overlaps(("s", "e"), ("a", "b"), relation="contains")}, {}, "v"),
+        "null-safe": ({"nulls_equal": True, "when": _INSIDE}, {"nulls_equal": True}, "v"),
+        "expression": ({"when": _INSIDE}, {"on": [(F.col("k") + 0, "k")]}, "v"),
+        "collated": ({"on": "name", "when": _INSIDE}, {"on": [(F.expr(other_case), "name")]}, "v"),
+        "latest": ({"latest_by": "a"}, {}, "v"),
+        "network": ({"when": _NETWORK}, {}, "v"),
+    }  # fmt: skip
+
+
 def _joins(history: DataFrame, folder: Any) -> dict[str, dict[str, Join]]:
     """The joins of all kinds, by the way: each row of a stream has one match."""
     cache, source = Incremental(max_rows=1 << 24), bsjoin.sources.parquet(folder)
-    history = history.withColumn("name", F.expr(f"{_TEXT} COLLATE UTF8_LCASE"))
+    history = history.withColumn("name", F.expr(f"{_TEXT} {_COLLATION}"))
 
     def selected(join: Callable[..., DataFrame], value: str, given: dict[str, Any]) -> Join:
         return lambda stream: join(stream, **given).selectExpr("id", value)
 
     joins: dict[str, dict[str, Join]] = {}
-    for kind, (built, given, value) in _KINDS.items():
+    for kind, (built, given, value) in _kinds().items():
         join = BatchTable.build(history, **{"on": "k", **built}).join
         full = selected(join, value, given)
         by = {"full, python": in_runtime("python", full), "full, jvm": in_runtime("jvm", full)}
