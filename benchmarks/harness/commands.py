@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.harness.outcome import Benchmark, Context
 from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
+    Record,
     RecordError,
     folder,
     read_all,
@@ -153,10 +154,16 @@ def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return 0
 
 
-def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
+def present(catalogue: Sequence[Benchmark], out: Path) -> list[Record]:
+    """The full records of the benchmarks that there still are."""
+    names = [one.name for one in catalogue]
+    return [one for one in read_all(out, False, names) if one.name in names]
+
+
+def _prose(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     """With records they are kept first; without, the figures that are kept stay."""
     try:
-        records = [] if options.check else read_all(options.out, False, [])
+        records = [] if options.check else present(catalogue, options.out)
         changed = prose.update(kept.remember(records), options.check, records)
     except ValueError as error:
         raise UsageError(str(error)) from error

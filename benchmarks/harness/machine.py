@@ -16,6 +16,10 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 
+_CODE = (
+    "benchmarks", "bsjoin", "scheduling", "examples/road_data.py",
+    ":(exclude)benchmarks/figures.json",
+)  # fmt: skip
 PACKAGES = ("bsjoin", "pyspark", "pyarrow", "numpy", "pandas", "duckdb", "polars")
 
 
@@ -49,9 +53,11 @@ def versions() -> dict[str, str]:
 
 
 def commit(root: Path = ROOT) -> str | None:
-    """The commit of the code, with ``+`` if there are changes; None if it is unknown."""
-    command = ("git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty=+")
-    return _output(*command, "--exclude=*")
+    """The commit, with ``+`` if files of the code differ from it or are new; None if unknown."""
+    git = ("git", "-C", str(root))
+    head = _output(*git, "rev-parse", "HEAD")
+    changes = _output(*git, "status", "--porcelain", "--untracked-files=all", "--", *_CODE)
+    return None if head is None or changes is None else head + "+" * bool(changes)
 
 
 def tree(pid: int | None = None) -> list[psutil.Process]:

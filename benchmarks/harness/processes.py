@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -64,10 +65,10 @@ def run_all(
             Earlier records are kept, that of the stopped benchmark too.
     """
     supervisor.start()
-    code, found = commit(), list[Record]()
+    found = list[Record]()
     for number, one in enumerate(listed, start=1):
         head = f"[{number}/{len(listed)}] {one.name}"
-        record = records.written(out, quick, one.name)
+        record, code = records.written(out, quick, one.name), commit()  # it may move meanwhile
         if record is not None and not again and records.repeats(record, quick, seed, code):
             say(f"{head}: has a record of {record.when}; --again runs it anew")
         else:
@@ -151,6 +152,15 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+@contextlib.contextmanager
+def _told_only() -> Iterator[None]:
+    """An error is printed, and no more."""
+    try:
+        yield
+    except Exception:
+        traceback.print_exc()
+
+
 def _main(words: str) -> None:
     """The child process: run the benchmark and write its record; status 0 when that is done."""
     signal.signal(signal.SIGTERM, _leave)
@@ -166,12 +176,14 @@ def _main(words: str) -> None:
         outcome: Outcome = pkgutil.resolve_name(benchmark.run)(context)
         if task.quick and benchmark.bounds == "full":
             outcome.figures = [replace(figure, bound=None) for figure in outcome.figures]
-        from benchmarks import charts  # with matplotlib, which takes a second
-
-        pictures = charts.draw(outcome.tables, folder / f"{benchmark.name}.svg")
-        task.write(time.monotonic() - begun, outcome, pictures=pictures)
+        write = partial(task.write, time.monotonic() - begun, outcome)
+        write()  # first: an error in drawing is not to lose the run
         for table in outcome.tables:
             print("\n".join(["", *table_lines(table)]), flush=True)
+        with _told_only():
+            from benchmarks import charts  # with matplotlib, which takes a second
+
+            write(pictures=charts.draw(outcome.tables, folder / f"{benchmark.name}.svg"))
     except Exception:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # Spark's gateway wraps SystemExit
             sys.exit(128 + signal.SIGTERM)

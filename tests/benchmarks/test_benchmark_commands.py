@@ -18,7 +18,8 @@ import psutil
 import pytest
 
 from benchmarks.__main__ import CATALOGUE as EVERY
-from benchmarks.harness.commands import _COMMANDS, UsageError, main, selected
+from benchmarks.harness.commands import _COMMANDS, UsageError, main, present, selected
+from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark
 from benchmarks.jobs.jobs import PLANS
 
@@ -185,6 +186,52 @@ def test_another_size_seed_or_commit_is_another_run(
     assert not ran("--seed", "5")
     monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "another commit")
     assert ran("--seed", "5")
+
+
+@pytest.mark.long
+def test_figures_of_deleted_benchmarks_stay_out_and_each_run_names_its_own_commit(
+    out: Path, carry_out: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = iter(("first", "second"))
+    monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: next(commits))
+    assert carry_out("run", "quiet-*", "--full") == 0
+    names = [one.name for one in present(CATALOGUE, out)]
+    assert {name: record(out, name, "full")["commit"] for name in names} == {
+        "quiet-first": "first",
+        "quiet-last": "second",
+    }
+    assert [one.name for one in present(CATALOGUE[:1], out)] == ["quiet-first"]
+
+
+@pytest.mark.long
+def test_an_error_in_drawing_does_not_lose_a_run(out: Path, carry_out: Callable[..., int]) -> None:
+    (out / "results" / "quick" / "quiet-last.svg").mkdir(parents=True)
+    assert carry_out("run", "quiet-last") == 0
+    found = record(out, "quiet-last")
+    assert (found["error"], found["pictures"], len(found["figures"])) == (None, [], 3)
+
+
+def test_the_state_of_the_code_tells_of_new_files_and_not_of_pages(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        name = ("-c", "user.name=n", "-c", "user.email=e")
+        subprocess.run(("git", "-C", str(tmp_path), *name, *words), check=True)
+
+    assert commit(tmp_path) is None
+    for folder in ("bsjoin", "docs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a").write_text("1")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    clean = commit(tmp_path)
+    (tmp_path / "docs" / "a").write_text("2")
+    (tmp_path / "docs" / "b").touch()
+    assert commit(tmp_path) == clean
+    (tmp_path / "bsjoin" / "b").touch()
+    assert commit(tmp_path) == f"{clean}+"
+    (tmp_path / "bsjoin" / "b").unlink()
+    (tmp_path / "bsjoin" / "a").write_text("2")
+    assert commit(tmp_path) == f"{clean}+"
 
 
 @pytest.mark.long
