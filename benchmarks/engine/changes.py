@@ -25,6 +25,7 @@ from benchmarks.harness.machine import anonymous_bytes, cpu_s
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import Join, consume, fingerprint, in_runtime, rate_stream, running
 from benchmarks.harness.timing import (
+    Times,
     alternate,
     check_equal,
     compare,
@@ -171,7 +172,7 @@ def _few(context: Context, rows: int) -> Outcome:
             (f"driver's memory after {applies} / after {times // 10:,}", grown, 1.1, ""),
         )
     ]
-    return Outcome(figures)
+    return Outcome(figures, measured={"seconds": seconds, "memory": memory, "files": files})
 
 
 def _looked_up(context: Context, rows: int) -> Outcome:
@@ -185,6 +186,7 @@ def _looked_up(context: Context, rows: int) -> Outcome:
     probes = spark.range(0, many, 1, 4).select(key.alias("k"), "id")
     stream = parquet(context.data / f"probes-{rows}-{many}", probes)
     figures, df = [], table(spark, rows, context.data)
+    measured: dict[str, Times] = {}
     with _built(context, rows) as once:
         ten = bsjoin.BatchTable.open(shutil.copytree(once.path, Path(once.path).with_name("ten")))
         tables = {"one layer": once, "ten applies": ten}
@@ -211,11 +213,12 @@ def _looked_up(context: Context, rows: int) -> Outcome:
                 for name, one in (bases[runtime] | layered[runtime]).items()
             }
             _, seconds = compare(context, runtime, answers, runs, rounds)
+            measured[runtime] = seconds
             for name, bound in zip(tables, bounds, strict=True):
                 label = f"join, {runtime}: {name} / base alone, {rows:,} rows"
                 base = seconds[f"base of {name}"]
                 figures.append(ratio(label, seconds[name], base, bound, at_most=True))
-    return Outcome(figures)
+    return Outcome(figures, measured=measured)
 
 
 def _opened(context: Context, rows: int) -> Outcome:
@@ -234,7 +237,7 @@ def _opened(context: Context, rows: int) -> Outcome:
         )
     name = f"opening the next version, 1 % changed / the base, {rows:,} rows"
     figure = ratio(name, times["next version"], times["base"], 0.1, at_most=True)
-    return Outcome([figure])
+    return Outcome([figure], measured=times)
 
 
 def _lag(context: Context, rows: int) -> Outcome:
@@ -244,18 +247,18 @@ def _lag(context: Context, rows: int) -> Outcome:
     and whoever has written it calls ``apply``. A table of Delta is followed: its writer does
     nothing for it.
     """
-    figures = []
+    figures, measured = [], dict[str, list[float]]()
     for what, part, commits in (
         ("a commit in Parquet", _in_parquet, context.pick(1, 60)),
         (f"a Delta commit, {rows:,} rows,", _in_delta, context.pick(2, 60)),
     ):
-        lags = part(context, rows, commits)
+        lags = measured[what] = part(context, rows, commits)
         name, late = f"lag from {what} to a joined row, one a second", np.quantile(lags, 0.95)
         figures += [
             median_of(f"{name}, p50", lags, 2.0, unit="s"),
             Figure(f"{name}, p95", float(late), at_most=True, unit="s"),
         ]
-    return Outcome(figures)
+    return Outcome(figures, measured=measured)
 
 
 def _in_parquet(context: Context, rows: int, commits: int) -> list[float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ import bsjoin
 from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import add_batch_ms, file_stream, run_stream
+from benchmarks.harness.spark import add_batch_ms, file_stream, in_runtime, run_stream
 from benchmarks.harness.timing import Times, check_equal, outcome, ratio
 from bsjoin import BatchTable, Hash, HotSpot, partitioning
 from bsjoin.index.integer_hash import hashes_of_integers
@@ -153,7 +154,7 @@ def run(context: Context) -> Outcome:
         skews = "   ".join(f"{way} {one.settled:.3f}" for way, one in found[z].items())
         context.say(f"Zipf {z:g}, {HOSTS} TaskManagers: DS   {skews}")
     note = f"Simulated: {keys:,} keys, {count} cycles of {rows:,} rows, {HOSTS} TaskManagers. "
-    return Outcome(figures(found), [statements(found, note)])
+    return Outcome(figures(found), [statements(found, note)], found)
 
 
 def figures(found: Found) -> list[Figure]:
@@ -268,12 +269,13 @@ def _in_a_stream(context: Context, keys: int, rows: int, cycles: int) -> tuple[T
     source = context.data / f"skewed-{keys}-{rows}-{cycles}-{seed}"
     kept(source, lambda place: write_stream(place, batches, _FILES))
     df = spark.range(keys).selectExpr("id AS k", "id * 2 AS v")
-    table = BatchTable.build(df, on="k", unique=True)
+    join = BatchTable.build(df, on="k", unique=True).join
     ways = {NONE: None, HASHED: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
     ms, skew, joined = Times(), Times(), dict[str, int]()
     for way in (NONE, HOTSPOT, *ways):  # at first Spark compiles
         read = file_stream(spark, "k long, n long", source, _FILES)
-        query = run_stream(table.join(read, partition=ways[way]), cycles - 1)
+        routed = in_runtime("jvm", partial(join, partition=ways[way]))
+        query = run_stream(routed(read), cycles - 1)
         seen = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         ms[way], joined[way] = add_batch_ms(query)[2:], sum(cycle.rows_out for cycle in seen)
         ruled = [one.partition.skew for one in seen if one.partition and one.partition.rule_version]

@@ -54,7 +54,8 @@ def run(context: Context) -> Outcome:
     ]
     landed = float(found["landed"].sum() / found["requested"].sum())
     every = [Figure("tasks that ran where they were pinned", landed, 0.99)]
-    return Outcome([*every, *scaling.figures(scaled, given, curve)], tables)
+    measured = {"cycles": cycles, "scalers": scaled}
+    return Outcome([*every, *scaling.figures(scaled, given, curve)], tables, measured)
 
 
 def _placements(context: Context) -> tuple[list[Cycle], str]:

@@ -162,7 +162,7 @@ def run(
     def end() -> None:
         """A micro-batch ends where the next one begins."""
         nonlocal began, used
-        now, until = time.monotonic(), cluster.used_s()
+        until, now = cluster.used_s(), time.monotonic()  # reading takes time, of no micro-batch
         if found:
             length_s = now - began
             use = [max(0.0, until[n] - used[n]) / (length_s * share[n]) for n in until]
