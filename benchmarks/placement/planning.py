@@ -136,7 +136,7 @@ def _worst_rent(context: Context, cases: int) -> float:
 
 def pinning(context: Context) -> Outcome:
     """What pins cost on the driver, without planning the query and its shuffles below the pins."""
-    counts, rounds = context.pick(((48, 192), 5), ((48, 2_400), 15))
+    counts, rounds = context.pick(((48, 192), 5), ((48, 192, 2_400), 15))
     times = {
         f"{count} partitions": [_ms_per_partition(context.spark, count) for _ in range(rounds + 2)]
         for count in counts

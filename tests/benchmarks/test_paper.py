@@ -112,7 +112,8 @@ def test_both_lists_are_counted() -> None:
     for kinds in found.values():
         assert len({*kinds[SORTED]}) == 1 < len({*kinds[RANDOM]})
         assert max(kinds[SORTED]) < min(kinds[RANDOM])
-    figure = lists.list_figure(found)
+    figure, variance = lists.list_figures(found)
+    assert (variance.value, variance.bound, variance.reached) == (0.0, 0.0, True)
     assert (figure.name, figure.bound) == (
         "reads a search, random / fixed levels, 256 to 1,024",
         1.33,
