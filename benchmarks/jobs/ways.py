@@ -19,10 +19,11 @@ from benchmarks.data.tables import postgresql
 from benchmarks.harness import spark as harness
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import Join, in_runtime
-from benchmarks.harness.timing import seconds_of
+from benchmarks.harness.timing import seconds_of, timed
 from benchmarks.jobs.jobs import FILES, Job, Step, arrow_schema, types_of
 
 FULL, INCREMENTAL = "bsjoin, full, JVM", "bsjoin, incremental"
+PYTHON = "bsjoin, full, Python"
 SPARK, RECORD = "Spark, AQE on", "one query per record"
 
 RECORD_ROUNDS = 3
@@ -92,7 +93,10 @@ def _query_of_one_key(step: Step) -> str:
 
 @dataclass(frozen=True)
 class Ready:
-    """A job whose tables are in every form that a way needs; ``url``: of a database with them."""
+    """A job whose tables are in every form that a way needs.
+
+    ``url``: of a database with them; ``build_s``: seconds that their builds took.
+    """
 
     context: Context
     job: Job
@@ -100,6 +104,7 @@ class Ready:
     frames: Mapping[str, DataFrame]
     indexed: Mapping[str, bsjoin.BatchTable]
     url: str
+    build_s: float
 
     def files(self, sizes: list[int]) -> Path:
         """The files of a stream with micro-batches of these sizes."""
@@ -111,9 +116,17 @@ class Ready:
         return WAYS[name](self)
 
     def run(self, name: str, files: Path) -> list[float]:
-        """Let a stream run through one way: Spark's ``addBatch`` of each micro-batch, in ms."""
+        """Let a stream run through one way: Spark's ``addBatch`` of each micro-batch, in ms.
+
+        Raises:
+            AssertionError: Spark reports more or fewer micro-batches than the files are.
+        """
         stream = harness.file_stream(self.context.spark, self.job.stream, files, FILES)
-        return harness.add_batch_ms(harness.run_stream(self.way(name)(stream)))
+        every = harness.add_batch_ms(harness.run_stream(self.way(name)(stream)))
+        sent = len(list(files.glob("*.parquet"))) // FILES
+        if len(every) != sent:
+            raise AssertionError(f"{name}: {sent} micro-batches were sent, {len(every)} reported")
+        return every
 
     def records(self, files: Path, rows: int) -> list[float]:
         """Rows a second of one query per record, by round."""
@@ -137,12 +150,16 @@ def prepared(context: Context, job: Job, size: float, *, url: str | None = None)
         step.table: context.spark.read.parquet(str(folder / step.table)).select(*step.columns)
         for step in job.steps
     }
-    indexed = {
-        step.table: bsjoin.BatchTable.build(frames[step.table], on=step.keys, unique=step.unique)
-        for step in job.steps
-    }
+    build_s, indexed = timed(
+        lambda: {
+            step.table: bsjoin.BatchTable.build(
+                frames[step.table], on=step.keys, unique=step.unique
+            )
+            for step in job.steps
+        }
+    )
     with loaded(job, folder) if url is None else nullcontext(url) as place:
-        yield Ready(context, job, size, frames, indexed, place)
+        yield Ready(context, job, size, frames, indexed, place, build_s)
 
 
 def _in_sequence(join: Callable[[Ready, DataFrame, Step], DataFrame], ready: Ready) -> Join:
@@ -174,6 +191,7 @@ def _spark(ready: Ready, stream: DataFrame, step: Step) -> DataFrame:
 
 WAYS: dict[str, Callable[[Ready], Join]] = {
     FULL: lambda ready: in_runtime("jvm", _in_sequence(_full, ready)),
+    PYTHON: lambda ready: in_runtime("python", _in_sequence(_full, ready)),
     INCREMENTAL: partial(_in_sequence, _incremental),
     SPARK: partial(_in_sequence, _spark),
     RECORD: lambda ready: per_record(ready.job, ready.url),
