@@ -21,10 +21,18 @@ import bsjoin
 from benchmarks.data.ranges import HOUR_S, SECOND_US, Case, cases, rows_of
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.spark import PYTHON, Join, in_memory, in_runtimes
-from benchmarks.harness.timing import Times, compare, compare_joins, outcome, ratio, seconds_of
+from benchmarks.harness.timing import (
+    Times,
+    compare,
+    compare_joins,
+    outcome,
+    ratio,
+    seconds_of,
+    timed,
+)
 from benchmarks.ranges import spark_joins
 
-OURS = "bsjoin"
+OURS, BUILD = "bsjoin", "bsjoin, build"
 _SLOW_S = 2.0  # what takes longer needs no warm-up after its answer has been checked
 _WARM_UP = 5  # until the JVM has compiled what a case runs often
 _FIRST_WARM_UP = 30  # until it has compiled Spark's planner, which all cases run
@@ -38,7 +46,7 @@ def range_joins(context: Context) -> Outcome:
     for number, case in enumerate(cases(context.quick, context.seed)):
         label = f"{case.name}, {case.size}"
         with (
-            prepared(context, case, *rows_of(case)) as (ours, table, stream),
+            prepared(context, case, *rows_of(case)) as (ours, table, stream, build_s),
             spark_joins.alternatives(context.spark, case, table) as theirs,
         ):
             seconds = measured[label] = compare_joins(
@@ -48,6 +56,7 @@ def range_joins(context: Context) -> Outcome:
         if case.name == "key, band":
             name = f"{label}: {spark_joins.WRITTEN} / bsjoin"
             figures.append(ratio(name, seconds[spark_joins.WRITTEN], seconds[OURS], 100.0))
+        seconds[BUILD] = [build_s]
         best = min((seconds[way] for way in theirs), key=statistics.median)
         name, bound = f"{label}: Spark at its best / bsjoin", _BOUNDS.get(case.name, 1.0)
         figures.append(ratio(name, best, seconds[OURS], bound))
@@ -63,12 +72,13 @@ def warm_ups(context: Context, case: int) -> int:
 @contextmanager
 def prepared(
     context: Context, case: Case, rows: pa.Table, probes: pa.Table
-) -> Iterator[tuple[dict[str, Join], DataFrame, DataFrame]]:
-    """The joins of bsjoin, and table and stream in Spark's memory."""
+) -> Iterator[tuple[dict[str, Join], DataFrame, DataFrame, float]]:
+    """The joins of bsjoin, table and stream in Spark's memory, and the seconds of the build."""
     read, stream = (context.spark.createDataFrame(one) for one in (rows, probes))
     with in_memory(read.repartition(4), stream.repartition(2)) as (table, stream):
-        built = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
-        yield in_runtimes(partial(built.join, on=case.on, when=case.when), OURS), table, stream
+        build_s, built = timed(partial(bsjoin.BatchTable.build, table, on=case.on, when=case.when))
+        joins = in_runtimes(partial(built.join, on=case.on, when=case.when), OURS)
+        yield joins, table, stream, build_s
 
 
 Engine = Callable[[], tuple[int, ...]]
@@ -90,8 +100,8 @@ def in_duckdb(
 ) -> Engine:
     """A join of a stream ``s``, whose ``columns`` are computed, with a table ``t``, in DuckDB."""
     database = duckdb.connect()
-    database.register("t", table)
-    database.register("s", stream)
+    for name, rows in (("t", table), ("s", stream)):
+        database.from_arrow(rows).create(name)  # with statistics, which rows of Arrow lack
     query = (
         f"SELECT count(*), sum(s.id), sum(t.v) FROM (SELECT {columns} FROM s) s {join} t ON {on}"
     )
@@ -157,7 +167,7 @@ def range_engines(context: Context) -> Outcome:
     measured: dict[str, Times] = {}
     for number, case in enumerate(_engine_cases(context.quick, context.seed)):
         label, rows = f"{case.name}, {case.size}", rows_of(case)
-        with prepared(context, case, *rows) as (ours, table, stream):
+        with prepared(context, case, *rows) as (ours, table, stream, build_s):
             ways: dict[str, Engine] = {
                 **{name: partial(sums, join, stream) for name, join in ours.items()},
                 **{name: make(case, *rows) for name, make in ENGINES.items()},
@@ -170,6 +180,7 @@ def range_engines(context: Context) -> Outcome:
                 few, theirs = stream.limit(_SAMPLE), partial(spark_joins.spark_join, case, table)
                 once = seconds_of(sums, theirs, few)
                 seconds[spark_joins.JOIN] = [once * case.probes / _SAMPLE]
+            seconds[BUILD] = [build_s]
         bounds = {
             way: bound
             for (name, way), bound in _OVER_ENGINES.items()

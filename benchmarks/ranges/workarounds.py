@@ -7,6 +7,7 @@ the cells of a grid, and DuckDB; addresses in networks beside a join on prefixes
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -17,16 +18,18 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.harness.spark import PYTHON, Join, in_memory, in_runtime, in_runtimes
+from benchmarks.harness.spark import PYTHON, Join, consume, in_memory, in_runtime, in_runtimes
 from benchmarks.harness.timing import (
     Times,
     check_equal,
+    check_joins,
+    compare,
     compare_joins,
     outcome,
     ratio,
-    seconds_of,
+    timed,
 )
-from benchmarks.ranges.range_joins import OURS, in_duckdb, sums
+from benchmarks.ranges.range_joins import BUILD, OURS, in_duckdb, sums
 from bsjoin import Band
 from bsjoin.functions import network_end, network_start
 
@@ -101,13 +104,15 @@ def _by_window(table: DataFrame, stream: DataFrame) -> DataFrame:
 
 _GRID, _DUCKDB = "Spark, grid", "DuckDB"
 _IN_BOX = [bsjoin.Within("lon", "west", "east"), bsjoin.Within("lat", "south", "north")]
-_SAMPLE = 10_000  # rows of the stream for DuckDB, whose plan compares each with thousands
+_PARTS = (50, 10)  # of the stream for DuckDB, whose plan compares each row with thousands
 _TOWNS, _CELL = 2_000, 0.002
 _OVER_GRID = 5.0
+_LONG_S = 30.0  # what takes longer is timed twice
 _INSIDE = "west <= lon AND lon < east AND south <= lat AND lat < north"
 _EXTRAPOLATED = (
-    f"Rows in memory for all ways. DuckDB answers {_SAMPLE:,} rows of the stream, and its time is "
-    "extrapolated."
+    "Rows in memory for all ways, for Spark's grid boxes by cell. DuckDB answers a fiftieth and a "
+    "tenth of the stream: its time for all is that of the tenth and, for the rest, what its rows "
+    "take longer than those of the fiftieth."
 )
 
 
@@ -119,21 +124,34 @@ def boxes(context: Context) -> Outcome:
     for kind in ("even", "towns"):
         random = np.random.default_rng(context.seed)
         made, points = _drawn(random, kind, 10_000_000 // less, 1_000_000 // less)
-        size, some = f"{kind}, {len(made):,} x {len(points):,}", points.slice(0, _SAMPLE)
+        size = f"{kind}, {len(made):,} x {len(points):,}"
+        parts = [len(points) // part for part in _PARTS]
+        engines = {
+            f"{_DUCKDB}, {many:,} points": in_duckdb(made, points.slice(0, many), _INSIDE)
+            for many in parts
+        }
         rows, probes = (spark.createDataFrame(one) for one in (made, points))
-        with in_memory(rows.repartition(4), probes.repartition(2)) as (table, stream):
-            built = bsjoin.BatchTable.build(table, on=[], when=_IN_BOX)
+        rows, probes = rows.repartition(4), probes.repartition(2)
+        with in_memory(rows, probes, _with_cells(rows)) as (table, stream, cells):
+            build_s, built = timed(partial(bsjoin.BatchTable.build, table, on=[], when=_IN_BOX))
 
             def ours(some: DataFrame, built: bsjoin.BatchTable = built) -> DataFrame:
                 return built.join(some, select=["v"]).select("id", "v")
 
-            engine = in_duckdb(made, some, _INSIDE)
-            check_equal({OURS: sums(ours, spark.createDataFrame(some)), _DUCKDB: engine()})
-            joins = in_runtimes(ours, OURS) | {_GRID: partial(_by_cells, table)}
-            columns = ["id", "v"]
-            _, seconds = compare_joins(context, size, joins, stream, columns, rounds, warm_ups=1)
-        once = [seconds_of(engine) for _ in range(rounds)]
-        seconds[_DUCKDB] = [one * len(points) / len(some) for one in once]
+            for many, engine in zip(parts, engines.values(), strict=True):
+                some = spark.createDataFrame(points.slice(0, many))
+                check_equal({OURS: sums(ours, some), _DUCKDB: engine()})
+            joins = in_runtimes(ours, OURS) | {_GRID: partial(_by_cells, cells)}
+            answers = {name: partial(join, stream) for name, join in joins.items()}
+            check_joins(answers, ["id", "v"])
+            runs = {name: partial(_made, answer) for name, answer in answers.items()} | engines
+            _, seconds = compare(context, size, {}, runs, rounds, warm_ups=1, slow_s=_LONG_S)
+        few, more = (seconds[name] for name in engines)
+        seconds[_DUCKDB] = [
+            most + max(0.0, most - least) / (parts[1] - parts[0]) * (len(points) - parts[1])
+            for least, most in zip(few, more, strict=False)
+        ]
+        seconds[BUILD] = [build_s]
         figures += [
             ratio(f"{size}: {way} / bsjoin", seconds[way], seconds[OURS], _OVER_GRID)
             for way in (_GRID, _DUCKDB)
@@ -142,19 +160,28 @@ def boxes(context: Context) -> Outcome:
     return outcome("Points in boxes", measured, figures, _EXTRAPOLATED)
 
 
-def _by_cells(table: DataFrame, stream: DataFrame) -> DataFrame:
-    """The usual workaround: boxes in each cell that they touch, joined by equality of cells."""
+def _made(answer: Callable[[], DataFrame]) -> None:
+    consume(answer())
 
-    def cell(end: str) -> str:
-        return f"CAST(floor({end} / {_CELL}D) AS int)"
+
+def _cell(end: str) -> str:
+    return f"CAST(floor({end} / {_CELL}D) AS int)"
+
+
+def _with_cells(table: DataFrame) -> DataFrame:
+    """A row for each cell of a grid that a box touches."""
 
     def cells(low: str, high: str) -> str:
-        return f"explode(sequence({cell(low)}, {cell(high)}))"
+        return f"explode(sequence({_cell(low)}, {_cell(high)}))"
 
     there = table.selectExpr("*", f"{cells('west', 'east')} AS x")
-    there = there.selectExpr("*", f"{cells('south', 'north')} AS y")
-    here = stream.selectExpr("*", f"{cell('lon')} AS x", f"{cell('lat')} AS y")
-    return here.join(there, ["x", "y"]).where(_INSIDE).select("id", "v")
+    return there.selectExpr("*", f"{cells('south', 'north')} AS y")
+
+
+def _by_cells(cells: DataFrame, stream: DataFrame) -> DataFrame:
+    """The usual workaround: boxes in each cell that they touch, joined by equality of cells."""
+    here = stream.selectExpr("*", f"{_cell('lon')} AS x", f"{_cell('lat')} AS y")
+    return here.join(cells, ["x", "y"]).where(_INSIDE).select("id", "v")
 
 
 def _drawn(
@@ -205,7 +232,7 @@ def networks(context: Context) -> Outcome:
     with in_memory(made, stream, prefixes) as (table, _, prefixes):
         ends = {"first": network_start("network"), "last": network_end("network")}
         rows = table.withColumns(ends)
-        built = bsjoin.BatchTable.build(rows, on=[], when=_IN_NETWORK)
+        build_s, built = timed(partial(bsjoin.BatchTable.build, rows, on=[], when=_IN_NETWORK))
 
         def ours(some: DataFrame) -> DataFrame:
             return built.join(some.withColumn("ip", network_start("address"))).select("id", "v")
@@ -215,6 +242,7 @@ def networks(context: Context) -> Outcome:
         _, seconds = compare_joins(
             context, size, joins, stream, ["id", "v"], rounds, warm_ups=warm_ups
         )
+        seconds[BUILD] = [build_s]
     figures = [
         ratio(f"{size}: {way} / bsjoin", seconds[way], seconds[OURS], 1.0)
         for way in (_SPARK, PYTHON)
