@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import duckdb
 from pyspark.sql import Column, DataFrame
@@ -30,11 +32,11 @@ from benchmarks.engine.chain import (
 from benchmarks.engine.full_cache import COLUMNS, IDENTITY, with_identity_row
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import JVM, PYTHON, consume, fingerprint, in_memory
-from benchmarks.harness.timing import Times, check_joins, compare, outcome, ratio
+from benchmarks.harness.timing import Times, check_equal, check_joins, compare, outcome, ratio
 
 DUCKDB = "DuckDB"
 _MANY = 100_000
-_FEW = "id < 10000"  # what DuckDB's answer is compared for: other ways' are compared as a whole
+_FEW = "id < 10000"  # of these DuckDB's rows are compared, of all their count and sums
 _NOTE = (
     "Spark and DuckDB build what they need in every run, broadcasts included; the stored tables "
     "have their index. DuckDB gives its rows away as Arrow batches, which nobody reads."
@@ -108,8 +110,20 @@ def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], round
             theirs = partial(context.spark.createDataFrame, few)
             ours = partial(joins.plain, stream.where(_FEW))
             check_joins({PLAIN: ours, DUCKDB: theirs}, joins.columns)
+            answer = joins.plain(stream)
+            sums = _sums(answer)
+            told = {PLAIN: answer.selectExpr(*sums).first()}
+            told[DUCKDB] = database.sql(f"SELECT {', '.join(sums)} FROM ({query})").fetchone()
+            check_equal({name: [int(one) for one in row or ()] for name, row in told.items()})
             runs[DUCKDB] = lambda: _drained(database, query)
         return compare(context, label, answers, runs, rounds)[1]
+
+
+def _sums(df: DataFrame) -> list[str]:
+    """The count, the sums of numbers, and the lengths of texts, in Spark's and DuckDB's SQL."""
+    texts = {name for name, type_ in df.dtypes if type_ == "string"}
+    values = (f"length({name})" if name in texts else name for name in df.columns)
+    return ["count(*)", *(f"sum(CAST({value} AS decimal(28, 0)))" for value in values)]
 
 
 def _answer(joins: Joins, answer: DataFrame) -> tuple[int, int]:
@@ -121,7 +135,7 @@ def in_duckdb(stream: DataFrame, joins: Joins) -> tuple[duckdb.DuckDBPyConnectio
     database = duckdb.connect(config={"threads": os.cpu_count() or 2})
     frames = {"s": stream} | {f"stored{i}": df for i, df in enumerate(joins.frames)}
     for name, df in frames.items():
-        files = [file.removeprefix("file://") for file in df.inputFiles()]
+        files = [url2pathname(urlsplit(file).path) for file in df.inputFiles()]
         database.from_parquet(files).create(name)
     on = [f"JOIN stored{i} ON stored{i}.k = s.{key}" for i, key in enumerate(joins.keys)]
     # A key of the table has the name of one of the stream's only where both are equal.
