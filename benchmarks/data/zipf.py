@@ -48,7 +48,7 @@ class Shifting:
     seed: int = 0
 
     def cycle(self, index: int) -> Int64s:
-        """The keys of cycle 0, 1, 2, ... Complexity: O(rows)."""
+        """The keys of cycle 0, 1, 2, ... Complexity: O(n + rows · log n)."""
         ranks = zipf(self.n, self.z, self.rows, self.seed * 1_000_003 + index)
         # A step far from any fraction of n, so that no key is hot again soon.
         step = max(1, round(self.n * 0.6180339887498949))
