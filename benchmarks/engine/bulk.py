@@ -110,7 +110,7 @@ def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], round
             theirs = partial(context.spark.createDataFrame, few)
             ours = partial(joins.plain, stream.where(_FEW))
             check_joins({PLAIN: ours, DUCKDB: theirs}, joins.columns)
-            answer = joins.plain(stream)
+            answer = joins.plain(stream).select(*joins.columns)
             sums = _sums(answer)
             told = {PLAIN: answer.selectExpr(*sums).first()}
             told[DUCKDB] = database.sql(f"SELECT {', '.join(sums)} FROM ({query})").fetchone()
