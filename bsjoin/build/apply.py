@@ -392,11 +392,8 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
             continue  # it was removed since, with its files
         if after is not None:
             return after
-    _log.warning(
-        "bsjoin: the table in %r is not compacted: it was built again %d times meanwhile",
-        str(location),
-        _TRIES,
-    )
+    told = f"it was built again {_TRIES} times meanwhile"
+    _log.warning("bsjoin: the table in %r is not compacted: %s", str(location), told)
     return versions.latest(location)
 
 
