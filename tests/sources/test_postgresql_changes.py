@@ -284,6 +284,47 @@ def test_columns_that_are_read_otherwise_are_told(server: PostgreSQL) -> None:
     assert not [*changes.unlike(["id", "a", "f", "g"])]
 
 
+TYPES = (
+    'date', 'time(3)', 'timestamp', 'timestamp(3)', 'timestamptz', 'timestamptz(0)', 'timestamp[]',
+    'timestamptz(3)[]', 'date[][]', 'interval', 'numeric', 'numeric(9)', 'numeric(9, 2)',
+    'numeric(50, 2)', 'numeric[]', 'numeric(9, 2)[]', 'text', 'varchar', 'varchar(3)', 'char(3)',
+    '"char"', 'name', 'text[]', 'char(3)[]', 'mood', 'mood[]', 'pence', 'day', 'days', 'uuid',
+    'json', 'jsonb', 'bytea', 'bytea[]', 'bool', 'int2', 'int4', 'int8', 'oid', 'float4', 'float8',
+    'float8[]', 'money', 'int4range', 'inet',
+)  # fmt: skip
+
+
+def test_types_that_are_the_same_are_not_told(server: PostgreSQL) -> None:
+    """Of every kind, whether or not the user gives one; and a type that is told has two names."""
+    for name, base in (("pence", "numeric(9, 2)"), ("day", "timestamptz"), ("days", "date[]")):
+        run(server, f"DROP DOMAIN IF EXISTS {name} CASCADE", f"CREATE DOMAIN {name} AS {base}")
+
+    def make_shifted(by: int) -> None:
+        places = range(len(TYPES))
+        columns = (f"c{i} {TYPES[(i + by) % len(TYPES)]}" for i in places)
+        run(server, f"DROP TABLE IF EXISTS {NAME}", f"CREATE TABLE {NAME} ({', '.join(columns)})")
+
+    names = [f"c{i}" for i in range(len(TYPES))]
+    times = {name: pa.timestamp("us") for name, one in zip(names, TYPES, strict=True)
+             if one in ("date", "timestamp", "timestamptz", "day")}  # fmt: skip
+    followed = []
+    make_shifted(0)
+    for given in (None, dict.fromkeys(names, pa.string()), times):
+        source = sql(server.url, table=[SCHEMA, TABLE], schema=given)
+        followed.append(source.table_changes())
+    for by in (0, 1, 2, 3, 0):
+        make_shifted(by)
+        for changes in followed:
+            told = dict(changes.unlike(names))
+            assert bool(told) == bool(by)
+            for what in told.values():
+                now, _, was = what.removeprefix("is ").partition(" now, and was ")
+                assert now != was
+    for changes in followed:
+        changes.close()
+    run(server, "DROP DOMAIN pence, day, days CASCADE")
+
+
 def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> None:
     """And it is said once; whoever asks for more is told why it is not possible."""
     caplog.set_level(logging.INFO, "bsjoin")

@@ -77,10 +77,14 @@ class TableChanges:
             SourceError: the server cannot be asked, or there is no such table.
         """
         table, schema = self._table, self._table.schema
-        there = {one.name: one for one in table._execute(table._columns_of_table)}
-        given = () if table._override is None else {*table._override.names} & {*there}
-        for name in given:
-            there[name] = table._read_as(there[name], schema.field(name).type)
+        given = set() if table._override is None else {*table._override.names}
+        # As those that are known: each is read as its own type, or as the one that is given.
+        there = {
+            one.name: table._read_as(
+                one, schema.field(one.name).type if one.name in given else one.type
+            )
+            for one in table._execute(table._columns_of_table)
+        }
         return unlike(table._columns, there, names, given)
 
     def version(self) -> SourceVersion | None:
