@@ -29,6 +29,7 @@ from pyspark.sql import types as T  # noqa: N812
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.conditions import Condition
+from tests.archives import unpack
 
 FOLDER = Path(__file__).parent / "storage" / "golden"
 _ENDING = ".tar.xz"
@@ -305,7 +306,7 @@ def write(spark: SparkSession, to: Path, names: Sequence[str] = tuple(KINDS)) ->
 def unpacked(version: str, to: Path) -> dict[str, list[str]]:
     """Unpack the tables of a version of bsjoin; the rows that are expected, by kind."""
     with tarfile.open(FOLDER / f"{version}{_ENDING}") as archive:
-        archive.extractall(to, filter="data")
+        unpack(archive, to)
     found: dict[str, list[str]] = json.loads((to / _EXPECTED).read_text("utf-8"))
     return found
 

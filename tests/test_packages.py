@@ -23,6 +23,7 @@ import bsjoin
 from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.runtimes.jvm import compiling
 from bsjoin.runtimes.jvm import jar as jars
+from tests.archives import unpack
 
 ROOT = Path(bsjoin.__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "scripts"))
@@ -101,7 +102,7 @@ def unpacked(here: Path) -> Path:
     elsewhere = Path(shutil.copytree(here, here.with_name("elsewhere")))
     shutil.copy(bsjoin.jar(), elsewhere / JAR)
     with tarfile.open(made(elsewhere, "sdist")) as file:
-        file.extractall(here.parent, filter="data")
+        unpack(file, here.parent)
     (folder,) = here.parent.glob("bsjoin-[0-9]*")
     return folder
 
