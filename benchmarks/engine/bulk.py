@@ -112,9 +112,9 @@ def _timed(context: Context, label: str, case: Bulk, names: Sequence[str], round
             check_joins({PLAIN: ours, DUCKDB: theirs}, joins.columns)
             answer = joins.plain(stream).select(*joins.columns)
             sums = _sums(answer)
-            told = {PLAIN: answer.selectExpr(*sums).first()}
-            told[DUCKDB] = database.sql(f"SELECT {', '.join(sums)} FROM ({query})").fetchone()
-            check_equal({name: [int(one) for one in row or ()] for name, row in told.items()})
+            told = {PLAIN: answer.selectExpr(*sums).collect()}
+            told[DUCKDB] = database.sql(f"SELECT {', '.join(sums)} FROM ({query})").fetchall()
+            check_equal({name: [int(one) for one in row] for name, (row,) in told.items()})
             runs[DUCKDB] = lambda: _drained(database, query)
         return compare(context, label, answers, runs, rounds)[1]
 
