@@ -240,6 +240,14 @@ def _check_new_column(table: Sample, found: Steps, manifest: Manifest) -> None:
             assert text == (f"new {one}" if one in came else None)
 
 
+def check_swept(location: StorageLocation) -> None:
+    """The files that the mark of a killed build names go with it, whatever their age."""
+    marked = {mark.partition("-")[0] for mark in location.names("builds")}
+    builds.sweep(location)
+    folders = {folder.rpartition("/")[2] for folder in versions.data_folders(location)}
+    assert not (marked & {*location.names("data")}) - folders
+
+
 def check_nothing_left(location: StorageLocation) -> None:
     """No file of a build is left whose process was killed; of removed versions not after a day."""
     for name in location.names("data"):
@@ -390,6 +398,7 @@ def killed_everywhere(begun: Place, first: int, every: int) -> int:
 
         def again(at: Place = at) -> None:
             check(at)
+            check_swept(at.sample().location)
             change(at)
             check(at)
             check_nothing_left(at.sample().location)
