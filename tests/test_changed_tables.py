@@ -276,10 +276,11 @@ def test_joins_and_scans_read_through_layers(
         for time in range(2):
             sample.step()
             sample.apply(sample.changes(6))
+            kind = number // 3 + 2 * time  # over both times each runtime meets all kinds
             for place, runtime in enumerate(RUNTIMES):
                 if code or (number + time + place) % 2:
                     label = f"{number} {time} {runtime}"
-                    looks.append(join(spark, sample, number // 3 + 3 * place, runtime, label))
+                    looks.append(join(spark, sample, kind + 3 * place, runtime, label))
         if code or number % 2:
             looks += scan(spark, sample, f"{number}")
     check(spark, looks, code=code)

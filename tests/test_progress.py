@@ -146,6 +146,8 @@ def test_a_sink_that_runs_no_action_leaves_nothing_behind(
     before = threading.active_count(), len(os.listdir("/proc/self/fd"))
     for number in (1, 2, 3):
         cycle(rows, number)
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    # What earlier tests have left may go meanwhile.
+    assert threading.active_count() <= before[0]
+    assert len(os.listdir("/proc/self/fd")) <= before[1]
     assert used == [-1, -1, 2, -1]
     assert [(one.batch_id, one.rows_in, one.matches) for one in cycles(cycle)] == [(2, 2, 2)]

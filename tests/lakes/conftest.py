@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Without the jars, and with a Spark that they do not support, there is nothing to try.
 collect_ignore_glob = [] if LAKES else ["test_*"]
 # The program of one page has the packages of a Spark that has Delta alone, that of another both.
-collect_ignore = ["test_whole_job.py" if len(LAKES) == 2 else "test_lakes_page.py"]
+collect_ignore = [] if LAKES == ["delta"] else ["test_whole_job.py"]
 
 _EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
