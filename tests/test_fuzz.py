@@ -23,7 +23,7 @@ from tests.fuzz.values import cells, shown
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-DRAWN = "051ccf9bbc36afef"
+DRAWN = "a3b28b2d26a81481"
 """A digest of the cases that find the faults."""
 
 
