@@ -101,11 +101,8 @@ def unlike(
         then, now = known[name], there.get(name)
         if now is None:
             yield name, "is not there any more"
-            continue
-        what, was = _told(now), _told(then)
-        is_other = now.read != then.read or (name not in given and _item(now) != _item(then))
-        if is_other and what != was:
-            yield name, f"is {what} now, and was {was}"
+        elif now.read != then.read or (name not in given and _item(now) != _item(then)):
+            yield name, f"is {_told(now)} now, and was {_told(then)}"
 
 
 def _item(column: Column) -> pa.DataType | None:
