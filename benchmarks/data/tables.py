@@ -42,6 +42,20 @@ def table(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
     return parquet(folder / f"table-{rows}", made.orderBy(F.xxhash64("k")))
 
 
+def versions(spark: SparkSession, keys: int, many: int, length: int) -> DataFrame:
+    """So many versions ``v`` of each key ``k``, from ``a`` until ``b``, where the next begins."""
+    rows = spark.range(keys * many, numPartitions=2).selectExpr(
+        "id AS v", f"id DIV {many} AS k", f"{length} * (id % {many}) AS a"
+    )
+    return rows.selectExpr("*", f"a + {length} AS b")
+
+
+def with_points(ids: DataFrame, keys: int, until: int, seed: int) -> DataFrame:
+    """For each number ``id`` one of so many keys ``k``, and a point ``p`` from 0 until an end."""
+    point = f"pmod(xxhash64(id, {seed}), {until}) AS p"
+    return ids.selectExpr("id", f"pmod(xxhash64(id), {keys}) AS k", point)
+
+
 def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
     """Keys, Zipf or uniform, and ``id`` as Parquet files, one per micro-batch."""
 

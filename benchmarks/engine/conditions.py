@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.kept import parquet
-from benchmarks.data.tables import scattered, table
+from benchmarks.data.tables import scattered, table, versions, with_points
 from benchmarks.engine.chain import STEP
 from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Outcome
@@ -44,13 +44,7 @@ def run(context: Context) -> Outcome:
                 times[label] = timing.compare_joins(context, label, joins, stream, columns, rounds)[
                     1
                 ]
-    figures = [
-        ratio(f"{label}: {way} / {first}", by[way], by[first], _BOUNDS.get(way), at_most=True,
-              by_round=True)
-        for label, by in times.items()
-        for first, *others in [by]
-        for way in others
-    ]  # fmt: skip
+    figures = timing.over_first(times, _BOUNDS, by_round=True)
     joined = timing.outcome("Kinds of conditions and keys", times, figures)
     return Outcome.of({"joins": joined, "builds": _builds(context)})
 
@@ -78,12 +72,9 @@ def _by_key(context: Context) -> Iterator[Kind]:
 
 
 def _history(context: Context) -> tuple[int, DataFrame]:
-    """How many keys, and versions ``v`` of each, from ``a`` until ``b``, where the next begins."""
+    """How many keys, and the versions of each."""
     keys = context.pick(2_000, 20_000)
-    versions = context.spark.range(keys * _VERSIONS, numPartitions=2).selectExpr(
-        "id AS v", f"id DIV {_VERSIONS} AS k", f"{_LENGTH} * (id % {_VERSIONS}) AS a"
-    )
-    return keys, versions.selectExpr("*", f"a + {_LENGTH} AS b")
+    return keys, versions(context.spark, keys, _VERSIONS, _LENGTH)
 
 
 def _within(context: Context) -> Kind:
@@ -93,8 +84,7 @@ def _within(context: Context) -> Kind:
     join = BatchTable.build(history, on="k", when=_TAKEN["first"]).join
 
     def stream_of(ids: DataFrame) -> DataFrame:
-        point = f"pmod(xxhash64(id, {context.seed}), {_VERSIONS * _LENGTH}) AS p"
-        return ids.selectExpr("id", f"pmod(xxhash64(id), {keys}) AS k", point)
+        return with_points(ids, keys, _VERSIONS * _LENGTH, context.seed)
 
     taken = {take: partial(join, when=when) for take, when in _TAKEN.items()}
     where = partial(join, when=_INSIDE, where=_PASSES)

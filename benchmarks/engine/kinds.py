@@ -10,11 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.data.kept import parquet
+from benchmarks.data.tables import versions, with_points
 from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.spark import Join, in_memory, in_runtime, rate_stream, time_batches
-from benchmarks.harness.timing import Times, ratio
+from benchmarks.harness.timing import Times
 from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
 from bsjoin.functions import network_end, network_start
 
@@ -52,37 +53,26 @@ def run(context: Context) -> Outcome:
         for way, join in ways.items()
     }
     many = context.pick((3, 2), (8, 4))
-    batches = {name: [ms / 1e3 for ms in time_batches(df, *many)] for name, df in streams.items()}
-    figures = [
-        ratio(f"{label}: {way} / {first}", by[way], by[first], at_most=True)
-        for label, by in {**times, "stream, addBatch": batches}.items()
-        for first, *others in [by]
-        for way in others
-    ]
-    title = "Kinds of conditions and keys by cache and runtime"
-    return timing.outcome(title, {**times, "stream, addBatch": batches}, figures)
+    times["stream, addBatch"] = {
+        name: [ms / 1e3 for ms in time_batches(df, *many)] for name, df in streams.items()
+    }
+    figures = timing.over_first(times)
+    return timing.outcome("Kinds of conditions and keys by cache and runtime", times, figures)
 
 
 def _history(context: Context, keys: int) -> DataFrame:
-    """Versions ``v`` of each key, from ``a`` until ``b``, each with a network of its own."""
-    number = f"id % {_VERSIONS}"
-    rows = context.spark.range(keys * _VERSIONS, numPartitions=2).selectExpr(
-        "id AS v", f"id DIV {_VERSIONS} AS k", f"{_LENGTH} * ({number}) AS a",
-        f"{_LENGTH} * ({number} + 1) AS b", f"concat('10.', {number}, '.0.0/16') AS network",
-    )  # fmt: skip
-    rows = rows.withColumns({"first": network_start("network"), "last": network_end("network")})
-    return rows.drop("network")
+    """The versions of each key, each with a network of its own."""
+    rows = versions(context.spark, keys, _VERSIONS, _LENGTH)
+    network = F.expr(f"concat('10.', a DIV {_LENGTH}, '.0.0/16')")
+    return rows.withColumns({"first": network_start(network), "last": network_end(network)})
 
 
 def _probes(context: Context, keys: int, ids: DataFrame) -> DataFrame:
     """A key and a point for each number, the interval ``s`` to ``e`` and the network around it."""
-    point = f"pmod(xxhash64(id, {context.seed}), {_VERSIONS * _LENGTH})"
-    begin = f"{point} DIV {_LENGTH}"
-    rows = ids.selectExpr(
-        "id", f"pmod(xxhash64(id), {keys}) AS k", f"{point} AS p", f"{begin} * {_LENGTH} AS s",
-        f"({begin} + 1) * {_LENGTH} AS e", f"concat('10.', {begin}, '.7.9') AS address",
-    )  # fmt: skip
-    return rows.withColumn("ip", network_start("address")).drop("address")
+    rows = with_points(ids, keys, _VERSIONS * _LENGTH, context.seed)
+    address = F.expr(f"concat('10.', p DIV {_LENGTH}, '.7.9')")
+    rows = rows.selectExpr("*", f"p DIV {_LENGTH} * {_LENGTH} AS s")
+    return rows.selectExpr("*", f"s + {_LENGTH} AS e").withColumn("ip", network_start(address))
 
 
 def _kinds() -> dict[str, Kind]:

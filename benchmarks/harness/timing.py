@@ -158,6 +158,19 @@ def ratio(
     return Figure(name, value, bound, at_most, spread_of(ratios), **more)
 
 
+def over_first(
+    times: Mapping[str, Times], bounds: Mapping[str, float] | None = None, **more: Any
+) -> list[Figure]:
+    """In each case, how much of the first way's time each other one takes; ``bounds``: by way."""
+    return [
+        ratio(f"{label}: {way} / {first}", by[way], by[first], (bounds or {}).get(way),
+              at_most=True, **more)
+        for label, by in times.items()
+        for first, *others in [by]
+        for way in others
+    ]  # fmt: skip
+
+
 def median_of(
     name: str, values: Sequence[float], bound: float | None = None, **more: Any
 ) -> Figure:
