@@ -773,7 +773,7 @@ class BatchTable:
         """Remove the versions that were not in use for so long, if there are any."""
         keep_from_us = _needed_from_us(retain, "retain")
         if versions.has_older(self._location, keep_from_us):
-            versions.vacuum(self._location, keep_from_us, 1)
+            builds.vacuum(self._location, 1, keep_from_us)
 
     def stop_refreshing(self) -> None:
         """End what :meth:`start_refreshing` began; without effect if nothing was begun."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -285,7 +286,7 @@ def test_micro_batches_and_cycles_keep_their_columns(
     assert seen["cycles"] == [[(1, 1, 1, "x", [1])], [(1, 2, 1, "x", [1])]]
 
 
-def test_which_notes_count(tmp_path: Path) -> None:
+def test_which_notes_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location = StorageLocation.of(tmp_path)
     uses = Uses(frozenset({"v"}), unique=True)
     content = uses.to_bytes()
@@ -310,6 +311,12 @@ def test_which_notes_count(tmp_path: Path) -> None:
         note.write(Uses(frozenset({f"c{number}"})))
     assert len(location.names("readers")) == 1
     assert others(location, []).columns == {"c2"}
+    # Also after the clock was set back.
+    assert not note.is_due
+    later_s = time.monotonic() + 301
+    monkeypatch.setattr("bsjoin.storage.uses.now_us", lambda: old)
+    monkeypatch.setattr("bsjoin.storage.uses.time.monotonic", lambda: later_s)
+    assert note.is_due
 
 
 def test_the_queries_of_another_application_count_as_long_as_it_lives(

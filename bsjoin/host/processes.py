@@ -56,6 +56,27 @@ class ProcessId(NamedTuple):
         return _exists(self.pid) and _begun(self.pid) == self.begun
 
 
+def has_ended(process: str, age_us: int, longest_us: int) -> bool:
+    """Whether the process of a mark has ended.
+
+    A clock decides only where the process cannot be seen: it may be wrong.
+
+    Args:
+        process: the identity that the mark has; any other text is of a process that is not seen.
+        age_us: of the mark, by the clock of this machine; below 0 if that was set back.
+        longest_us: how old a mark may be whose process is not seen.
+    """
+    try:
+        owner = ProcessId.parse(process)
+    except ValueError:
+        return age_us > longest_us
+    alive = owner.is_alive()
+    # One whose start is unknown may be a later process with its number.
+    if alive is None or (alive and owner.begun == "0"):
+        return age_us > longest_us
+    return not alive
+
+
 def application() -> int:
     """The process number for which a host keeps the folders of this process.
 

@@ -3,6 +3,10 @@
 A build writes into a folder of its own below ``data``. As long as it runs, an empty file in
 ``builds`` names the folder, the time and the process. So what a killed process has left is told
 from what another one writes at this moment, and is removed by the next build, or by ``vacuum``.
+
+A folder that neither a mark nor a version names was left by who removed one of them and was killed
+then. No store tells everywhere how old a folder is, by a clock that all share. So ``vacuum`` gives
+it a mark of no process, which counts as any whose process cannot be seen.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from pathlib import Path
 
 from bsjoin._clock import now_us
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.host.processes import ProcessId
+from bsjoin.host.processes import ProcessId, has_ended
 from bsjoin.storage import versions
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import BUILDS, DATA, VERSIONS
@@ -26,8 +30,11 @@ from bsjoin.storage.names import BUILDS, DATA, VERSIONS
 _log = logging.getLogger("bsjoin")
 
 _MARK = re.compile(r"([0-9a-f]{32})-([0-9]{1,18})-([0-9A-Za-z.]+)")
+_FOLDER = re.compile(r"[0-9a-f]{32}")
+_NOBODY = "0"
 _UNKNOWN_AGE_US = 24 * 3_600_000_000
-_TEMPORARY = re.compile(r"\.(writable-|[0-9]{8,}\.).*")
+# Not those of versions that may be withdrawn: these count as long as their publishers live.
+_TEMPORARY = re.compile(r"\.(writable-.*|[0-9]{8,9}\.json\.[^-]*)")
 _TEMPORARY_AGE_S = 3600.0
 # The builds of this process, which may have been interrupted and go on.
 _running: set[str] = set()
@@ -148,7 +155,10 @@ def sweep(location: StorageLocation) -> None:
 
 
 def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "keep") -> list[int]:
-    """Remove old versions as :func:`bsjoin.storage.versions.vacuum`, and what killed builds left.
+    """Remove old versions as :func:`bsjoin.storage.versions.vacuum`, and what was left by kills.
+
+    That is the files of builds, as by :func:`sweep`, and folders of no version: these go with the
+    first build or ``vacuum`` that comes a day after the ``vacuum`` that has found them.
 
     ``argument`` is what the user calls ``keep``, for the error message.
 
@@ -161,7 +171,23 @@ def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "
     if keep < 1:
         raise ArgumentError(f"{argument}={keep!r}: the newest version always stays; give 1 or more")
     sweep(location)
-    return versions.vacuum(location, from_us, keep)
+    gone = versions.vacuum(location, from_us, keep)
+    _mark_left(location)
+    return gone
+
+
+def _mark_left(location: StorageLocation) -> None:
+    """Give a mark to each folder that has none and is of no version. A failure is a warning."""
+    with _warned(location):
+        # In this order: a build has its mark before its folder, and keeps it until its version is
+        # there. Whoever removes the folder later looks at the versions once more.
+        folders = filter(_FOLDER.fullmatch, location.names(DATA))
+        marked = {mark.partition("-")[0] for mark in location.names(BUILDS)}
+        left = {name for name in folders if name not in marked}
+        known = versions.data_folders(location) if left else set()
+        for name in sorted(left):
+            if f"{DATA}/{name}" not in known:
+                location.create(f"{BUILDS}/{name}-{now_us()}-{_NOBODY}", b"")
 
 
 @contextlib.contextmanager
@@ -176,17 +202,8 @@ def _warned(location: StorageLocation) -> Iterator[None]:
 def _is_over(name: str, began_us: int, process: str) -> bool:
     if name in _running:
         return False
-    owner = None
-    with contextlib.suppress(ValueError):
-        owner = ProcessId.parse(process)
-    if owner == ProcessId.of(os.getpid()):
-        return True
-    alive = None if owner is None else owner.is_alive()
-    if alive is False:
-        return True
-    # One whose start is unknown may be a later process with its number.
-    is_seen = alive and owner is not None and owner.begun != "0"
-    return not is_seen and now_us() - began_us > _UNKNOWN_AGE_US
+    is_own = process == str(ProcessId.of(os.getpid()))
+    return is_own or has_ended(process, now_us() - began_us, _UNKNOWN_AGE_US)
 
 
 def _remove(location: StorageLocation, name: str) -> None:

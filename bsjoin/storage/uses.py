@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -81,17 +82,17 @@ class Note:
         self.writer = uuid.uuid4().hex
         self._prefix = f"{READERS}/{self.writer}-{process}"
         self._name: str | None = None
-        self._written_us = 0
+        self._written_s = -RENEWED_EVERY_S  # of the monotonic clock: the other may be set back
 
     @property
     def is_due(self) -> bool:
         """Whether it is to be written anew by now."""
-        return now_us() - self._written_us >= RENEWED_EVERY_S * 1e6
+        return time.monotonic() - self._written_s >= RENEWED_EVERY_S
 
     def write(self, uses: Uses) -> None:
         """Write it anew; a failure is logged, since one who only reads may not be able to write."""
-        self._written_us = now_us()
-        name = f"{self._prefix}-{self._written_us}"
+        self._written_s = time.monotonic()
+        name = f"{self._prefix}-{now_us()}"
         try:
             self._location.create(name, uses.to_bytes())
             if self._name is not None:

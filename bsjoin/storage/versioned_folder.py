@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
-from bsjoin.host.processes import ProcessId
+from bsjoin.host.processes import ProcessId, has_ended
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.names import numbers_in
 
@@ -35,7 +35,9 @@ class _Active(Protocol):
     def activates_at_us(self) -> int: ...
 
 
-_LONGEST_US = 3_600_000_000
+_LONGEST_US = 3_600_000_000  # a publisher that cannot be seen has ended after that
+# The marks of publications of this process.
+_deciding: set[str] = set()
 
 Entry = TypeVar("Entry", bound=_Active)
 
@@ -50,6 +52,23 @@ class Publication(NamedTuple):
     number: int
     created_at_us: int
     activates_at_us: int
+
+
+class Listing(NamedTuple):
+    """The entries that were there at one time.
+
+    Args:
+        numbers: theirs, ascending.
+        undecided: from which number on they may have been withdrawn since; None if none may. It is
+            what marks say, whoever has left them: no clock decides.
+    """
+
+    numbers: list[int]
+    undecided: int | None
+
+    def is_decided(self, number: int) -> bool:
+        """Whether an entry stays until it is swept."""
+        return self.undecided is None or number < self.undecided
 
 
 class Parent(NamedTuple):
@@ -118,7 +137,19 @@ class VersionedFolder:
 
     def numbers(self) -> list[int]:
         """The numbers of the entries that are there, ascending; other files are passed over."""
-        return numbers_in(self.location.names(self.folder), self.ending)
+        return self.listed().numbers
+
+    def listed(self) -> Listing:
+        """The entries that are there, and which of them may be withdrawn."""
+        names = self.location.names(self.folder)
+        undecided = min((int(mark[1]) for mark in self._marks_in(names)), default=None)
+        return Listing(numbers_in(names, self.ending), undecided)
+
+    def _marks_in(self, names: Iterable[str]) -> Iterator[re.Match[str]]:
+        """The marks of publishers: the number, a name of its own, the time and the process."""
+        ending = re.escape(self.ending)
+        pattern = rf"\.([0-9]{{8,9}}){ending}\.([0-9a-f]{{32}})-([0-9]{{1,18}})-(.+)"
+        return filter(None, map(re.compile(pattern).fullmatch, names))
 
     def last(self) -> int:
         """The number of the newest entry; 0 without one."""
@@ -236,14 +267,16 @@ class VersionedFolder:
     def _undecided(self, number: int) -> Iterator[None]:
         """Say meanwhile that entries from a number on may be withdrawn."""
         folder, slash, name = self.name(number).rpartition("/")
-        process = ProcessId.of(os.getpid())
-        mark = f"{folder}{slash}.{name}.{uuid.uuid4().hex}-{now_us()}-{process}"
-        with self.location.writing(mark) as path:
-            path.write_bytes(b"")
+        process, own = ProcessId.of(os.getpid()), uuid.uuid4().hex
+        mark = f"{folder}{slash}.{name}.{own}-{now_us()}-{process}"
+        _deciding.add(own)
         try:
+            with self.location.writing(mark) as path:
+                path.write_bytes(b"")
             yield
         finally:
-            with contextlib.suppress(OSError, StoreError):  # it counts as long as the process lives
+            _deciding.discard(own)
+            with contextlib.suppress(OSError, StoreError):  # the next one who looks removes it
                 self.location.remove(mark)
 
     def first_undecided(self) -> int | None:
@@ -252,17 +285,14 @@ class VersionedFolder:
         An entry that was listed before, has a lower number, and is there after that, stays. Marks
         of publishers that have ended are removed.
         """
-        ending = re.escape(self.ending)
-        pattern = re.compile(rf"\.([0-9]{{8,9}}){ending}\.[0-9a-f]{{32}}-([0-9]{{1,18}})-(.+)")
-        found = []
-        for name in self.location.names(self.folder):
-            mark = pattern.fullmatch(name)
-            if mark is None:
-                continue
-            if _is_over(int(mark[2]), mark[3]):
-                self.location.remove(f"{self.folder}/{name}".lstrip("/"))
+        found, this = [], str(ProcessId.of(os.getpid()))
+        for mark in self._marks_in(self.location.names(self.folder)):
+            number, own, began_us, process = mark.groups()
+            is_left = process == this and own not in _deciding
+            if is_left or has_ended(process, now_us() - int(began_us), _LONGEST_US):
+                self.location.remove(f"{self.folder}/{mark[0]}".lstrip("/"))
             else:
-                found.append(int(mark[1]))
+                found.append(int(number))
         return min(found, default=None)
 
     def _has_others(self, parent: int, number: int) -> bool:
@@ -298,14 +328,6 @@ class VersionedFolder:
         """Remove some entries."""
         for number in numbers:
             self.location.remove(self.name(number))
-
-
-def _is_over(began_us: int, process: str) -> bool:
-    """Whether a publisher has ended; where that is not seen, it is after an hour."""
-    with contextlib.suppress(ValueError):
-        if ProcessId.parse(process).is_alive() is False:
-            return True
-    return now_us() - began_us > _LONGEST_US
 
 
 def _whole_ms(time_us: int) -> int:

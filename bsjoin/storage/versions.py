@@ -12,7 +12,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,13 +24,18 @@ from bsjoin.storage import freshness
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest
-from bsjoin.storage.names import DATA, MARKS, VERSIONS
+from bsjoin.storage.names import MARKS, VERSIONS
 from bsjoin.storage.opening import validate
-from bsjoin.storage.versioned_folder import Activation, Parent, Publication, VersionedFolder
+from bsjoin.storage.versioned_folder import (
+    Activation,
+    Listing,
+    Parent,
+    Publication,
+    VersionedFolder,
+)
 
 _log = logging.getLogger("bsjoin")
 
-_ORPHAN_AGE_S = 24 * 3600.0
 _LONGEST_WAIT_S = 10.0
 _SETTLED_US = 60_000_000
 _ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10, host_us=40_000)
@@ -173,8 +178,17 @@ def publish(
         )
     if durable:
         location.sync(VERSIONS, files=False)
-    # Not for long where a clock was set back since the version before.
-    time.sleep(min(_LONGEST_WAIT_S, max(0.0, (published.activates_at_us - clock()) / 1e6)))
+    wait_s = max(0.0, (published.activates_at_us - clock()) / 1e6)
+    if wait_s > _LONGEST_WAIT_S:
+        _log.warning(
+            "bsjoin: micro-batches use version %d of the table in %r only in %.0f s: it comes "
+            "after the one before, and this clock was set back since that was published, or is "
+            "behind that of its publisher. Let the clocks agree",
+            published.number,
+            str(location),
+            wait_s,
+        )
+    time.sleep(min(_LONGEST_WAIT_S, wait_s))
     return draft.published_as(*published)
 
 
@@ -223,29 +237,34 @@ def _mark_prefix(version: int, created_at_us: int) -> str:
 
 
 def since(
-    location: StorageLocation, time_us: int, known: Mapping[int, Manifest] | None = None
+    location: StorageLocation, time_us: int, settled: dict[int, Manifest] | None = None
 ) -> list[Manifest]:
     """The version that a micro-batch of this time uses, and all after it, ascending.
 
     They are read from the newest one backwards, so that it is no matter how many older ones there
-    are. Those of ``known`` are not read again once they are old enough to stay: another process may
-    have withdrawn one, and given its number away.
+    are. Those that were certain to stay when they were read are kept in ``settled``, and not read
+    again: another process may withdraw any other, and give its number away.
 
     Raises:
         VersionNotFoundError: the version was vacuumed, or the table removed.
     """
     later: list[Manifest] = []
-    settled_us = now_us() - _SETTLED_US
-    for number in reversed(numbers(location)):
-        manifest = (known or {}).get(number)
-        if manifest is None or manifest.activates_at_us >= settled_us:
+    settled = {} if settled is None else settled
+    listing = _versions(location).listed()
+    for number in reversed(listing.numbers):
+        manifest = settled.get(number)
+        if manifest is None:
             try:
                 manifest = _read(location, number)
             except FileNotFoundError:
                 continue  # removed at this moment
         later.insert(0, manifest)
         if manifest.activates_at_us <= time_us:
-            return later
+            break
+    settled.clear()
+    settled.update({one.version: one for one in later if _is_settled(one, listing)})
+    if later and later[0].activates_at_us <= time_us:
+        return later
     if not later:
         raise VersionNotFoundError(
             f"the table in {str(location)!r} has no version any more: it was removed after the "
@@ -259,6 +278,16 @@ def since(
             "query from a new checkpoint, and keep versions longer when you vacuum"
         )
     return later
+
+
+def _is_settled(one: Manifest | _Held, listing: Listing) -> bool:
+    """Whether a version that was read after a listing keeps its number.
+
+    One that was withdrawn may be another version's a moment later. The clock alone does not tell:
+    that of the publisher may be behind.
+    """
+    is_old = one.activates_at_us < now_us() - _SETTLED_US
+    return is_old and listing.is_decided(one.version)
 
 
 def verify(location: StorageLocation, manifest: Manifest) -> None:
@@ -305,7 +334,8 @@ _held_lock = threading.Lock()
 
 def _all_held(location: StorageLocation) -> list[_Held]:
     """All versions, ascending; those that this process has read before are not read again."""
-    listed = numbers(location)
+    listing = _versions(location).listed()
+    listed = listing.numbers
     with _held_lock:
         known = _held.get(location.url, {})
     oldest = _held_of(location, listed[0]) if listed else None
@@ -317,9 +347,7 @@ def _all_held(location: StorageLocation) -> list[_Held]:
         known = {}  # the table was built again: numbers only grow, and the oldest go first
     found = [known.get(number) or _held_of(location, number) for number in listed]
     there = [one for one in found if one is not None]
-    # A number that was withdrawn may be another version's a moment later.
-    settled_us = now_us() - _SETTLED_US
-    settled = {one.version: one for one in there if one.activates_at_us < settled_us}
+    settled = {one.version: one for one in there if _is_settled(one, listing)}
     with _held_lock:
         _held[location.url] = settled
     return there
@@ -363,18 +391,14 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     # A version that is published meanwhile has its marks before it is there: numbers only grow.
     least = left[0].version if left else 0
     for name in location.names(MARKS):
-        number = name.partition("-")[0]
+        number = name.lstrip(".").partition("-")[0]  # with a dot while it is created
         if not number.isdecimal() or int(number) < least:
             location.remove(f"{MARKS}/{name}")
     freshness.remove_marks(location, least)
     kept = frozenset().union(*(one.folders for one in left))
     expendable = frozenset().union(*(one.folders for one in gone))
-    for folder in (f"{DATA}/{name}" for name in location.names(DATA)):
-        if folder in kept:
-            continue
-        age = location.age_s(folder)
-        if folder in expendable or (age is not None and age > _ORPHAN_AGE_S):
-            location.remove(folder)
+    for folder in sorted(expendable - kept):
+        location.remove(folder)
     return [one.version for one in gone]
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 from stored_tables import numbered, put
 
@@ -16,12 +19,17 @@ from bsjoin.host.processes import ProcessId
 from bsjoin.storage import StorageLocation, builds, versions
 
 DAY_US = 24 * 3_600_000_000
+FOREVER = 1 << 62
 
 
-@pytest.fixture(params=["local", "local URL"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
-    scheme = "" if request.param == "local" else "local://"
-    return StorageLocation.of(f"{scheme}{tmp_path}/a/b/table")
+@pytest.fixture(params=["local", "local URL", "memory"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageLocation]:
+    if request.param == "memory":  # without folders, as object stores
+        yield StorageLocation.of(f"memory://{uuid.uuid4().hex}/table")
+        fsspec.filesystem("memory").store.clear()
+    else:
+        scheme = "" if request.param == "local" else "local://"
+        yield StorageLocation.of(f"{scheme}{tmp_path}/a/b/table")
 
 
 def write(build: builds.Build) -> str:
@@ -105,6 +113,59 @@ def test_the_next_build_removes_what_ended_processes_have_left(
         location.create(f"builds/{'a' * 32}-{now_us() - age_us}-{owner}", b"")
         builds.sweep(location)
         assert bool(location.names("builds")) == stays
+
+
+class Killed(BaseException):
+    """As by a signal: nobody cleans up."""
+
+
+@pytest.mark.parametrize("how", ["vacuum", "abandon"])
+def test_folders_of_no_version_and_no_build_go_a_day_after_they_are_found(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Who removes versions, or a build, is killed when the manifest or the mark is gone."""
+    manifests = [put(location, numbered(location, n), n, n) for n in (1, 2, 3)]
+    running = builds.begin(location)
+    write(running)
+    location.create("data/of-a-user/notes", b"")
+    other = builds.begin(location)
+    write(other)
+    remove = StorageLocation.remove
+
+    def killed(self: StorageLocation, name: str) -> None:
+        if name.startswith("data/"):
+            raise Killed
+        remove(self, name)
+
+    def vacuum() -> None:
+        builds.vacuum(location, 1, FOREVER)
+
+    dies, lives = (vacuum, other.abandon) if how == "vacuum" else (other.abandon, vacuum)
+    with monkeypatch.context() as patched:
+        patched.setattr(StorageLocation, "remove", killed)
+        with pytest.raises(Killed):
+            dies()
+    lives()
+    assert versions.numbers(location) == [3]
+    newest, ours = manifests[2].segments[0].name.split("/")[1], running.name
+    stays = sorted([newest, ours, "of-a-user"])
+    left = {*location.names("data")} - {*stays}
+    assert len(left) == (2 if how == "vacuum" else 1)
+    for _ in range(2):  # young ones stay
+        builds.vacuum(location, 1, FOREVER)
+        assert {*location.names("data")} == {*stays} | left
+    assert len(location.names("builds")) == 1 + len(left)
+    # It is found by mistake that a version's folder is left: versions are looked at once more.
+    location.create(f"builds/{newest}-1-0", b"")
+    monkeypatch.setattr(builds, "now_us", lambda: now_us() + DAY_US + 1_000_000)
+    elsewhere = f"{'c' * 32}-{builds.now_us()}-{ProcessId(1, '1', '1', 'another')}"
+    location.create(f"builds/{elsewhere}", b"")
+    write(builds.Build(location, "c" * 32, f"builds/{elsewhere}", ()))
+    builds.vacuum(location, 1, FOREVER)
+    assert location.names("data") == sorted([*stays, "c" * 32])
+    assert location.names("builds") == sorted([elsewhere, running.mark.partition("/")[2]])
+    assert all(location.size(name) == size for name, size, _ in manifests[2].files)
+    running.abandon()
 
 
 def test_temporary_names_of_killed_processes_go_after_an_hour(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +22,7 @@ from bsjoin.errors import (
     VersionNotFoundError,
 )
 from bsjoin.host.processes import ProcessId
-from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.versioned_folder import Superseded
 
 FOREVER = 1 << 62
@@ -125,24 +124,41 @@ def test_what_is_older_than_the_version_in_use_is_not_read(
     location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {manifest.version: manifest for manifest in three(location)}
+    settled = dict(known)
     read = []
     original = versions._read
     monkeypatch.setattr(versions, "_read", lambda at, n: read.append(n) or original(at, n))
     assert [one.version for one in versions.since(location, 250)] == [2, 3]
     assert read == [3, 2]
-    assert versions.since(location, 350, known) == [known[3]]
+    assert versions.since(location, 350, settled) == [known[3]]
     assert read == [3, 2]
 
 
-def test_a_number_that_was_withdrawn_may_be_another_versions(location: StorageLocation) -> None:
-    """Also in a process that has read the first one."""
-    three(location)
-    first = put(location, numbered(location, 4), 4, now_us() - 1)
-    known = {4: first}
-    assert versions.since(location, now_us(), known) == [first]
-    location.remove("versions/00000004.json")
-    second = put(location, numbered(location, 5), 4, now_us() - 1)
-    assert versions.since(location, now_us(), known) == [second] != [first]
+def test_a_number_that_was_withdrawn_may_be_another_versions(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a process that has read the first one, however long ago, by whatever clocks."""
+    before = three(location)
+    mark = f"versions/.00000004.json.{'7' * 32}-1-{ProcessId.of(os.getppid())}"
+    for behind_us in (1, 10**12):  # the clock of the publisher
+        settled: dict[int, Manifest] = {}
+        if behind_us > 1:
+            location.create(mark, b"")  # it may withdraw it
+        first = put(location, numbered(location, 4), 4, now_us() - behind_us)
+        assert versions.since(location, now_us(), settled) == [first]
+        assert len(versions.data_folders(location)) == 4
+        assert not settled
+        location.remove("versions/00000004.json")
+        location.remove(mark)
+        second = put(location, numbered(location, 5), 4, first.activates_at_us)
+        monkeypatch.setattr(versions, "now_us", lambda: now_us() + 120_000_000)
+        assert versions.since(location, now_us(), settled) == [second] != [first]
+        assert settled == {4: second}
+        folders = {file.rpartition("/")[0] for one in (*before, second) for file, *_ in one.files}
+        assert versions.data_folders(location) == folders
+        monkeypatch.undo()
+        location.remove("versions/00000004.json")
+        versions._held.clear()
 
 
 def test_what_is_not_there_is_an_error_that_says_so(location: StorageLocation) -> None:
@@ -200,9 +216,22 @@ def test_vacuum_spares_what_was_there_before_a_version_that_may_be_withdrawn(
     assert versions.numbers(location) == [1, published.version] == [1, 3]
     for manifest in (first, published):
         versions.verify(location, manifest)
-    # One that was killed, or has been at it for two hours on another machine, withdraws nothing.
-    ended = ProcessId.of(os.getpid())._replace(begun="5")
-    for who in (f"{now_us()}-{ended}", f"{now_us() - 7_200_000_000}-1.1.elsewhere.far"):
+    # One that is seen to live may, by whatever clock: a machine sleeps, or its clock is set.
+    hours_us, other = 7_200_000_000, ProcessId.of(os.getppid())
+    for began_us in (now_us() - hours_us, now_us() + hours_us):
+        mark = f"versions/.00000002.json.{'7' * 32}-{began_us}-{other}"
+        location.create(mark, b"")
+        builds.sweep(location)
+        assert versions.vacuum(location, FOREVER, keep=1) == []
+        location.remove(mark)
+    # One that was killed, or has been at it for two hours on another machine, withdraws nothing,
+    # and so does one of this process that is over.
+    this = ProcessId.of(os.getpid())
+    for who in (
+        f"{now_us()}-{this._replace(begun='5')}",
+        f"{now_us() - hours_us}-1.1.elsewhere.far",
+        f"{now_us()}-{this}",
+    ):
         location.create(f"versions/.00000002.json.{'7' * 32}-{who}", b"")
     assert versions.vacuum(location, FOREVER, keep=1) == [1]
     assert not [name for name in location.names("versions") if name.startswith(".")]
@@ -221,19 +250,29 @@ def test_vacuum_spares_the_marks_of_a_version_that_is_about_to_be_there(
     versions.vacuum(location, FOREVER, keep=1)
     assert sorted(name[7:] for name in location.names("marks")) == ["3-1-a", "4-1-a"]
     assert [name[7:] for name in location.names("fresh")] == ["4-5-5"]
+    # Also where it is not yet linked to its name.
+    hidden = [f"marks/.{number:08d}-1-a.{'7' * 32}" for number in (2, 4)]
+    for name in hidden:
+        location.create(name, b"")
+    versions.vacuum(location, FOREVER, keep=1)
+    assert [location.size(name) for name in hidden] == [None, 0]
 
 
-def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
-    location: StorageLocation,
+def test_versions_stay_in_order_when_a_clock_is_set_back(
+    location: StorageLocation, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(location, numbered(location, 1), 1, 100)
-    old, young = (numbered(location, n).segments[0].name.rsplit("/", 1)[0] for n in (8, 9))
-    two_days_ago = time.time() - 2 * 24 * 3600
-    os.utime(Path(location.url, old), (two_days_ago, two_days_ago))
-    assert versions.vacuum(location, FOREVER, keep=1) == []
-    assert not Path(location.url, old).exists()
-    assert Path(location.url, young).exists()
-    versions.verify(location, versions.latest(location))
+    """The one in use stays until the next one is, and who publishes is told that it waits."""
+    monkeypatch.setattr(versions, "_LONGEST_WAIT_S", 0.0)
+    true_us, day_us = now_us(), 86_400_000_000
+    versions.publish(location, numbered(location, 1), lambda: true_us - day_us)
+    ahead = versions.publish(location, numbered(location, 2), lambda: true_us + day_us)
+    back = versions.publish(location, numbered(location, 3), lambda: true_us)
+    assert "only in 86400 s" in caplog.text
+    assert back.created_at_us < ahead.created_at_us < ahead.activates_at_us < back.activates_at_us
+    for time_us, number in ((true_us, 1), (back.activates_at_us - 1, 2), (FOREVER, 3)):
+        assert versions.since(location, time_us)[0].version == number
+    for keep_from_us, gone in ((true_us, []), (ahead.activates_at_us, [1]), (FOREVER, [2])):
+        assert versions.vacuum(location, keep_from_us, keep=1) == gone
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class _Table:
 
     Args:
         known: the versions that were read.
+        settled: those of them that need not be read again.
         chosen: the versions for the last times of micro-batches. One that activates later than
             the folder was read is not for these.
         open: the open versions, only the newest ones: an open file keeps its disk space.
@@ -42,6 +43,7 @@ class _Table:
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
+    settled: dict[int, Manifest] = field(default_factory=dict)
     chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
     open: dict[int, OpenTable] = field(default_factory=dict)
     checked: set[tuple[str, int]] = field(default_factory=set)
@@ -222,7 +224,7 @@ def _version(stored: StoredTable, table: _Table, time_us: int) -> int:
         marks = (
             freshness.marks_in(freshness.mark_names(location)) if stored.max_staleness_us else []
         )
-        later = versions.since(location, time_us, table.known)
+        later = versions.since(location, time_us, table.settled)
         table.known = {manifest.version: manifest for manifest in later}
         found = later[0]
         if stored.max_staleness_us:
