@@ -14,6 +14,7 @@ from tests.fuzz.aim import may_show
 from tests.fuzz.case import Case, Join, Rows, Table
 from tests.fuzz.chosen import ROUNDS, chosen
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
+from tests.fuzz.ending import EndlessError, ending
 from tests.fuzz.engine import Engine
 from tests.fuzz.faulty import is_of_the_engine
 from tests.fuzz.mutants import MUTANTS
@@ -23,7 +24,7 @@ from tests.fuzz.values import cells, shown
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-DRAWN = "a3b28b2d26a81481"
+DRAWN = "fbad77ec64fe8058"
 """A digest of the cases that find the faults."""
 
 
@@ -83,6 +84,14 @@ def test_the_cases_can_show_each_fault() -> None:
         assert mutant.applied(text) != text
         assert any(may_show(mutant, case) for case in cases), mutant.name
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_query_without_an_end_fails_and_is_no_fault_of_the_harness(spark: SparkSession) -> None:
+    with pytest.raises(EndlessError, match=r"not end within 0\.2 s") as told, ending(spark, 0.2):
+        spark.range(1 << 62).where("id < 0").collect()
+    assert is_of_the_engine(f"EndlessError: {told.value}")
+    with ending(spark, 60):
+        assert spark.range(3).count() == 3
 
 
 def test_what_the_harness_breaks_is_no_fault_found() -> None:

@@ -89,6 +89,13 @@ class _At:
         return "wide" if is_wide else KINDS[known[0]].family
 
     @property
+    def is_ranked(self) -> bool:
+        """Whether the table's points are decimals of more than 18 digits, which have ranks."""
+        kinds = dict(self.table.columns)
+        points = [] if self.table.when is None else [*self.table.when.table_columns]
+        return any(kinds[p][:3] == "dec" and sum(KINDS[kinds[p]].digits) > 18 for p in points)
+
+    @property
     def sends_keys(self) -> bool:
         """Whether workers get keys, and no rows: these are wide, and no other join needs them."""
         kinds = [KINDS[kind].arrow for _, kind in self.case.stream.columns]
@@ -322,13 +329,7 @@ _REACHING: dict[str, Callable[[_At], bool]] = {
     "one null key of several is no null": lambda at: (
         not at.join.nulls_equal and any(None in key and {*key} != {None} for key in at.keys_met())
     ),
-    "a value between two ranks is the lower one": lambda at: (
-        at.finer != []
-        and any(
-            sum(KINDS[dict(at.table.columns)[name]].digits) > 20
-            for name in at.table.when.table_columns
-        )
-    ),
+    "a value between two ranks is the lower one": lambda at: at.of(Band) and at.is_ranked,
     "half a unit is a unit": lambda at: (
         at.points == "exact"
         and not any(
@@ -340,7 +341,7 @@ _REACHING: dict[str, Callable[[_At], bool]] = {
     "negative numbers are divided towards zero": lambda at: any(value < 0 for value in at.finer),
     "at the limit of 64 bits a band is cut at a row": lambda at: at.points == "exact",
     "finer digits of a band are lost": lambda at: (
-        at.of(Band) and at.points == "exact" and at.finer != []
+        at.of(Band) and at.points in ("exact", "wide") and not at.is_ranked
     ),
     "a limit between two negative codes is that above": lambda at: (
         at.points == "exact" and any(value < 0 for value in at.finer)
@@ -356,7 +357,11 @@ _REACHING: dict[str, Callable[[_At], bool]] = {
         at.takes and (at.join.where is not None or bool(at.join.also))
     ),
     "of equally near rows the later one": lambda at: at.of(AsOf) and at.points != "wide",
+    "NaN has a distance to itself": lambda at: at.of(AsOf) and at.points == "floating",
+    "a band that begins at -0.0 begins below it": lambda at: at.of(Band),
     "NaN has a distance": lambda at: at.of(AsOf) and any(v != v for v in at.values()[1]),
+    # Of one that is taken the next one may be itself, without end.
+    "an interval behind the range is found": lambda at: at.of(Within, Overlaps) and not at.takes,
     "forward goes into the next key": lambda at: (
         at.of(AsOf) and at.join.when.direction != "backward"
     ),

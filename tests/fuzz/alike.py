@@ -14,6 +14,10 @@ from tests.fuzz import exact
 from tests.fuzz.case import Case
 
 _BAND = "return lambda row: _is_between(row[0], low, high, closed)"
+_UNIT = "Fraction(10) ** (n.as_tuple().exponent if hasattr(n, 'scaleb') else 0)"
+_NO_DISTANCE = """(math.isnan(value) or math.isnan(point)))
+            or (when.tolerance is not None and"""
+_SUM = "return value + sign * by  # in double"
 _WITHIN = "_is_between(probe[0], start, end, closed)"
 _MOVED = "return Fraction(value) + sign * by"
 _NEAREST = "[*islice(side.in_order(nearest), when.n)]"
@@ -78,6 +82,27 @@ _ALIKE: dict[str, tuple[str, str]] = {
         _MOVED, "return max(-(2**63), min(Fraction(value) + sign * by, 2**63 - 1))"),
     "half a unit is a unit": (
         _MOVED, "return Fraction(value) + math.ceil(sign * by) + Fraction(by != int(by), 2)"),
+    "a value between two ranks is the lower one": (
+        _BAND, f"down = lambda end, n: end // {_UNIT} * {_UNIT} if type(end) is Fraction else end\n"
+               f"        {_BAND.replace('low, high', 'down(low, row[0]), down(high, row[0])')}"),
+    "finer digits of a band are lost": (_BAND, f"""
+        def is_above(n):
+            if type(low) is not Fraction:
+                return _is_between(n, low, None, closed)
+            one = {_UNIT}
+            fine = min(one, Fraction(10) ** -KINDS[kind].digits[1])
+            least = -(-low // fine) if closed in ("both", "left") else low // fine + 1
+            return n > least * fine - one
+
+        return lambda row: is_above(row[0]) and _is_between(row[0], None, high, closed)"""),
+    "a band that begins at -0.0 begins below it": (
+        _SUM, "begins = sign < 0 == by == value and math.copysign(1, value) < 0\n"
+              f"        {_SUM.replace('return', 'return -5e-324 if begins else')}"),
+    "NaN has a distance to itself": (
+        _NO_DISTANCE, "(math.isnan(value) != math.isnan(point) or "
+                      "(math.isnan(point) and (when.tolerance is None or "
+                      "when.direction == 'nearest'))))\n"
+                      "            or (when.tolerance is not None and point == point and"),
     "a fraction of a width is lost": (_MOVED, "return Fraction(value) + sign * math.floor(by)"),
     "an infinity has a distance": ("return bool(value != point)", "return True"),
     "of equally near rows the later one": (_LATER, _LATER.replace("<", "<=")),

@@ -32,6 +32,7 @@ from tests.fuzz.case import (
     suffix,
     where_text,
 )
+from tests.fuzz.ending import ending
 from tests.fuzz.exact import difference, expected
 from tests.fuzz.lookup import Lookup
 from tests.fuzz.values import KINDS, cells, equality
@@ -47,6 +48,8 @@ _SETTINGS = {
 _INTERPRETED = CODE["python"]
 _RUNTIME = "spark.bsjoin.runtime"
 _CHANGE = "what has changed"
+_LONGEST_S = 120
+"""A case takes a second or two, the first ones and those of a stream some ten."""
 
 
 class Engine:
@@ -107,7 +110,8 @@ class Engine:
                 result = self._joined(stream, tables, case)
                 # What a source has answered, the second run finds in the cache.
                 runs = 2 if any(shared.tables[join.table].limits for join in case.joins) else 1
-                rows = {0: [collected(result) for _ in range(runs)]}
+                with ending(self.spark, _LONGEST_S):
+                    rows = {0: [collected(result) for _ in range(runs)]}
                 wrong = _wrong_schema(result, case) or _wrong_rows(rows, case)
             except Exception as error:
                 wrong = _told(error)
@@ -140,22 +144,23 @@ class Engine:
 
         query = None
         try:
-            query, joined = started()
-            for number, (start, stop) in enumerate(shared.batches()):
-                for event in [event for at, event in shared.events if at == number]:
-                    query.processAllAvailable()
-                    if event == "refresh":
-                        tables.refresh(shared.version(number))
-                        continue
-                    query.stop()
-                    if event == "replay":
-                        _forget_last_commit(checkpoint)
-                    tables.reopen()
-                    query, joined = started()
-                rows = shared.stream.arrow(start, stop)
-                columns = dict(zip(rows.column_names, rows.columns, strict=True))
-                write_stream_file(source, number, **columns)
-            query.processAllAvailable()
+            with ending(self.spark, _LONGEST_S):
+                query, joined = started()
+                for number, (start, stop) in enumerate(shared.batches()):
+                    for event in [event for at, event in shared.events if at == number]:
+                        query.processAllAvailable()
+                        if event == "refresh":
+                            tables.refresh(shared.version(number))
+                            continue
+                        query.stop()
+                        if event == "replay":
+                            _forget_last_commit(checkpoint)
+                        tables.reopen()
+                        query, joined = started()
+                    rows = shared.stream.arrow(start, stop)
+                    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+                    write_stream_file(source, number, **columns)
+                query.processAllAvailable()
         except Exception as error:
             if len(cases) == 1:
                 return dict.fromkeys(cases, _told(error))
