@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from tests.fuzz.mutants import Mutant
 
-_VERSION = "runtimes/jvm/java/bsjoin/jvm/storage/Version.java"
+_VERSION, _BITS = (
+    f"runtimes/jvm/java/bsjoin/jvm/storage/{name}.java" for name in ("Version", "KeyBits")
+)
 _OVERLAY, _APPLYING, _COMPACTING = (
     f"storage/layers/{name}.py" for name in ("overlay", "applying", "compacting")
 )
@@ -74,8 +76,8 @@ LAYER_MUTANTS = [
         ("JVM: the oldest layer counts", _VERSION,
          "for (int i = place; i < above.length; i++) {",
          "for (int i = above.length - 1; i >= place; i--) {"),
-        ("JVM: integers are told by their hashes", _VERSION,
-         "mayHave(isByInteger ? IntegerHash.inverse(hash) : hash)", "mayHave(hash)"),
+        ("JVM: integers are told by their hashes", _BITS,
+         "mixed(areIntegers ? segment.key(row) : segment.hash(row))", "mixed(segment.hash(row))"),
         ("JVM: below a layer nothing has the hash of another key", _VERSION,
          "return below == MISSING ? inBase(hash) : below;", "return below;"),
         ("JVM: of the keys of one hash the first is hidden in scans", _VERSION,

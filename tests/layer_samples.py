@@ -28,7 +28,7 @@ from bsjoin.storage.layers.entries import Applied
 from bsjoin.storage.layers.writing import write_rows
 from bsjoin.storage.manifest import compared_fields
 from bsjoin.storage.open_table import OpenTable
-from tests.fuzz.collisions import TEXTS, hash_of, second_of_pair
+from tests.fuzz.collisions import EXTREMES, TEXTS, hash_of, second_of_pair
 
 Row = dict[str, Any]
 Change = tuple[int, Row, int]
@@ -53,7 +53,8 @@ class Form:
 
     Args:
         key: ``"direct"`` (integers close together), ``"hashed"``, ``"text"``, ``"two"`` (a text and
-            an integer), or ``"none"``. Of texts and pairs some have one hash.
+            an integer), or ``"none"``. Of texts and pairs some have one hash; of integers that are
+            hashed some have the least and the greatest hashes.
         ranged: ``""``, ``"point"`` or ``"interval"``.
         real: whether texts and pairs have the hashes that Spark gives them. Default: few, of which
             many have the same.
@@ -82,7 +83,9 @@ class Form:
             return {"k": text, "k0": second_of_pair("key 0", 0, text) if number == 1 else number}
         if self.key == "text":
             return {"k": TEXTS[number] if number < len(TEXTS) else f"key {number}"}
-        return {"k": number * 1_000_003 if self.key == "hashed" else number}
+        if self.key == "hashed":
+            return {"k": EXTREMES[number] if number < len(EXTREMES) else number * 1_000_003}
+        return {"k": number}
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """The join key of a row."""

@@ -32,7 +32,6 @@ public final class Version {
   private final int bases; // segments below all layers
   private final int present; // segments with rows
   private final int[] above; // the numbers of those that are not of the base, the newest first
-  private final boolean isByInteger;
   private final KeyBits changed; // the keys of layers; null without layers
   private BitSet[] hidden; // rows, by segment; made when they are first asked for
 
@@ -47,7 +46,6 @@ public final class Version {
     slot = manifest.version % SLOTS;
     bases = manifest.segments.length;
     present = manifest.shown().length;
-    isByInteger = manifest.isByInteger();
     List<Manifest.Rows> listed = manifest.indexed().toList();
     manifest.check(listed.size() <= SEGMENT_MASK, "it has too many segments");
     segments = new Segment[listed.size()];
@@ -63,7 +61,7 @@ public final class Version {
     for (int number : above) {
       layers.add(segments[number]);
     }
-    changed = layers.isEmpty() ? null : new KeyBits(layers, isByInteger);
+    changed = layers.isEmpty() ? null : new KeyBits(layers, manifest.isByInteger());
   }
 
   private Segment ofAnother(Manifest.Rows rows, Iterable<Version> opened) {
@@ -95,12 +93,13 @@ public final class Version {
   }
 
   /**
-   * The reference of the first row with a hash; {@link #MISSING} if there is none.
+   * The reference of the first row with a hash; {@link #MISSING} if there is none. Keys that are one
+   * integer each are found by {@link #findInteger}.
    *
    * <p>Where keys are compared, it may be that of a key that is gone: see {@link #ifPresent}.
    */
   public long find(long hash) {
-    if (changed != null && changed.mayHave(isByInteger ? IntegerHash.inverse(hash) : hash)) {
+    if (changed != null && changed.mayHave(hash)) {
       long found = inLayers(0, hash, hash);
       if (found != MISSING) {
         return manifest.compared.length == 0 ? ifPresent(found) : found;
