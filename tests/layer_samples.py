@@ -270,12 +270,13 @@ class Sample:
     # -- changes -----------------------------------------------------------------------------------
 
     def changes(self, many: int) -> list[Change]:
-        """Some changes."""
+        """Some changes; of a few every third time nothing but deletions."""
         found = []
+        kinds = self.draw.choice([*[(UPSERT, UPSERT, DELETE)] * 2, *[(DELETE,)] * (many < 10)])
         for _ in range(many):
             # All rows of a key are replaced by those that come together.
             self.clock += bool(self.identity) or self.draw.random() < 0.6
-            kind = self.draw.choice([UPSERT, UPSERT, DELETE])
+            kind = self.draw.choice(kinds)
             if self.rows and self.draw.random() < 0.6:
                 row = dict(self.draw.choice(self.rows))
                 if kind == UPSERT:

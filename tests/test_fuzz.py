@@ -24,7 +24,7 @@ from tests.fuzz.values import cells, shown
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-DRAWN = "fbad77ec64fe8058"
+DRAWN = "a63cd66269edc098"
 """A digest of the cases that find the faults."""
 
 
