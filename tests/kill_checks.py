@@ -251,9 +251,10 @@ def check_swept(location: StorageLocation) -> None:
 def check_nothing_left(location: StorageLocation) -> None:
     """No file of a build is left whose process was killed; of removed versions not after a day."""
     builds.vacuum(location, 1, 1 << 60)
-    builds._UNKNOWN_AGE_US = -1  # a day later, in this process
+    builds._UNKNOWN_AGE_US = builds._TEMPORARY_AGE_S = -1  # a day later, in this process
     builds.vacuum(location, 1, 1 << 60)
     assert not location.names("builds")
+    assert not [path for path in Path(location.url).rglob(".*") if path.is_file()]
     folders = {folder.rpartition("/")[2] for folder in versions.data_folders(location)}
     assert {*location.names("data")} == folders
 

@@ -25,7 +25,7 @@ from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.host.processes import ProcessId, has_ended
 from bsjoin.storage import versions
 from bsjoin.storage.location import StorageLocation
-from bsjoin.storage.names import BUILDS, DATA, VERSIONS
+from bsjoin.storage.names import BUILDS, DATA, FRESH, MARKS, READERS, VERSIONS
 
 _log = logging.getLogger("bsjoin")
 
@@ -35,6 +35,12 @@ _NOBODY = "0"
 _UNKNOWN_AGE_US = 24 * 3_600_000_000
 # Not those of versions that may be withdrawn: these count as long as their publishers live.
 _TEMPORARY = re.compile(r"\.(writable-.*|[0-9]{8,9}\.json\.[^-]*)")
+_SMALL = re.compile(r"\..*")  # of files that are written at once under a hidden name
+_TEMPORARIES = {
+    "": _TEMPORARY,
+    VERSIONS: _TEMPORARY,
+    **dict.fromkeys((BUILDS, MARKS, FRESH, READERS), _SMALL),
+}
 _TEMPORARY_AGE_S = 3600.0
 # The builds of this process, which may have been interrupted and go on.
 _running: set[str] = set()
@@ -147,8 +153,8 @@ def sweep(location: StorageLocation) -> None:
             if found is not None and _is_over(found[1], int(found[2]), found[3]):
                 _remove(location, found[1])
                 location.remove(f"{BUILDS}/{mark}")
-        for folder in ("", VERSIONS):
-            for name in filter(_TEMPORARY.fullmatch, location.names(folder)):
+        for folder in _TEMPORARIES if location.is_local else [""]:
+            for name in filter(_TEMPORARIES[folder].fullmatch, location.names(folder)):
                 path = f"{folder}/{name}".lstrip("/")
                 if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
                     location.remove(path)

@@ -172,7 +172,9 @@ def test_temporary_names_of_killed_processes_go_after_an_hour(tmp_path: Path) ->
     location = StorageLocation.of(tmp_path)
     put(location, numbered(location, 1), 1, 1)
     left = [tmp_path / ".writable-1", tmp_path / "versions" / ".00000002.json.1"]
+    left += [tmp_path / folder / ".a-1-0.1" for folder in ("builds", "marks", "fresh", "readers")]
     for path in left:
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"")
     builds.sweep(location)
     assert all(path.exists() for path in left)
