@@ -153,7 +153,7 @@ MUTANTS = (
            "columns = [pa.array(rows), pa.array(counts)]",
            "columns = [pa.array(rows), pa.array(counts - 1)]"),
     Mutant("new versions are never read", "runtimes/python/worker/full_cache.py",
-           "later = versions.since(location, time_us, table.known)",
+           "later = versions.since(location, time_us, table.settled)",
            "later = list(table.known.values()) or versions.since(location, time_us)"),
     Mutant("a replay uses the newest version", "storage/versions.py",
            "        if manifest.activates_at_us <= time_us:\n", "        if later:\n"),
