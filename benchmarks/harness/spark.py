@@ -50,6 +50,9 @@ def spark_session(
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         # As docs/how-to/cluster.md recommends for narrow rows; Spark and all rivals gain by it.
         .config("spark.sql.execution.arrow.maxBytesPerBatch", "2147483647")
+        # Arrow tables are read as an RDD. Of a smaller one than this, 48 MiB by default, all rows
+        # are a part of the plan, and Spark goes through them in each analysis, with any join.
+        .config("spark.sql.execution.arrow.localRelationThreshold", "0")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
