@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
-from bsjoin.following.source import followed_table
+from bsjoin.following.source import followed_table, rereading
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import JoinCall, JoinType, probe_side, table_side
@@ -239,7 +238,7 @@ def _join_source(
         stream,
         join,
         source.token,
-        lambda names: scanned(spark, source, names),
+        rereading(spark, source),
         schema.names,
         cache,
         source,

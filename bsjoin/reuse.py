@@ -26,6 +26,7 @@ from bsjoin.options import Full
 from bsjoin.spark.fingerprint import is_fixed
 from bsjoin.spark.session import MicroBatch, active_queries, means_the_same
 from bsjoin.table import BatchTable
+from bsjoin.values.durations import seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +38,7 @@ class PrivateTable:
 
     Args:
         origin: its DataFrame, or the token of its source.
-        read: the DataFrame to build it from.
+        read: returns the DataFrame to build it from, each time as its source is then.
         keys: the key columns.
         columns: the columns to store.
         options: how to build it.
@@ -60,7 +61,7 @@ class PrivateTable:
         df, options = self.read(), self.options
         followed = self.followed
         if options.follows and followed is None:
-            followed = followed_of(df, options.version)
+            followed = followed_of(df, options.version, self.read)
         table = BatchTable._ensure(
             df,
             self.keys,
@@ -74,7 +75,8 @@ class PrivateTable:
         if followed is not None:
             table._follow(df, followed, options)
         elif options.refresh is not None:
-            table.start_refreshing(df, options.refresh)
+            interval_s = seconds(options.refresh, "refresh")
+            table._refresh_every(interval_s, df.sparkSession, self.read)
         return table
 
     def is_same(self, other: PrivateTable) -> bool:
@@ -107,7 +109,7 @@ class _Kept:
         if wanted.options.refresh is not None:
             return  # in the background
         if isinstance(wanted.origin, str) or not is_fixed(wanted.origin):
-            self.table.refresh(wanted.read())
+            self.table._refresh_from(wanted.read)
         else:
             self.table._confirm()
 

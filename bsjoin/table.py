@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ from bsjoin.planner.keys import type_of
 from bsjoin.planner.resolve import resolve, safe_keys
 from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.table_sides import BuiltTable
+from bsjoin.planner.uses import naming_queries
 from bsjoin.runtimes.apply import apply
 from bsjoin.runtimes.jvm.catalog import name_table, relation
 from bsjoin.runtimes.jvm.collations import attach_for
@@ -735,15 +736,25 @@ class BatchTable:
             self._follow(df, followed_of(df, version), options)
             return
 
+        self._refresh_every(seconds(interval, "interval"), df.sparkSession, lambda: df)
+
+    def _refresh_every(
+        self, interval_s: float, spark: SparkSession, read: Callable[[], DataFrame]
+    ) -> None:
+        """Read the source every so often, in a thread, while streams run."""
+
         def again() -> None:
             with recorded(self._location.url):
-                self.refresh(df)
+                self._refresh_from(read)
             if self._options.store is None:
                 self.vacuum(older_than=_TEMPORARY_STAYS)  # or every version would stay
 
-        self._refreshing = start_refreshing(
-            df.sparkSession, again, seconds(interval, "interval"), self.path
-        )
+        self._refreshing = start_refreshing(spark, again, interval_s, self.path)
+
+    def _refresh_from(self, read: Callable[[], DataFrame]) -> None:
+        """Refresh from a source whose columns are looked at when it is read."""
+        with naming_queries(self._location):
+            self.refresh(read())
 
     def _follow(self, df: DataFrame, followed: Followed, options: Full) -> None:
         """Follow a source in a thread, while streams run."""

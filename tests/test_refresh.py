@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, Full
 from bsjoin.build.refresh import start_refreshing
+from bsjoin.sources import sql
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -158,6 +161,44 @@ def test_a_source_of_files_is_read_again_at_an_interval(
     until([(0, 2), (1, 2), (2, None)])
     write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([4, 4]))
     until([(0, 4), (1, 4), (2, None)])
+
+
+@pytest.mark.usefixtures("refreshers")
+def test_a_source_that_is_read_again_tells_of_a_column_of_another_type(
+    feed: Feed, tmp_path: Path
+) -> None:
+    """Though all values fit; with the queries that use it, which go on."""
+
+    def run(*statements: str) -> None:
+        with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as database:
+            for statement in statements:
+                database.execute(statement)
+            database.commit()
+
+    def last() -> Any:
+        feed.add(1, 9)
+        query.processAllAvailable()
+        return feed.results[max(feed.results)]
+
+    def told() -> str:
+        refresh = cycles(query)[-1].refresh
+        return "" if refresh is None else str(refresh.last_error)
+
+    run("CREATE TABLE t (k INTEGER, v INTEGER, w REAL)", "INSERT INTO t VALUES (1, 1, 1)")
+    source, cache = sql(f"sqlite:///{tmp_path}/a.db", table="t"), Full(refresh="200 ms")
+    joined = bsjoin.join(feed.stream, source, "k", how="left", select=["v"], cache=cache)
+    query = feed.start(joined)
+    assert last() == [(1, 1), (9, None)]
+    run("UPDATE t SET v = 2", "ALTER TABLE t DROP COLUMN w")  # which no query uses
+    soon(last, [(1, 2), (9, None)])
+    run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v REAL)", "INSERT INTO t VALUES (1, 3.0)")
+    says = f"the column 'v' of {source!r} is REAL now, and was INTEGER"
+    soon(lambda: says in told(), True)
+    assert f"Running queries ({query.id}) use it" in told()
+    assert last() == [(1, 2), (9, None)]
+    run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v INTEGER)", "INSERT INTO t VALUES (1, 4)")
+    soon(last, [(1, 4), (9, None)])
+    query.stop()
 
 
 def test_refreshing_can_be_started_and_stopped(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -25,13 +25,20 @@ _UNKNOWN_S = 60.0
 """How long no version may be known before that is an error."""
 
 
-def followed_of(df: DataFrame, version: str | None) -> Followed:
+def followed_of(
+    df: DataFrame, version: str | None, read: Callable[[], DataFrame] | None = None
+) -> Followed:
     """The source of a DataFrame, to be followed.
+
+    Args:
+        df: the DataFrame.
+        version: the user's query of its version; None for the versions of what it reads.
+        read: with a query, returns the DataFrame each time it is read; None (default): that one.
 
     Raises:
         ArgumentError: it cannot be followed; the error says why.
     """
-    return DataFrameSource(df) if version is None else QuerySource(df, version)
+    return DataFrameSource(df) if version is None else QuerySource(df, version, read)
 
 
 class DataFrameSource:

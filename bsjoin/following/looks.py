@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,13 +24,12 @@ from bsjoin.build.steps import (
     most_rows,
 )
 from bsjoin.build.storing import confirmed, refreshed
-from bsjoin.errors import DuplicateKeyError, SourceError, StoreError, TableMismatchError
+from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.metrics.refreshes import error_text, looked, published, recorded
 from bsjoin.options import Full
-from bsjoin.planner.uses import used_by
+from bsjoin.planner.uses import naming_queries
 from bsjoin.spark import sql
-from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.storage import Manifest, StorageLocation, versions
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ class Following:
                 is, and the next look tries again.
         """
         try:
-            with recorded(self._location.url), self._naming_queries():
+            with recorded(self._location.url), naming_queries(self._location):
                 self._look()
         except BaseException:
             self._failures = min(self._failures + 1, 16)
@@ -199,17 +197,8 @@ class Following:
             return
         before = versions.latest(self._location)
         if not self._has(before.source, until):
-            with self._naming_queries():
+            with naming_queries(self._location):
                 self._stepped(before, until, began_us, looks=1)  # a start does not ask again
-
-    @contextlib.contextmanager
-    def _naming_queries(self) -> Iterator[None]:
-        """Let the error of a column name the queries that use it."""
-        try:
-            yield
-        except MismatchedColumnError as error:
-            used = used_by(self._location, error.column)
-            raise TableMismatchError(f"{error}{used}") from None
 
     def _stepped(
         self, before: Manifest, until: SourceVersion, began_us: int, looks: int

@@ -29,14 +29,16 @@ class QuerySource:
     Args:
         df: the DataFrame.
         query: in SQL; it returns one row with one value, which is another one after each change.
+        read: returns the DataFrame each time it is read; None (default): that one.
 
     Raises:
         ArgumentError: the query cannot be analysed, or has several columns; or Spark has cached
             the rows.
     """
 
-    def __init__(self, df: DataFrame, query: str):
+    def __init__(self, df: DataFrame, query: str, read: Callable[[], DataFrame] | None = None):
         self._df, self._query = df, query
+        self._read: Callable[[], DataFrame] = read or (lambda: df)
         if _told(df, is_cached):
             raise ArgumentError(
                 'refresh="on_commit" cannot follow this table: Spark has cached its rows, or those '
@@ -73,14 +75,16 @@ class QuerySource:
 
         Raises:
             SourceError: Spark has cached them since then.
+            MismatchedColumnError: they are of a source that has another column by now.
         """
         if _told(self._df, is_cached):
             raise SourceError(
                 f"Spark has cached rows of the table, so they are not those of the version "
                 f"{version.version} that its query has returned: unpersist() them"
             )
-        renew(self._df)
-        return self._df
+        df = self._read()
+        renew(df)
+        return df
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
         """As in :class:`Followed`: never told."""

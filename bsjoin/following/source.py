@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from bsjoin.build.steps import NotTold
 from bsjoin.errors import ArgumentError
 from bsjoin.following.protocol import Changes, SourceVersion
 from bsjoin.planner.incremental_cache import schema_of_source
+from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.protocol import Source
@@ -68,20 +69,6 @@ class FollowedTable(ABC):
         found: SourceVersion | None = self._looks.version()
         return None if found is None else replace(found, selection=self._selection)
 
-    def _check(self, version: SourceVersion, unlike: Iterable[tuple[str, str]]) -> None:
-        """Refuse a table whose columns are not what they were when the source was first read.
-
-        Raises:
-            MismatchedColumnError: names the first one.
-        """
-        for name, what in unlike:
-            raise MismatchedColumnError(
-                f"the column {name!r} of {version.source} {what}. Queries go on with the rows that "
-                "they have; join with a new source, which has the columns of now, and start them "
-                "again",
-                name,
-            )
-
     def _here(self, rows: pa.Table, *about: T.StructField) -> DataFrame:
         """Rows that this process has read, with columns about them beside those of the table."""
         schema = T.StructType([*self._schema.fields, *about])
@@ -116,7 +103,7 @@ class _OfPostgreSQL(FollowedTable):
             MismatchedColumnError: a column is gone, or has another type.
         """
         # Other columns are another identity, so that changes do not lead there.
-        self._check(version, self._looks.unlike(self.columns))
+        _refuse(version.source, self._looks.unlike(self.columns))
         return scanned(self._spark, self._source, self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -141,7 +128,7 @@ class _OfLake(FollowedTable):
 
     def __init__(self, spark: SparkSession, source: Source, looks: Any, columns: Sequence[str]):
         super().__init__(spark, source, looks, columns)
-        self._known = Columns(*looks.numbers())
+        self._unlike = _LakeColumns(looks).unlike
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in ``Followed``: one that was restored from a copy has others of the same number."""
@@ -154,7 +141,7 @@ class _OfLake(FollowedTable):
         Raises:
             MismatchedColumnError: a column is gone, or has another name or type.
         """
-        self._check(version, self._unlike())
+        _refuse(version.source, self._unlike(self.columns))
         return scanned(self._spark, self._looks.at(version.version), self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -166,7 +153,7 @@ class _OfLake(FollowedTable):
         """
         if not since.is_of(until):
             return None
-        self._check(until, self._unlike())
+        _refuse(until.source, self._unlike(self.columns))
         found = self._looks.changes(since, until.version, self.columns)
         if isinstance(found, str):
             raise NotTold(found)
@@ -179,15 +166,65 @@ class _OfLake(FollowedTable):
             rows = streamed(self._spark, found.scan, found.close, schema)
         return Changes(rows, at=lambda: self.at(until))
 
-    def _unlike(self) -> Iterator[tuple[str, str]]:
-        """The columns that are gone, or have another name or type; with what is so now.
+
+class _LakeColumns:
+    """The columns of a table of a lake as they were, by their numbers."""
+
+    def __init__(self, looks: LakeTable):
+        self._looks, self._known = looks, Columns(*looks.numbers())
+
+    def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of some columns that are gone, or have another name or type; with what is so now.
 
         The source reads by names, and another column may have got one.
         """
-        names = names_in(self._known, Columns(*self._looks.numbers()))
-        for name in self.columns:
-            now = names.get(name)
+        found = names_in(self._known, Columns(*self._looks.numbers()))
+        for name in names:
+            now = found.get(name)
             if now != name and name in self._known.numbers:
                 what = "is not there any more" if now is None else f"is called {now!r} now"
                 yield name, what
-        yield from self._looks.unlike(self.columns)
+        yield from self._looks.unlike(names)
+
+
+def rereading(spark: SparkSession, source: Source) -> Callable[[Sequence[str]], DataFrame]:
+    """What reads some columns of a source whole, each time as it is then.
+
+    A table of a database or a lake whose columns have changed is refused, as one that is followed:
+    a cast to the type of before would hide that, as long as the values fit.
+
+    Returns:
+        A function of the columns' names, which raises a MismatchedColumnError.
+    """
+    unlike, close = None, source.close
+    if isinstance(source, LakeTable) and (looks := source.table_changes()) is not None:
+        unlike, close = _LakeColumns(looks).unlike, looks.close
+    elif isinstance(source, Database):
+        source.schema  # noqa: B018 - its columns stay as they are
+        asked = source.copied()  # of one thread
+        unlike, close = asked.unlike, asked.close
+
+    def read(names: Sequence[str]) -> DataFrame:
+        if unlike is not None:
+            try:
+                _refuse(repr(source), unlike(names))
+            finally:
+                close()  # until the next time a server may end a connection
+        return scanned(spark, source, [*names])
+
+    return read
+
+
+def _refuse(source: str, unlike: Iterable[tuple[str, str]]) -> None:
+    """Refuse a table whose columns are not what they were when the source was first read.
+
+    Raises:
+        MismatchedColumnError: names the first one.
+    """
+    for name, what in unlike:
+        raise MismatchedColumnError(
+            f"the column {name!r} of {source} {what}. Queries go on with the rows that "
+            "they have; join with a new source, which has the columns of now, and start them "
+            "again",
+            name,
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import DuplicateKeyError, StoreError, TableMismatchError
+from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.spark.session import active_names, any_query_active, is_connect, is_for_a_query
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.uses import RENEWED_EVERY_S, Note, Uses, others
@@ -129,6 +131,15 @@ def check_columns(location: StorageLocation, before: T.StructType, schema: T.Str
 def used_by(location: StorageLocation, column: str) -> str:
     """What an error says of a column that running queries use; empty if none does."""
     return f". Running queries{_named()} use it" if column in _in_use(location).columns else ""
+
+
+@contextlib.contextmanager
+def naming_queries(location: StorageLocation) -> Iterator[None]:
+    """Let the error of a column of a table's source name the queries that use it."""
+    try:
+        yield
+    except MismatchedColumnError as error:
+        raise TableMismatchError(f"{error}{used_by(location, error.column)}") from None
 
 
 def _named() -> str:

@@ -26,7 +26,7 @@ from spark_samples import Feed
 
 from bsjoin import BatchTable, Full
 from bsjoin.errors import SourceError, TableMismatchError
-from bsjoin.following.source import FollowedTable, followed_table
+from bsjoin.following.source import FollowedTable, followed_table, rereading
 from bsjoin.sources import Source, delta, iceberg
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_log import Commit, changed_files
@@ -485,7 +485,7 @@ WIDER = NUMBERED.set_column(2, "n", NUMBERED["n"].cast(pa.int64()))
 
 
 def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
-    catalog: Catalog, tmp_path: Path
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The source reads by names, and another column may have got that name."""
     made = catalog.create_table("shop.t", NUMBERED.schema)
@@ -496,6 +496,12 @@ def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
         lakes = delta(path, **options), iceberg("shop.t", catalog=properties, **options)
         return [followed_table(None, lake, ["k", name]) for lake in lakes]  # type: ignore[arg-type]
 
+    monkeypatch.setattr("bsjoin.following.source.scanned", lambda _, source, names: names)
+    spark: Any = None
+    lakes = delta(path), iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    pinned = delta(path, version=0)
+    readers = [rereading(spark, lake) for lake in (*lakes, pinned)]
+    assert [read("kvn") for read in readers] == [[*"kvn"]] * 3
     named, cast = {name: tables(name) for name in "vn"}, tables("n", schema={"n": pa.int64()})
     with made.update_schema() as update:
         update.rename_column("v", "w")
@@ -513,7 +519,13 @@ def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
             assert version is not None
             with pytest.raises(TableMismatchError, match=f"{name!r} of the {what}"):
                 table.at(version)
-    assert not [one for table in cast for one in table._unlike()]  # to the type that was given
+        for read, what in zip(readers, says, strict=False):  # by a timer, too
+            with pytest.raises(TableMismatchError, match=what.partition(" .* ")[2]):
+                read(["k", name])
+    assert [read("k") for read in readers] == [["k"]] * 3
+    assert readers[2]("kvn")  # always the same rows
+    for table in cast:  # to the type that was given
+        assert not [*table._unlike(table.columns)]  # type: ignore[attr-defined]
 
 
 @pytest.mark.long

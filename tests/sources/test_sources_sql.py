@@ -27,7 +27,14 @@ from source_stands import (
 )
 from test_sources_credentials import raised
 
-from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
+from bsjoin.errors import (
+    ArgumentError,
+    BSJoinError,
+    ColumnError,
+    SourceError,
+    TableMismatchError,
+)
+from bsjoin.following.source import rereading
 from bsjoin.sources import sql
 from bsjoin.sources.databases import postgresql as postgresql_source
 from bsjoin.sources.transient import TransientSourceError
@@ -224,6 +231,46 @@ def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) ->
     unfinished = source.scan()
     next(unfinished)
     unfinished.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("database", kinds(DATABASES, "postgresql", "mariadb"), indirect=True)
+def test_columns_of_another_type_are_refused_when_a_table_is_read_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all values would fit; but not to a type that the user has given."""
+    monkeypatch.setattr("bsjoin.following.source.scanned", lambda _, source, names: names)
+    spark: Any = None
+    database.run("CREATE TABLE t (a INTEGER, b DECIMAL(9, 2), c VARCHAR(9), d INTEGER, e INTEGER)")
+    sources = [
+        database.source(schema={"d": pa.int64()}, **given)
+        for given in ({"table": "t"}, {"query": "SELECT * FROM t"})
+    ]
+    names = sources[0].schema.names
+    readers = [rereading(spark, source) for source in sources]
+    for read in readers:
+        assert read(names) == read(names) == names
+    database.run("ALTER TABLE t DROP COLUMN a", "ALTER TABLE t ADD COLUMN a BIGINT")
+    alike = isinstance(database, SQLite)  # whose integers have 8 bytes
+    for read, source in zip(readers, sources, strict=True):
+        assert read(["b", "c", "d", "e"])
+        if alike:
+            assert read(["a"])
+            continue
+        with pytest.raises(TableMismatchError) as caught:
+            read(names)
+        assert f"the column 'a' of {source!r} is " in str(caught.value)
+    database.run(
+        "DROP TABLE t",
+        "CREATE TABLE t (a INTEGER, b DECIMAL(12, 2), c INTEGER, d BIGINT)",
+        "INSERT INTO t VALUES (1, 2, 3, 4)",
+    )
+    for read in readers:
+        assert read(["a", "d"])
+        for name in "bc":
+            with pytest.raises(TableMismatchError, match=rf"{name!r} of .* is .* now, and was"):
+                read([name])
+        with pytest.raises(TableMismatchError, match=r"'e' of .* is not there any more"):
+            read(["e"])
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,10 @@ def unlike(
         if now is None:
             yield name, "is not there any more"
         elif now.read != then.read or (name not in given and _item(now) != _item(then)):
-            yield name, f"is {_told(now)} now, and was {_told(then)}"
+            told = (_told(now), _told(then))
+            if told[0] == told[1]:  # the database has one word for several
+                told = (str(now.type), str(then.type))
+            yield name, f"is {told[0]} now, and was {told[1]}"
 
 
 def _item(column: Column) -> pa.DataType | None:
@@ -116,7 +119,7 @@ def _item(column: Column) -> pa.DataType | None:
 def _told(column: Column) -> str:
     """The type in the database's words, with the digits of decimals."""
     dtype = column.type
-    if dtype is None or not pa.types.is_decimal(dtype):
+    if dtype is None or not pa.types.is_decimal(dtype) or "(" in column.declared:
         return column.declared
     return f"{column.declared}({dtype.precision}, {dtype.scale})"
 

@@ -7,7 +7,7 @@ import copy
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ColumnError, DataError, SourceError, suggest
-from bsjoin.sources.databases.declared import Column, Target
+from bsjoin.sources.databases.declared import Column, Target, unlike
 from bsjoin.sources.databases.parts import by_nulls, of_keys, rows_of_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared, Table
@@ -225,6 +225,23 @@ class Database(Table):
             and all(known[n].exact and known[n].type == self.schema.field(n).type for n in found)
             for found in self._execute(self._unique)
         )
+
+    def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of some columns that are gone, or are read as another type; with what is so now.
+
+        Raises:
+            SourceError: the server cannot be asked, or there is no such table.
+        """
+        schema = self.schema
+        given = set() if self._override is None else {*self._override.names}
+        # As those that are known: each is read as its own type, or as the one that is given.
+        there = {
+            one.name: self._read_as(
+                one, schema.field(one.name).type if one.name in given else one.type
+            )
+            for one in self._execute(self._columns_of_table)
+        }
+        return unlike(self._columns, there, names, given)
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
         """The distinct keys that a query returns, without nulls; see :meth:`Source.keys_of`."""

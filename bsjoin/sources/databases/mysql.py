@@ -311,6 +311,13 @@ def _is_direct(declared: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _column(field: Any) -> Column:
+    found = _typed(field)
+    if found.declared == _JSON:
+        return found
+    return replace(found, declared=f"{found.type} ({found.declared})")  # which has no name here
+
+
+def _typed(field: Any) -> Column:
     code, length, unsigned = field.type_code, field.length, bool(field.flags & _UNSIGNED)
     name, declared = field.name, f"type {code}"
     if code in _INTEGERS:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import SourceError
 from bsjoin.sources.databases import pgerrors
-from bsjoin.sources.databases.declared import How, unlike
+from bsjoin.sources.databases.declared import How
 from bsjoin.sources.databases.pgdecoding import LogicalDecoding
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
@@ -71,21 +71,9 @@ class TableChanges:
         return names
 
     def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Those of some columns that are gone, or are read as another type; with what is so now.
-
-        Raises:
-            SourceError: the server cannot be asked, or there is no such table.
-        """
-        table, schema = self._table, self._table.schema
-        given = set() if table._override is None else {*table._override.names}
-        # As those that are known: each is read as its own type, or as the one that is given.
-        there = {
-            one.name: table._read_as(
-                one, schema.field(one.name).type if one.name in given else one.type
-            )
-            for one in table._execute(table._columns_of_table)
-        }
-        return unlike(table._columns, there, names, given)
+        """As :meth:`bsjoin.sources.databases.dialect.Database.unlike`."""
+        found: Iterator[tuple[str, str]] = self._table.unlike(names)
+        return found
 
     def version(self) -> SourceVersion | None:
         """The newest version; None if it is not known for certain at this moment.
