@@ -680,9 +680,9 @@ class BatchTable:
         """Publish a version with the same rows, in which look-ups search one place again.
 
         :meth:`apply` does so in the background where its changes come to more than 16,384 rows and
-        a twentieth of the table. Changes may be applied meanwhile; the version has those, too.
-        Where the table is refreshed meanwhile, compacting begins anew; the third time the table is
-        left as it is, and the log has a warning.
+        a twentieth of the table, or to several GiB in a column. Changes may be applied meanwhile;
+        the version has those, too. Where the table is refreshed meanwhile, compacting begins anew;
+        the third time the table is left as it is, and the log has a warning.
 
         Returns:
             The number of the newest version; the same as before if nothing was applied since.

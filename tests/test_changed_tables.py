@@ -332,7 +332,7 @@ def test_any_sequence_equals_a_build(
         check(spark, [*newest, *chosen, *scan(spark, sample, f"{step}")], code=draw.random() < 0.3)
         looks = [*older, *newest]
         monkeypatch.setattr("bsjoin.storage.layers.applying._ABSORBED", draw.choice([0, 1, 4, 999]))
-        monkeypatch.setattr("bsjoin.storage.layers.applying._MOST_LAYERS", draw.choice([1, 3, 8]))
+        monkeypatch.setattr("bsjoin.storage.layers.applying.MOST_LAYERS", draw.choice([1, 3, 8]))
         sample.step()
         if draw.random() < 0.2:
             sample.vacuum(_KEPT)

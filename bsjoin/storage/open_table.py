@@ -17,6 +17,7 @@ from bsjoin.storage.manifest import Manifest, box_signature
 from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
 from bsjoin.storage.range_index import RangeIndex
 from bsjoin.storage.segment import Segment
+from bsjoin.storage.segment_entries import fit_together
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -65,6 +66,8 @@ class OpenTable:
         if self.layers:
             first_rows = self._first_rows[len(bases) :]
             self.overlay = Overlay(self.layers, first_rows)
+        above = (one.info for one in layered)
+        self._joins_layers = bool(self.layers) and len(bases) == 1 and fit_together(above)
 
     def _has_form_of(self, manifest: Manifest) -> bool:
         ours = self.manifest
@@ -167,7 +170,7 @@ class OpenTable:
         mask = missing if missing.any() else None
         if len(self.segments) == 1:
             return [self.segments[0].take(number, rows, mask) for number in numbers]
-        if self.overlay is not None and len(self._first_hashes) == 1:
+        if self._joins_layers:
             return self._gather_layered(numbers, rows, mask)
         pieces: list[list[pa.Array]] = [[] for _ in numbers]
         order = []

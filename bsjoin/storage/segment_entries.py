@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from bsjoin.index import GREATEST, LEAST
@@ -14,6 +16,9 @@ from bsjoin.storage.names import DATA
 
 MOST_ROWS = MAX_ROWS - 1
 """The most rows of a segment."""
+
+TOGETHER_BYTES = 1 << 30
+"""So much of a column is joined of several segments: an array of texts has 2 GiB at the most."""
 
 _SEGMENT = re.compile(rf"{DATA}/[A-Za-z0-9_-]{{1,80}}/[A-Za-z0-9_-]{{1,80}}")
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
@@ -51,6 +56,12 @@ class _StoredRows(ABC):
         """The metadata as a JSON object."""
         lists = {"sizes": list(self.sizes), "checksums": list(self.checksums)}
         return asdict(self) | lists  # type: ignore[call-overload,no-any-return]
+
+
+def fit_together(segments: Iterable[_StoredRows]) -> bool:
+    """Whether each column of some segments of the same columns may be joined in memory."""
+    files = zip_longest(*(one.sizes for one in segments), fillvalue=0)
+    return all(sum(sizes) <= TOGETHER_BYTES for sizes in files)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
+
+LARGEST = (1 << 31) - 1
+"""Bytes of an array of texts."""
+
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -12,6 +19,20 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     [1, 2]
     """
     return pa.concat_arrays([*column.chunks, pa.array([], column.type)])
+
+
+def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of one type as one; texts as large ones where others would not hold all of them.
+
+    >>> joined([pa.array(["a"]), pa.array(["b"])]).type
+    DataType(string)
+    """
+    large = _LARGE.get(arrays[0].type)
+    if large is not None and (
+        sum(one.nbytes for one in arrays) > LARGEST or any(one.type == large for one in arrays)
+    ):
+        arrays = [one.cast(large) for one in arrays]
+    return pa.concat_arrays(arrays)
 
 
 def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:

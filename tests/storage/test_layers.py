@@ -8,20 +8,22 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from layer_samples import FORMS, IDENTITIES, Form, Sample
+from layer_samples import FORMS, IDENTITIES, Form, Row, Sample
 
 from bsjoin.errors import DamagedTableError
-from bsjoin.storage import StorageLocation, builds, versions
+from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.layers import overlay
 from bsjoin.storage.layers.applying import with_changes
 from bsjoin.storage.layers.change_set import DELETE, UPSERT
-from bsjoin.storage.layers.compacting import compacted, rebased
+from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.open_table import OpenTable
 from tests.fuzz.values import KINDS
 
@@ -127,6 +129,53 @@ def test_columns_of_all_types_are_read_through_a_layer(tmp_path: Path) -> None:
     }
     assert found.pop("interval").to_pylist() == [None, value, None]
     assert all(one.null_count == 3 for one in found.values())
+
+
+@pytest.mark.parametrize("identity", [("id",), ("v",)])
+def test_texts_of_more_than_an_array_holds_are_not_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: tuple[str, ...]
+) -> None:
+    """Of layers, and of rows that match nothing: here an array has 16 KiB at the most."""
+    concat = pa.concat_arrays
+
+    def limited(arrays: Sequence[pa.Array]) -> pa.Array:
+        found = concat(arrays)
+        if found.type == pa.string() and found.nbytes > 1 << 14:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+        return found
+
+    def check(manifest: Manifest) -> None:
+        with monkeypatch.context() as unlimited:  # it is compared with a build in one segment
+            unlimited.setattr(pa, "concat_arrays", concat)
+            sample.check(manifest, sample.rows)
+
+    monkeypatch.setattr("bsjoin.storage.segment_entries.TOGETHER_BYTES", 1 << 13)
+    monkeypatch.setattr("bsjoin.values.retype.LARGEST", 1 << 14)
+    monkeypatch.setattr(pa, "concat_arrays", limited)
+    draw = random.Random(f"{identity}")
+    sample = Sample(StorageLocation.of(tmp_path), Form("text", ""), identity, False, draw, 1 << 13)
+
+    def row() -> Row:
+        found = sample.row(sample.ids) | {"v": f"{sample.ids} {'v' * 300}"}
+        return found | ({"k": None} if draw.random() < 0.3 else {})
+
+    sample.build([row() for _ in range(9)])
+    for order in range(24):
+        changes = [(UPSERT, row(), order) for _ in range(7)]
+        gone = draw.choice(sample.rows)
+        manifest = sample.apply([*changes, (DELETE, gone, order)])
+    assert len(manifest.layers) > 2
+    assert manifest.unindexed is not None
+    assert len(manifest.unindexed) > 1
+    check(manifest)
+    table = sample.opened(manifest)
+    above = np.arange(table.manifest.segments[0].rows, sum(s.info.rows for s in table.segments))
+    texts = [table.gather(("v",), some)[0].to_pylist() for some in np.array_split(above, 9)]
+    stored = (segment.column(6).to_pylist() for segment in table.segments[1:])
+    assert [*chain(*texts)] == [*chain(*stored)]
+    assert is_due(replace(manifest, layers=manifest.layers[:1] * 9))
+    assert not is_due(replace(manifest, layers=manifest.layers[:1] * 8))
+    check(sample.compact())
 
 
 @pytest.mark.parametrize("again", [False, True])

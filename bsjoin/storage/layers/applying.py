@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
+from bsjoin.storage.layers.apart import with_rows_apart
 from bsjoin.storage.layers.change_set import UPSERT, ChangeSet, group_ids, values_of
-from bsjoin.storage.layers.entries import Layer
+from bsjoin.storage.layers.entries import MOST_LAYERS, Layer
 from bsjoin.storage.layers.keys import Keys, row_hashes
 from bsjoin.storage.layers.writing import write_gone, write_rows
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import bools
-from bsjoin.storage.segment_entries import UnindexedInfo
+from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo, fit_together
 from bsjoin.storage.ties import order_codes
-from bsjoin.storage.unindexed import unindexed_column, write_unindexed
-from bsjoin.values.retype import whole
+from bsjoin.storage.unindexed import unindexed_column
+from bsjoin.values.retype import joined, whole
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _ABSORBED = 4  # a layer goes into the next one unless it has so many times its rows
-_MOST_LAYERS = 8
 _BOXED = 1 << 12
 """Rows. An index of boxes over fewer takes 7 ms more, as long as thousands of searches of all."""
 
@@ -218,15 +218,13 @@ class _Writer:
         held = self._table.gather(self._names, rows) or [_zeros(len(rows))]
         others = [apart[name] for name in self._names]
         others = others or [_zeros(sum(info.rows for info in self._manifest.unindexed or ()))]
-        groups = group_ids(
-            [pa.concat_arrays(three) for three in zip(tokens, held, others, strict=True)]
-        )
+        groups = group_ids([joined(three) for three in zip(tokens, held, others, strict=True)])
         n, m = len(changes), len(rows)
         old = groups[n:]  # of the rows that are there
         counts = np.ones(n, np.bool_)
         if self._sequence is not None and changes.order is not None:
             stored = self._table.gather((self._sequence,), rows)[0]
-            stored = pa.concat_arrays([stored, apart[self._sequence]])
+            stored = joined([stored, apart[self._sequence]])
             order = order_codes(
                 pa.concat_arrays([changes.order, stored.cast(changes.order.type)]), exact=False
             )
@@ -268,7 +266,7 @@ class _Writer:
                 unindexed_column(self._build.location, info, number, field)
                 for info in manifest.unindexed or ()
             ]
-            found[name] = pa.concat_arrays([*parts, pa.array([], field.type)])
+            found[name] = joined([*parts, pa.array([], field.type)])
         return found
 
     def _unindexed(self, changes: ChangeSet, gone: Int64s) -> tuple[UnindexedInfo, ...] | None:
@@ -280,32 +278,18 @@ class _Writer:
         if not len(places) and not len(gone):
             return manifest.unindexed
         new = changes.rows.take(pa.array(places))
-        columns = []
-        stays = np.ones(sum(info.rows for info in manifest.unindexed), np.bool_)
-        stays[gone] = False
-        for number, field in enumerate(list(manifest.schema)[manifest.compared :]):
-            parts = [
-                unindexed_column(self._build.location, info, number, field)
-                for info in manifest.unindexed
-            ]
-            old = pa.concat_arrays([*parts, pa.array([], field.type)]).filter(pa.array(stays))
-            added = whole(new.column(manifest.compared + number)).cast(field.type)
-            columns.append(pa.concat_arrays([old, added]))
-        rows = pa.Table.from_arrays(columns, manifest.columns)
-        if not len(rows):
-            return ()
-        order = np.zeros(len(rows), np.int64)
-        with self._build.writing():
-            name = f"{self._build.folder}/u0000"
-            return (write_unindexed(self._build.location, name, order, rows),)
+        return with_rows_apart(self._build, manifest, manifest.unindexed, new, gone)
 
     # -- layers below ------------------------------------------------------------------------------
 
     def _absorbed(self, rows: int) -> int:
         """How many of the newest layers become a part of the next one."""
         layers = self._manifest.layers
+        together: list[SegmentInfo] = []
         for count, layer in enumerate(reversed(layers)):
-            if layer.size > _ABSORBED * rows and len(layers) - count < _MOST_LAYERS:
+            together += layer.segments
+            is_large = layer.size > _ABSORBED * rows and len(layers) - count < MOST_LAYERS
+            if is_large or not fit_together(together):
                 return count
             rows += layer.size
         return len(layers)

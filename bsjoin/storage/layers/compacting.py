@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
+from bsjoin.storage.layers.entries import MOST_LAYERS
 from bsjoin.storage.layers.keys import row_hashes
 from bsjoin.storage.layers.writing import write_rows
 from bsjoin.storage.manifest import Manifest
@@ -35,7 +36,7 @@ def is_due(manifest: Manifest) -> bool:
     """Whether look-ups and changes would gain by a compaction."""
     layered = sum(layer.size for layer in manifest.layers)
     rows = sum(segment.rows for segment in manifest.segments)
-    return layered > max(_FEWEST, _DUE * rows)
+    return layered > max(_FEWEST, _DUE * rows) or len(manifest.layers) > MOST_LAYERS
 
 
 def compacted(

@@ -9,6 +9,8 @@ from bsjoin.storage import fields
 from bsjoin.storage.segment_entries import SegmentInfo
 
 _MOST_CHANGES = (1 << 63) - 1
+MOST_LAYERS = 8
+"""With more of them a table is compacted: they do not fit into one in memory."""
 
 
 @dataclass(frozen=True)
