@@ -567,6 +567,31 @@ def test_a_refresh_does_not_drop_what_was_applied_meanwhile(
 
 
 @pytest.mark.parametrize("call", ["apply", "compact"])
+@pytest.mark.parametrize("what", ["apply", "compact"])
+def test_what_is_written_for_a_build_that_was_taken_for_ended_is_not_published(
+    spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """By a machine that cannot see its process, and whose clock is days ahead."""
+    location, sync = StorageLocation.of(table.path), StorageLocation.sync
+    changes = spark.createDataFrame([(2, "b", 21)], SCHEMA)
+    if what == "compact":
+        table.apply(changes, key="id")
+    version, rows = table.version, rows_in(table)
+
+    def swept(self: StorageLocation, folder: str, **options: Any) -> None:
+        sync(self, folder, **options)
+        monkeypatch.undo()
+        location.remove(folder)
+        for mark in location.names("builds"):
+            location.remove(f"builds/{mark}")
+
+    monkeypatch.setattr(StorageLocation, "sync", swept)
+    with pytest.raises(StoreError, match="has ended"):
+        table.apply(changes, key="id") if what == "apply" else table.compact()
+    assert (table.version, rows_in(table)) == (version, rows)
+    table.verify()
+
+
 def test_a_version_that_is_removed_before_it_is_open_is_none_to_change(
     spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:

@@ -208,6 +208,7 @@ def _next_version(
             return before
         draft = _draft(location, table.manifest, found, call, identity, read)
         location.sync(build.folder)
+        build.check()
         # The source that a table follows is another version now: what marks the one before is not.
         is_step = draft.source is not None and draft.source != before.source
         marked_as = None if is_step else before
@@ -402,6 +403,7 @@ def _compacted(location: StorageLocation, before: Manifest, segment_bytes: int) 
     with builds.begun(location) as build:
         base = compacted(build, opened(location, before), segment_bytes, _box_sides(before))
         location.sync(build.folder)
+        build.check()
 
         def attempt(now: Manifest) -> Manifest | None:
             draft = rebased(now, before, base, build.name)

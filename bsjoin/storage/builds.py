@@ -74,13 +74,18 @@ class Build:
         Raises:
             StoreError: the build has ended, by a failure or since it was interrupted.
         """
-        self._check()
+        self.check()
         try:
             yield
         finally:
-            self._check()
+            self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Make sure that it goes on, before its files are those of a version.
+
+        Raises:
+            StoreError: it has ended; what it has written is removed.
+        """
         if self.location.size(self.mark) is not None:
             return
         _remove(self.location, self.name)
