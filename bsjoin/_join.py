@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.source import followed_table, rereading
@@ -234,11 +236,12 @@ def _join_source(
             )
         return apply(plan_source(stream, join, source, cache))
     spark = stream.sparkSession
+    looks = cache.follows and cache.version is None  # at the columns, too
     return _join_whole(
         stream,
         join,
         source.token,
-        rereading(spark, source),
+        partial(scanned, spark, source) if looks else rereading(spark, source),
         schema.names,
         cache,
         source,
