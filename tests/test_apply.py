@@ -566,7 +566,6 @@ def test_a_refresh_does_not_drop_what_was_applied_meanwhile(
     assert rows_in(table) == [(1, "a", 77), (6, "f", 60)]
 
 
-@pytest.mark.parametrize("call", ["apply", "compact"])
 @pytest.mark.parametrize("what", ["apply", "compact"])
 def test_what_is_written_for_a_build_that_was_taken_for_ended_is_not_published(
     spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, what: str
@@ -592,6 +591,7 @@ def test_what_is_written_for_a_build_that_was_taken_for_ended_is_not_published(
     table.verify()
 
 
+@pytest.mark.parametrize("call", ["apply", "compact"])
 def test_a_version_that_is_removed_before_it_is_open_is_none_to_change(
     spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
