@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.metrics.progress import observed_row
-from bsjoin.planner.columns import unused
+from bsjoin.runtimes.jvm.attach import call, is_attached
 from bsjoin.spark.session import is_dataframe
 from bsjoin.spark.sql import quoted
 from bsjoin.values.durations import seconds
@@ -29,6 +29,7 @@ empty between its first miss and the second."""
 
 _OBSERVED = "bsjoin.kafka.route "
 _FOR_EVER_MS = 1 << 62
+_EPOCH = "TIMESTAMP_LTZ '1970-01-01 00:00:00Z'"
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -114,45 +115,31 @@ def route(
         ['key', 'value', 'headers', 'topic']
     """
     patience_ms = _checked(joined, {"topic": topic, "retry": retry, "dead": dead}, patience, found)
-    names = unused(joined.columns, "value", "given", "place", "since", "before")
-    new, given, place, since, before = map(quoted, names)
-    hit, old, headers, at = map(quoted, (found, "value", "headers", "timestamp"))
-
-    # Where the record's own header is, from 1 on, and since when it waits: 0 and null without it.
-    here = f"coalesce(CAST(array_position({headers}.key, '{WAITING_SINCE}') AS INT), 0)"
-    rows = joined.select(
-        "*",
-        (F.expr(value) if isinstance(value, str) else value).alias(names[0]),
-        F.expr(f"coalesce({headers}, CAST(array() AS {_HEADERS}))").alias(names[1]),
-        F.expr(here).alias(names[2]),
-    )
-    kind = rows.schema[names[0]].dataType.simpleString()
+    new = F.expr(value) if isinstance(value, str) else value
+    kind = joined.select(new.alias("value")).schema["value"].dataType.simpleString()
     if kind not in ("string", "binary"):
         raise ArgumentError(
             f"value={value!r} is of type {kind}, and values of Kafka are text or binary: give "
             "to_json(struct(...)), or a cast"
         )
-    written = f"try_cast(CAST(get({given}, {place} - 1).value AS STRING) AS BIGINT)"
-    known = f"coalesce({written}, unix_millis({at}))"
-    rows = rows.select(
-        "*",
-        F.expr(f"CASE WHEN {place} > 0 THEN {known} END").alias(names[3]),
-        # It takes the place of the one before, or comes behind all others.
-        F.expr(f"CASE WHEN {place} > 0 THEN {place} - 1 ELSE size({given}) END").alias(names[4]),
-    )
-    text = f"CAST(coalesce(CAST({since} AS STRING), '') AS BINARY)"
-    mark = f"array(named_struct('key', '{WAITING_SINCE}', 'value', {text}))"
-    behind = f"slice({given}, {before} + 2, size({given}))"
-    marked = f"concat(slice({given}, 1, {before}), {mark}, {behind})"
-    rows = rows.select(
-        F.col("key"),
-        F.expr(f"CAST(CASE WHEN {hit} THEN {new} ELSE {old} END AS BINARY)").alias("value"),
-        F.expr(f"CASE WHEN {hit} AND {place} = 0 THEN {given} ELSE {marked} END").alias("headers"),
-        F.when(F.expr(hit), F.lit(topic))
+    headers, hit, at = map(quoted, ("headers", found, "timestamp"))
+    at = f"coalesce({at}, {_EPOCH})"  # Kafka has one in each record
+    hit = f"coalesce({hit}, false)" if joined.schema[found].nullable else hit
+    if is_attached(joined.sparkSession):
+        sent = F.expr(call("routed headers", headers, hit, at))
+        places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
+        to = F.expr(call("routed topic", headers, hit, at, **places))
+    else:
+        sent = F.expr(_headers(headers, hit, at))
         # A header of somebody else's making may have any number: no difference of that is taken.
-        .when(F.expr(f"{since} < unix_millis({at}) - {patience_ms}"), F.lit(dead))
-        .otherwise(F.lit(retry))
-        .alias("topic"),
+        is_late = F.expr(f"{_since(headers)} < unix_millis({at}) - {patience_ms}")
+        to = F.when(F.expr(hit), topic).when(is_late, dead).otherwise(retry)
+    # One projection: of each that is left Spark makes a plan in each micro-batch.
+    rows = joined.select(
+        F.col("key"),
+        F.when(F.expr(hit), new).otherwise(F.col("value")).cast("binary").alias("value"),
+        sent.alias("headers"),
+        to.alias("topic"),
     )
     return rows.observe(
         _OBSERVED + topic,
@@ -164,6 +151,32 @@ def route(
         _count(F.col("topic") == dead).alias("expired"),
         F.lit(retry).alias("retry"),
     )
+
+
+def _headers(headers: str, hit: str, at: str) -> str:
+    """The headers that are sent, as ``Routed.java`` makes them."""
+    known = f"coalesce({_since(headers)}, unix_millis({at}))"
+    place, given = _place(headers), f"coalesce({headers}, CAST(array() AS {_HEADERS}))"
+    behind = f"slice({headers}, {place} + 1, size({headers}))"
+    told = f"slice({headers}, 1, {place} - 1), {_mark(f'CAST({known} AS STRING)')}, {behind}"
+    return (
+        f"CASE WHEN {place} > 0 THEN concat({told})"
+        f" WHEN {hit} THEN {given} ELSE concat({given}, {_mark(repr(''))}) END"
+    )
+
+
+def _place(headers: str) -> str:
+    """Where the first header is that tells since when a record waits, from 1 on; 0 or null."""
+    return f"CAST(array_position({headers}.key, '{WAITING_SINCE}') AS INT)"
+
+
+def _since(headers: str) -> str:
+    """Since when it waits; null if that is not told, or by something else than a number."""
+    return f"try_cast(CAST(get({headers}, {_place(headers)} - 1).value AS STRING) AS BIGINT)"
+
+
+def _mark(text: str) -> str:
+    return f"array(named_struct('key', '{WAITING_SINCE}', 'value', CAST({text} AS BINARY)))"
 
 
 def _count(condition: Column) -> Column:

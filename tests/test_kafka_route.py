@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,13 @@ import pytest
 from cache_runs import database_of_planes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from real_time_queries import planned_in_real_time
+from sessions import configured
 
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.kafka import WAITING_SINCE
+from bsjoin.runtimes.jvm.attach import attached
 
 SCHEMA = """
     key binary, value binary, headers array<struct<key string, value binary>>,
@@ -55,6 +59,10 @@ CASES: list[tuple[Any, bool, Any, str]] = [
     ([(WAITING_SINCE, b"\xff\xfe")], False, [since(MS)], "again"),
     # Two of them: the first counts.
     ([since(MS - 99_000), since(None)], False, [since(MS - 99_000), since(None)], "never"),
+    ([since(None), since(MS - 99_000)], False, [since(MS), since(MS - 99_000)], "again"),
+    # A header without a name.
+    ([(None, b"1"), since(None)], True, [(None, b"1"), since(MS)], "out"),
+    ([(None, b"1")], True, [(None, b"1")], "out"),
 ]
 
 
@@ -102,21 +110,45 @@ def joined(spark: SparkSession) -> DataFrame:
     return cases(spark)
 
 
-def test_where_records_go(joined: DataFrame) -> None:
+@pytest.mark.parametrize("is_attached", [True, False], ids=["jar", "SQL"])
+def test_where_records_go(
+    joined: DataFrame, monkeypatch: pytest.MonkeyPatch, is_attached: bool
+) -> None:
+    assert attached(joined.sparkSession) is None
+    monkeypatch.setattr("bsjoin.kafka.is_attached", lambda _: is_attached)
     assert_routed(routed(joined).collect())
+    nulls = {"found": F.lit(None).cast("boolean"), "timestamp": F.lit(None).cast("timestamp")}
+    rows = {row.key: row for row in routed(joined.withColumns(nulls)).collect()}
+    assert {row.topic for row in rows.values()} == {"again", "never"}
+    assert [(h.key, h.value) for h in rows[b"9"].headers] == [since(0)]
 
 
-def test_what_became_of_the_rows_is_counted_in_their_pass(joined: DataFrame) -> None:
-    """Behind all that is computed, which is one stage, and by what Spark need not replace."""
-    sent = routed(joined)
-    sent.collect()
-    execution: Any = sent._jdf.queryExecution()
-    row = execution.observedMetrics().apply("bsjoin.kafka.route out")
+@pytest.mark.parametrize("counts", ["Spark", "bsjoin", "Spark, in real-time mode"])
+def test_what_became_of_the_rows_is_counted_in_their_pass(
+    spark: SparkSession, tmp_path: Path, counts: str
+) -> None:
+    """Behind all that is computed, which is one stage with one projection."""
+    session = spark.newSession()
+    sent = routed(cases(session))
+    if counts != "Spark":  # from its first join in the JVM on, the session has our planner
+        table = bsjoin.BatchTable.build(session.range(1), on="id", path=tmp_path / "t")
+        with configured(session, {"spark.bsjoin.runtime": "jvm"}):
+            table.join(session.range(1)).collect()
+    is_live = counts.endswith("real-time mode")
+    live = planned_in_real_time(session, tmp_path) if is_live else nullcontext()
     wanted = counted()
-    assert [row.get(place) for place in range(row.length())] == [*wanted.values(), "again"]
     assert wanted["recovered"] > 1
-    plan = execution.executedPlan().toString()
-    assert plan.startswith("CollectMetrics"), plan
+    with live:
+        for df in (sent, sent, sent.select("key")):
+            df.collect()
+            execution: Any = df._jdf.queryExecution()
+            row = execution.observedMetrics().apply("bsjoin.kafka.route out")
+            assert [row.get(place) for place in range(row.length())] == [*wanted.values(), "again"]
+        execution = sent._jdf.queryExecution()
+        plan = execution.executedPlan().toString()
+    cases(spark)  # ours is the active session again
+    assert plan.startswith("BsjoinRoute" if counts == "bsjoin" else "CollectMetrics"), plan
+    assert plan.count("Project") <= 1, plan
     assert "common_expr" not in execution.optimizedPlan().toString()
 
 

@@ -51,7 +51,7 @@ def attached(spark: SparkSession) -> str | None:
     Returns:
         Why that is impossible; None if it is done.
     """
-    if spark.conf.get(_CHECKED, "") == build_of_sources():
+    if is_attached(spark):
         return None
     catalog = spark.conf.get(_SETTING, _CLASS)
     if catalog != _CLASS:  # of this session alone
@@ -67,6 +67,11 @@ def attached(spark: SparkSession) -> str | None:
         else:
             return None
     return _refused[application]
+
+
+def is_attached(spark: SparkSession) -> bool:
+    """Whether a session can call the functions already."""
+    return spark.conf.get(_CHECKED, "") == build_of_sources()
 
 
 def lacks_planner(spark: SparkSession) -> str | None:

@@ -3,6 +3,7 @@ package bsjoin.jvm;
 import bsjoin.jvm.catalog.StoredTables;
 import bsjoin.jvm.functions.CollationFunction;
 import bsjoin.jvm.functions.NetworkBound;
+import bsjoin.jvm.kafka.Routed;
 import bsjoin.jvm.lookup.Figures;
 import bsjoin.jvm.partitioning.PublishedRules;
 import bsjoin.jvm.partitioning.Route;
@@ -84,6 +85,8 @@ public final class Functions extends StoredTables implements FunctionCatalog {
         case "rule" -> new PublishedRules(identifier.name(), spec);
         case "rule cells" -> new Route.Cells(identifier.name(), spec);
         case "place" -> new Route.Place(identifier.name(), spec);
+        case "routed headers" -> new Routed.Headers(identifier.name(), spec);
+        case "routed topic" -> new Routed.Topic(identifier.name(), spec);
         case "sampled" -> new Sampled(identifier.name(), spec);
         // Of the first two nobody asks for the result: their calls show that they can be called.
         case "build", "planner", "batch time" -> new BatchTime(identifier.name(), spec);

@@ -2,6 +2,7 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.spark.Scala;
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -14,7 +15,6 @@ import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.LoggerFactory;
-import scala.Option;
 
 /**
  * What a {@link LookupExec} counts: metrics of Spark's UI. Each iterator counts in fields of its own,
@@ -22,9 +22,6 @@ import scala.Option;
  */
 public final class Counts implements Serializable {
   private static final String[] NAMES = {"rowsIn", "matchedRows", "rowsOut", "openTime"};
-
-  /** What makes metrics that can tell what was counted last, since Spark 4.2; null before. */
-  private static final Object LAST_ATTEMPTS = lastAttempts();
 
   /** What has the counts of all tasks of an executor among its metrics; null where it cannot. */
   private static final Consumer<long[]> EXECUTOR = executor();
@@ -42,9 +39,9 @@ public final class Counts implements Serializable {
   Counts(SparkContext context, boolean follows) {
     counted =
         new SQLMetric[] {
-          metric(context, "rows in"),
-          metric(context, "rows with a match"),
-          metric(context, "rows out"),
+          LastAttempts.metric(context, "rows in"),
+          LastAttempts.metric(context, "rows with a match"),
+          LastAttempts.metric(context, "rows out"),
           SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1)
         };
     version = SQLMetrics.createMetric(context, "version of the table");
@@ -55,15 +52,6 @@ public final class Counts implements Serializable {
     counted = of.counted;
     version = null;
     followed = of.followed;
-  }
-
-  private static Object lastAttempts() {
-    try {
-      return Class.forName("org.apache.spark.sql.execution.metric.SQLLastAttemptMetrics$")
-          .getField("MODULE$").get(null);
-    } catch (ReflectiveOperationException | LinkageError e) {
-      return null;
-    }
   }
 
   /** By its name: a Spark in which it cannot be made joins without it. */
@@ -88,43 +76,14 @@ public final class Counts implements Serializable {
     }
   }
 
-  private static SQLMetric metric(SparkContext context, String name) {
-    Class<?>[] types = {SparkContext.class, String.class};
-    return called(LAST_ATTEMPTS, "createMetric", types, context, name) instanceof SQLMetric found
-        ? found
-        : SQLMetrics.createMetric(context, name);
-  }
-
-  /** What a method gives that this Spark may not have, or what its option has; null for none. */
-  private static Object called(
-      Object object, String name, Class<?>[] types, Object... arguments) {
-    if (LAST_ATTEMPTS == null) {
-      return null;
-    }
-    try {
-      Object found = object.getClass().getMethod(name, types).invoke(object, arguments);
-      return found instanceof Option<?> option ? option.getOrElse(() -> null) : found;
-    } catch (ReflectiveOperationException | LinkageError e) {
-      return null;
-    }
-  }
-
-  /**
-   * What was counted, by the names of the metrics; without the version.
-   *
-   * <p>Of rows that are computed again, for another action or after a failure, the last time counts,
-   * as for Spark's {@code observe}: all counts are of one RDD. Before Spark 4.2 each time counts.
-   */
+  /** What was counted, by the names of the metrics; without the version. */
   Map<String, Long> values() {
-    Object rdd = called(counted[0], "getHighestRDDId", new Class<?>[0]);
+    long[] rows = LastAttempts.values(Arrays.copyOf(counted, NAMES.length - 1));
     Map<String, Long> all = new LinkedHashMap<>();
-    for (int i = 0; i < NAMES.length; i++) {
-      Object value = counted[i].value();
-      if (rdd != null && !NAMES[i].equals("openTime")) {
-        value = called(counted[i], "lastAttemptValueForRDDId", new Class<?>[] {int.class}, rdd);
-      }
-      all.put(NAMES[i], value == null ? 0 : (Long) value);
+    for (int i = 0; i < rows.length; i++) {
+      all.put(NAMES[i], rows[i]);
     }
+    all.put("openTime", counted[rows.length].value());
     return all;
   }
 

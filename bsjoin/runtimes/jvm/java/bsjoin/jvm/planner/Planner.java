@@ -7,6 +7,7 @@ import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -39,8 +40,19 @@ public final class Planner {
       if (!has(methods)) {
         List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
         strategies.add(0, new JoinStrategy());
+        addRoutes(strategies);
         methods.extraStrategies_$eq(Scala.seq(strategies));
       }
+    }
+  }
+
+  /** By its name: a Spark in which it cannot be made joins without it. */
+  private static void addRoutes(List<SparkStrategy> strategies) {
+    try {
+      Object made = Class.forName("bsjoin.jvm.kafka.RouteStrategy").getConstructor().newInstance();
+      strategies.add(1, (SparkStrategy) made);
+    } catch (ReflectiveOperationException | LinkageError e) {
+      LoggerFactory.getLogger("bsjoin").debug("bsjoin: Spark counts what is routed", e);
     }
   }
 

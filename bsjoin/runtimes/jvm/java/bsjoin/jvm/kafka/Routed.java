@@ -1,0 +1,124 @@
+package bsjoin.jvm.kafka;
+
+import bsjoin.jvm.spark.Function;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.charset.StandardCharsets;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * What {@code bsjoin.kafka.route} makes of the headers of a record, whether it is found, and its
+ * timestamp. {@code kafka.py} says the same in SQL, which Spark analyses in each micro-batch: a call
+ * it does not look into.
+ */
+public abstract class Routed<R> extends Function<R> {
+  static final UTF8String MARK = UTF8String.fromString("bsjoin-waiting-since");
+
+  private static final StructType HEADER =
+      new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
+  private static final DataType HEADERS = DataTypes.createArrayType(HEADER, true);
+
+  private Routed(String spec, JsonNode node, DataType result) {
+    super(spec, node, result, HEADERS, DataTypes.BooleanType, DataTypes.TimestampType);
+  }
+
+  static DataType headers() {
+    return HEADERS;
+  }
+
+  /** Where the first header is that tells since when a record waits; -1 for none. */
+  static int mark(ArrayData headers) {
+    for (int i = 0; i < headers.numElements(); i++) {
+      InternalRow header = headers.getStruct(i, 2);
+      if (header != null && MARK.equals(header.getUTF8String(0))) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  /** Since when, in milliseconds; null if that is not told, or by something else than a number. */
+  private static Long since(ArrayData headers, int mark) {
+    byte[] text = headers.getStruct(mark, 2).getBinary(1);
+    try {
+      return text == null ? null : (Long) UTF8String.fromBytes(text).toLongExact();
+    } catch (NumberFormatException e) {
+      return null;
+    }
+  }
+
+  /** The headers of the row that is sent. */
+  public static final class Headers extends Routed<ArrayData> {
+    public Headers(String spec, JsonNode node) {
+      super(spec, node, headers());
+    }
+
+    @Override
+    public String name() {
+      return "bsjoin_routed_headers";
+    }
+
+    public ArrayData invoke(ArrayData given, boolean found, long us) {
+      ArrayData headers = given == null ? new GenericArrayData(new Object[0]) : given;
+      int mark = mark(headers);
+      if (mark < 0 && found) {
+        return headers;
+      }
+      int count = headers.numElements();
+      Object[] all = new Object[mark < 0 ? count + 1 : count];
+      for (int i = 0; i < count; i++) {
+        all[i] = headers.isNullAt(i) ? null : headers.getStruct(i, 2);
+      }
+      if (mark < 0) {
+        all[count] = header("");
+      } else {
+        Long since = since(headers, mark);
+        all[mark] = header(String.valueOf(since == null ? Math.floorDiv(us, 1000) : since));
+      }
+      return new GenericArrayData(all);
+    }
+
+    private static InternalRow header(String text) {
+      return new GenericInternalRow(
+          new Object[] {MARK, text.getBytes(StandardCharsets.US_ASCII)});
+    }
+  }
+
+  /** The topic that the row is sent to. */
+  public static final class Topic extends Routed<UTF8String> {
+    private final UTF8String topic;
+    private final UTF8String retry;
+    private final UTF8String dead;
+    private final long patienceMs;
+
+    public Topic(String spec, JsonNode node) {
+      super(spec, node, DataTypes.StringType);
+      topic = UTF8String.fromString(node.path("topic").asText());
+      retry = UTF8String.fromString(node.path("retry").asText());
+      dead = UTF8String.fromString(node.path("dead").asText());
+      patienceMs = node.path("patience_ms").asLong();
+    }
+
+    @Override
+    public String name() {
+      return "bsjoin_routed_topic";
+    }
+
+    public UTF8String invoke(ArrayData headers, boolean found, long us) {
+      if (found) {
+        return topic;
+      }
+      int mark = headers == null ? -1 : mark(headers);
+      Long since = mark < 0 ? null : since(headers, mark);
+      // A header of somebody else's making may have any number: no difference of that is taken.
+      boolean isLate = since != null && since < Math.floorDiv(us, 1000) - patienceMs;
+      return isLate ? dead : retry;
+    }
+  }
+}

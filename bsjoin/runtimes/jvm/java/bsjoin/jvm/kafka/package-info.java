@@ -1,0 +1,2 @@
+/** What {@code bsjoin.kafka.route} counts. */
+package bsjoin.jvm.kafka;
