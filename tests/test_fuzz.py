@@ -6,16 +6,18 @@ import hashlib
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from bsjoin import BatchTable
 from tests.fuzz.aim import may_show
 from tests.fuzz.case import Case, Join, Rows, Table
 from tests.fuzz.chosen import ROUNDS, chosen
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
 from tests.fuzz.ending import EndlessError, ending
-from tests.fuzz.engine import Engine
+from tests.fuzz.engine import Engine, may_change
 from tests.fuzz.faulty import is_of_the_engine
 from tests.fuzz.mutants import MUTANTS
 from tests.fuzz.shrink import as_test, shrunk
@@ -45,6 +47,26 @@ def test_tables_of_many_small_segments_answer_the_same(
     engine = Engine(spark, tmp_path, segment_bytes=1000)
     cases = chosen()[ROUNDS[place]]
     assert not engine.failures(dict([*cases.items()][:4]))
+
+
+def test_half_of_the_new_versions_are_changes_that_are_applied(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the micro-batches of the first chosen stream with a table that takes them."""
+    apply, applied = BatchTable.apply, list[int]()
+
+    def counted(*args: Any, **options: Any) -> int:
+        applied.append(apply(*args, **options))
+        return applied[-1]
+
+    def changes(case: Case) -> bool:
+        is_refreshed = bool(case.cuts) and any(event == "refresh" for _, event in case.events)
+        return is_refreshed and case.joins[0].table == 0 and may_change(case.tables[0])
+
+    case = next(case for some in chosen().values() for case in some.values() if changes(case))
+    monkeypatch.setattr(BatchTable, "apply", counted)
+    assert not Engine(spark, tmp_path, applies=True).failures({0: case})
+    assert applied
 
 
 def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:
@@ -136,7 +158,9 @@ def test_a_case_is_written_as_a_test() -> None:
     table = Table((("k", "float"),), (((1.5,),),), ("k",))
     case = Case((table,), rows, (Join(0, (("k", "k"),)),))
     text = as_test(7, replace(case, zone="Asia/Kathmandu"), 'lacking: """\\')
-    namespace = {"nan": math.nan, "Case": Case, "Join": Join, "Rows": Rows, "Table": Table}
-    namespace |= {"SparkSession": object, "Path": object}
+    namespace: dict[str, Any] = {}
     exec(text, namespace)
     assert callable(namespace["test_seed_7"])
+    for some in chosen().values():
+        for one in some.values():
+            assert repr(eval(repr(one), namespace)) == repr(one)

@@ -18,37 +18,10 @@ from spark_samples import Feed
 from bsjoin.errors import ArgumentError, DataError, cause_of
 from bsjoin.functions import network_end, network_start
 from bsjoin.values.networks import ends_of
+from tests.fuzz.networks import REFUSED, WELL_KNOWN
+from tests.fuzz.networks import ends_of as reference
 
-WELL_KNOWN = """
-0.0.0.0 0.0.0.0/0 255.255.255.255 255.255.255.255/32 10.0.0.0/8 10.1.2.3/8 192.0.2.7 192.0.2.7/31
-:: ::/0 ::1 ::1/128 1:: 1::/16 2001:db8::/32 2001:DB8::A:b/33 ::ffff:10.0.0.0/104 ::ffff:0:0/96
-64:ff9b::192.0.2.33 1:2:3:4:5:6:7:8 1:2:3:4:5:6:7:: ::2:3:4:5:6:7:8 1:2:3:4:5:6:1.2.3.4 ::1.2.3.4
-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/127 fe80::/10 1:2::7:8 0:0:0:0:0:0:0:0
-"""
-REFUSED = """
-/ /8 10.0.0.0/ 10.0.0.0/33 10.0.0.0/-1 10.0.0.0/+8 10.0.0.0/08 10.0.0.0/8/8 10.0.0.0/255.0.0.0
-10.0.0.0/0.255.255.255 10.0.0 10 10.0.0.0.0 10.0.0. .0.0.0 10..0.0 010.0.0.1 10.0.0.00 256.0.0.1
-10.0.0.1000 0x0a.0.0.1 10.0.0.a localhost ::1%eth0 fe80::%1/64 ::/129 ::/00 : ::: 1: :1 1::2::3
-12345:: g:: 1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7:8:: ::1:2:3:4:5:6:7:8 1::2:3:4:5:6:7:8
-1:2:3:4:5:6:7:1.2.3.4 1.2.3.4:: ::1.2.3 ::1.2.3.256 ::01.2.3.4 1:2:3:4:5:6:7: :1:2:3:4:5:6:7
-[::1] ::1/64/ 1.2.3.4:80 \uff11.2.3.4 ::\uff11
-"""
 PIECES = "0123456789abcdefABF.:/%-+ xg\u0661\x00"
-
-
-def reference(text: str) -> tuple[bytes, bytes] | None:
-    """The ends of a network as ``ipaddress`` has them, of the notations that bsjoin takes."""
-    length = text.partition("/")[2]
-    if "%" in text or ("/" in text and str(int(length) if length.isdecimal() else "") != length):
-        return None
-    try:
-        network: Any = ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None
-    ends = [ipaddress.ip_address(network[0]), ipaddress.ip_address(network[-1])]
-    if network.version == 4:
-        ends = [ipaddress.ip_address(f"::ffff:{end}") for end in ends]
-    return ends[0].packed, ends[1].packed
 
 
 def texts() -> list[str]:

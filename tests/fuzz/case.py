@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.spark.sql import quoted
-from tests.fuzz.values import array
+from tests.fuzz.values import KINDS, array, rows_of
 
 Condition = Band | Within | Overlaps | AsOf
 Row = tuple[Any, ...]
@@ -93,7 +93,7 @@ class Join:
 
     Args:
         table: the number of the table.
-        on: the stream's key columns with the table's.
+        on: the stream's key columns, or expressions of them (:mod:`keys`), with the table's.
         how: the join type.
         when: the range condition.
         select: the table's columns to bring; None for all that are not keys.
@@ -180,20 +180,38 @@ def result_columns(case: Case) -> list[Columns]:
 
 
 def aggregates(table: Table, join: Join) -> list[tuple[str, str]]:
-    """The columns of aggregates that a join brings instead of the table's."""
+    """The columns of aggregates, or of an array, that a join brings instead of the table's."""
+    kinds = dict(table.columns)
+    if isinstance(join.when, AsOf) and join.when.collect:
+        return [(join.when.collect, rows_of([(n, kinds[n]) for n in picked(table, join)]))]
     if not isinstance(join.when, Band):
         return []
-    kinds = dict(table.columns)
     return [
-        (name, kinds[str(call.column)] if call.function in ("min", "max") else "long")
+        (name, _aggregate(call.function, kinds.get(str(call.column), "")))
         for name, call in join.when.aggregates.items()
     ]
 
 
+def _aggregate(function: str, kind: str) -> str:
+    """The type of an aggregate of a column."""
+    if function in ("min", "max"):
+        return kind
+    if function == "count":
+        return "long"
+    if kind.startswith("decimal"):
+        before, after = KINDS[kind].digits
+        more = {"sum": (10, 0), "avg": (0, 4)}[function]
+        return f"decimal({before + after + sum(more)},{after + more[1]})"
+    return "long" if function == "sum" and KINDS[kind].family == "exact" else "double"
+
+
 def brought(table: Table, join: Join) -> list[str]:
     """The table's columns that an inner or left join brings."""
-    if aggregates(table, join):
-        return []
+    return [] if aggregates(table, join) else picked(table, join)
+
+
+def picked(table: Table, join: Join) -> list[str]:
+    """The table's columns that a join has of each row."""
     if join.select is not None:
         return list(join.select)
     return [name for name, _ in table.columns if name not in table.keys]

@@ -20,7 +20,9 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
 import bsjoin
-from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental
+from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental, functions
+from bsjoin.errors import DataError, cause_of
+from tests.fuzz import keys
 from tests.fuzz.case import (
     Case,
     Columns,
@@ -35,7 +37,8 @@ from tests.fuzz.case import (
 from tests.fuzz.ending import ending
 from tests.fuzz.exact import difference, expected
 from tests.fuzz.lookup import Lookup
-from tests.fuzz.values import KINDS, cells, equality
+from tests.fuzz.networks import ends_of, text_of
+from tests.fuzz.values import COLLATED, KINDS, cells, equality, fields_of
 from tests.oracle import collected
 from tests.sessions import CODE, configured
 from tests.spark_samples import write_stream_file
@@ -104,6 +107,9 @@ class Engine:
         shared = next(iter(cases.values()))
         stream = frame(self.spark, shared.stream.arrow()).coalesce(shared.parts)
         found = {}
+        with configured(self.spark, {_RUNTIME: shared.joins[0].runtime}):
+            if wrong := _wrong_refusal(stream, shared.stream):
+                found[next(iter(cases))] = wrong
         for number, case in sorted(cases.items(), key=lambda item: item[1].version(0)):
             tables.refresh(case.version(0))
             try:
@@ -133,7 +139,7 @@ class Engine:
         def keep(batch: DataFrame, number: int) -> None:
             results.setdefault(number, []).append(collected(batch))
 
-        schema = spark_schema(shared.stream.columns)
+        schema = frame(self.spark, shared.stream.arrow(0, 0)).schema
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
 
         def started() -> tuple[Any, dict[int, DataFrame]]:
@@ -184,6 +190,8 @@ class Engine:
         return found
 
     def _joined(self, stream: DataFrame, tables: _Tables, case: Case) -> DataFrame:
+        with configured(self.spark, {_RUNTIME: case.joins[0].runtime}):
+            stream = completed(stream, case.stream.columns)
         for number, join in enumerate(case.joins):
             if join.selects:
                 stream = _selected(stream)
@@ -245,15 +253,17 @@ class _Tables:
                 table = self.tables[number]
                 if not isinstance(built, BatchTable) or self.version >= len(table.versions):
                     continue
-                if not self.applies or table.latest_by or (number + self.version) % 2:
+                is_even = (number + self.version) % 2 == 0
+                if not self.applies or not may_change(table) or is_even:
                     built.refresh(self._frame(table, self.version))
                     continue
                 changes = changes_of(table, self.version).arrow()
                 df = frame(self.spark, changes, [*table.nullable(), False]).coalesce(1)
-                built.apply(df, key=(), op=_CHANGE)
+                built.apply(completed(df, table.columns), key=(), op=_CHANGE)
 
     def _frame(self, table: Table, version: int) -> DataFrame:
-        return frame(self.spark, table.rows(version).arrow(), table.nullable()).coalesce(1)
+        df = frame(self.spark, table.rows(version).arrow(), table.nullable()).coalesce(1)
+        return completed(df, table.columns)
 
     def reopen(self) -> None:
         """Open the stored tables as a restarted application does."""
@@ -265,12 +275,16 @@ class _Tables:
         """One join of a chain."""
         table, built = self.tables[join.table], self.built[join.table]
         arguments: dict[str, Any] = {
-            "on": dict(join.on) or [],
+            "on": _on(join),
             "when": join.when,
             "how": join.how,
             "suffix": ending,
             "partition": _partition(join),
-            "nulls_equal": [ours for ours, theirs in join.on if theirs in join.nulls_equal],
+            "nulls_equal": [
+                theirs if keys.is_expression(ours) else ours
+                for ours, theirs in join.on
+                if theirs in join.nulls_equal
+            ],
         }
         if join.also:
             whens = [join.when, *join.also]
@@ -295,6 +309,23 @@ def _selected(df: DataFrame) -> DataFrame:
     names = [f"x{i}" for i in range(len(df.columns))]
     renamed = df.toDF(*names).withColumn("more", F.lit(1)).select("more", *reversed(names))
     return renamed.drop("more").alias("a").select(*names).toDF(*df.columns)
+
+
+def may_change(table: Table) -> bool:
+    """Whether changes can be applied to a table."""
+    kinds = dict(table.columns)
+    is_collated = any(kinds[key].startswith(COLLATED) for key in table.keys)
+    return table.cache == "stored" and not table.latest_by and not is_collated
+
+
+def _on(join: Join) -> Any:
+    """The argument: a dict, or pairs where a key is an expression."""
+    if not any(keys.is_expression(ours) for ours, _ in join.on):
+        return dict(join.on) or []
+    return [
+        (keys.column(ours) if keys.is_expression(ours) else ours, theirs)
+        for ours, theirs in join.on
+    ]
 
 
 def _partition(join: Join) -> Hash | HotSpot | None:
@@ -335,12 +366,44 @@ def _database(place: Path, table: Table, rows: Rows) -> Any:
 
 def spark_schema(columns: Columns) -> T.StructType:
     """The Spark schema of some columns."""
-    return T.StructType(
-        [
-            T.StructField(name, from_arrow_type(KINDS[kind].arrow, prefer_timestamp_ntz=True))
-            for name, kind in columns
-        ]
-    )
+    return T.StructType([T.StructField(name, _spark_type(kind)) for name, kind in columns])
+
+
+def _spark_type(kind: str) -> T.DataType:
+    if kind.startswith(COLLATED):
+        return T.StringType(kind.removeprefix(COLLATED))
+    if fields := fields_of(kind):
+        return T.ArrayType(spark_schema(tuple(fields)), containsNull=False)
+    return from_arrow_type(KINDS[kind].arrow, prefer_timestamp_ntz=True)
+
+
+def completed(df: DataFrame, columns: Columns, networks: bool = True) -> DataFrame:
+    """The rows with what Spark makes of some columns: texts with collations, ends of networks."""
+    made = {}
+    for name, kind in columns:
+        if kind.startswith(COLLATED):
+            made[name] = F.collate(name, kind.removeprefix(COLLATED))
+        elif networks and (of := text_of(kind)) and of[1] in df.columns:
+            tried = "null" if kind.startswith("try_") else "fail"
+            made[name] = getattr(functions, of[0])(of[1], on_error=tried)
+    return df.withColumns(made) if made else df
+
+
+def _wrong_refusal(stream: DataFrame, rows: Rows) -> str | None:
+    """What is wrong with the error that texts that are no networks end in, if there are any."""
+    asked = [of for _, kind in rows.columns if kind.startswith("try_") and (of := text_of(kind))]
+    for function, text in asked:
+        values = [row[rows.names().index(text)] for row in rows.rows]
+        refused = [value for value in values if value is not None and ends_of(value) is None]
+        told: object = None
+        try:
+            stream.select(getattr(functions, function)(text)).collect()
+        except Exception as error:
+            told = cause_of(error)
+        named = isinstance(told, DataError) and any(f"'{value}'" in str(told) for value in refused)
+        if named != bool(refused):
+            return f"{function} of {refused}: {told!r}"
+    return None
 
 
 def changes_of(table: Table, version: int) -> Rows:

@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.conditions import chooses
 from bsjoin.values.sort_order import SortOrder
-from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table, brought, result_columns
-from tests.fuzz.values import KINDS, equality, order, place, shown
+from tests.fuzz import keys as keys_of
+from tests.fuzz.case import Case, Columns, Join, Row, Rows, Table, brought, picked, result_columns
+from tests.fuzz.values import KINDS, compared, equality, folded, order, place, shown
 
 _MOST_ROWS = 3000
 
@@ -38,10 +40,11 @@ class _Side:
         rows = latest(table, version)
         names = rows.names()
         self.rows, self.names = rows.rows, names
+        self.kinds = [kind for _, kind in table.columns]
         self.by_key: dict[Row, list[int]] = {}
         keys = [names.index(key) for _, key in join.on]
         for number, row in enumerate(rows.rows):
-            key = _key_of(join, [row[i] for i in keys])
+            key = _key_of(join, [folded(self.kinds[i], row[i]) for i in keys])
             if key is not None:
                 self.by_key.setdefault(key, []).append(number)
         taken = [] if join.how in ("semi", "anti") else brought(table, join)
@@ -50,11 +53,12 @@ class _Side:
         self.ranged = (
             [] if join.when is None else [names.index(name) for name in join.when.table_columns]
         )
-        self.kinds = [kind for _, kind in table.columns]
         self.order_by = [
             (names.index(order.column), order.descending, order.nulls_last)
             for order in (join.when.orders if chooses(join.when) else ())
         ]
+        collects = isinstance(join.when, AsOf) and bool(join.when.collect)
+        self.collected = [names.index(name) for name in picked(table, join)] if collects else []
         calls = join.when.aggregates.values() if isinstance(join.when, Band) else []
         self.aggregates = [
             (call.function, None if call.column is None else names.index(call.column))
@@ -93,21 +97,40 @@ class _Side:
                 yield one
 
     def aggregated(self, numbers: Sequence[int]) -> Row:
-        """The aggregates of some rows."""
+        """The aggregates of some rows, or these in an array."""
+        if self.collected:
+            return ([tuple(self.rows[n][i] for i in self.collected) for n in numbers],)
         found = []
         for function, column in self.aggregates:
             values = [True if column is None else self.rows[n][column] for n in numbers]
             values = [value for value in values if value is not None]
-            if function == "count":
-                found.append(len(values))
-            else:
-                made = {"sum": sum, "min": min, "max": max}[function]
-                found.append(made(values) if values else None)
+            kind = "boolean" if column is None else self.kinds[column]
+            found.append(_aggregate(function, values, kind))
         return tuple(found)
 
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
         return tuple(self.rows[row][i] for i in self.taken)
+
+
+_EXTREMES: dict[str, Callable[..., Any]] = {"min": min, "max": max}
+
+
+def _aggregate(function: str, values: Sequence[Any], kind: str) -> Any:
+    """An aggregate of values that are not null."""
+    if function == "count" or not values:
+        return len(values) if function == "count" else None
+    if function in _EXTREMES:
+        found = _EXTREMES[function](values, key=order)
+        return found + 0.0 if isinstance(found, float) else found
+    total = sum(values)
+    if function == "sum":
+        return total + 0.0 if KINDS[kind].family == "floating" else total
+    if not kind.startswith("decimal"):
+        return total / len(values)
+    digits = KINDS[kind].digits[1] + 4  # rounded half up, away from zero
+    units = Fraction(total) * 10**digits / len(values)
+    return Decimal(math.floor(abs(units) + Fraction(1, 2))).scaleb(-digits).copy_sign(total)
 
 
 def _first(
@@ -157,7 +180,7 @@ def latest(table: Table, version: int) -> Rows:
     ]
     groups: dict[Row, list[int]] = {}
     for number, row in enumerate(given.rows):
-        key = tuple(None if row[i] is None else equality(row[i]) for i in places)
+        key = tuple(compared(kinds[i], row[i]) for i in places)
         groups.setdefault(key, []).append(number)
     kept: list[int] = []
     for numbers in groups.values():
@@ -209,9 +232,9 @@ def _expected(case: Case) -> Answers:
 def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Iterator[Row]:
     """The rows after a join."""
     names = [name for name, _ in columns]
-    keys = [names.index(name) for name, _ in join.on]
+    keys = [name for name, _ in join.on]
     for row in rows:
-        equal = _key_of(join, [row[i] for i in keys])
+        equal = _key_of(join, keys_of.values(keys, columns, row))
         found: Sequence[int] = [] if equal is None else side.by_key.get(equal, [])
         if chooses(join.when):  # one of those that fulfil all else
             found = _checked(join, row, columns, side, found)
@@ -261,7 +284,10 @@ def _passes(
         return other is None
     if one is None or other is None:
         return what == "same" and one is None and other is None
-    return bool(equality(one) == equality(other) if what == "same" else order(one) > order(other))
+    if what == "above":
+        return bool(order(one) > order(other))
+    kind = side.kinds[side.names.index(theirs)]
+    return bool(compared(kind, one) == compared(kind, other))
 
 
 def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
@@ -269,7 +295,7 @@ def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
         return [row] if found else []
     if how == "anti":
         return [] if found else [row]
-    if side.aggregates:
+    if side.aggregates or side.collected:
         return [row + side.aggregated(found)] if found or how == "left" else []
     if how == "left" and not found:
         return [row + side.nothing]
@@ -310,7 +336,14 @@ def take_order(when: Within, ends: Sequence[Any], kind: str) -> tuple[Any, ...]:
     if when.take == "earliest_end":
         return 0, order(end)
     floating = KINDS[kind].family == "floating"
-    return 0, order(end - start) if floating else Fraction(end) - Fraction(start)
+    return 0, order(end - start) if floating else _number(end) - _number(start)
+
+
+def _number(value: Any) -> Fraction:
+    """A value as a number; one of bytes as a fraction, its first byte behind the point."""
+    if isinstance(value, bytes):
+        return Fraction(int.from_bytes(value), 256 ** len(value))
+    return Fraction(value)
 
 
 @dataclass(frozen=True)

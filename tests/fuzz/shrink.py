@@ -15,6 +15,19 @@ _PLAIN_JOIN: dict[str, Any] = {
     "where": None, "partition": None, "select": None, "selects": False, "runtime": "python",
     "nulls_equal": (), "also": (),
 }  # fmt: skip
+_IMPORTS = """\
+import datetime
+from decimal import Decimal
+from math import inf, nan
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bsjoin import AsOf, Band, Overlaps, Within
+from tests.fuzz.case import Case, Join, Rows, Table
+from tests.fuzz.engine import Engine
+"""
+"""What the text of a case names."""
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = 120) -> Case:
@@ -105,9 +118,10 @@ def _without_column(rows: Rows, place: int) -> Rows:
 
 
 def as_test(seed: int, case: Case, wrong: str) -> str:
-    """A test that fails as the case does."""
+    """A file of a test that fails as the case does."""
     told = wrong.replace("\\", "\\\\").replace('"""', "'''")
     return (
+        f"{_IMPORTS}\n\n"
         f"def test_seed_{seed}(spark: SparkSession, tmp_path: Path) -> None:\n"
         f'    """{told}"""\n'
         f"    case = {case!r}\n"

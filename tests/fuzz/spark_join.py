@@ -12,8 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin import Band, Overlaps, Within
 from bsjoin.conditions import chooses
-from tests.fuzz.case import Case, Join, aggregates, brought, result_columns
-from tests.fuzz.engine import frame
+from tests.fuzz import keys
+from tests.fuzz.case import Case, Join, Rows, aggregates, brought, result_columns
+from tests.fuzz.engine import completed, frame
 from tests.fuzz.exact import TooManyRowsError, difference, expected, latest, width_of
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
@@ -42,11 +43,17 @@ def disagreement(spark: SparkSession, case: Case) -> str | None:
         ((_, rows),) = expected(case)
     except TooManyRowsError:  # without the refreshes there may be more than the case has
         return ""
-    result = frame(spark, case.stream.arrow()).coalesce(1)
+    result = _given(spark, case.stream)
     for number, join in enumerate(joins):
         result = _joined(spark, result, case, number, join)
     found = list(zip(*map(cells, collected(result).columns), strict=True))
     return difference(found, rows, result_columns(case)[-1])
+
+
+def _given(spark: SparkSession, rows: Rows) -> DataFrame:
+    """The rows, the ends of networks as the oracle reads them."""
+    df = frame(spark, rows.arrow()).coalesce(1)
+    return completed(df, rows.columns, networks=False)
 
 
 def _is_related(join: Join) -> bool:
@@ -63,7 +70,7 @@ def _joined(
     before, after = result_columns(case)[number : number + 2]
     kinds = dict(table.columns)
     left = stream.toDF(*(f"s{i}" for i in range(len(before))))
-    right = frame(spark, latest(table, 0).arrow()).coalesce(1)
+    right = _given(spark, latest(table, 0))
     right = right.toDF(*(f"b{i}" for i in range(len(right.columns))))
     names = [name for name, _ in before]
     columns = [name for name, _ in table.columns]
@@ -77,7 +84,7 @@ def _joined(
     condition = F.lit(True)
     for name, key in join.on:
         is_safe = key in join.nulls_equal
-        one, other = ours(name), theirs(key)
+        one, other = keys.column(name, ours), theirs(key)
         condition = condition & (one.eqNullSafe(other) if is_safe else one == other)
     when = join.when
     if isinstance(when, Band):

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import struct
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _EXACT = Context(prec=80)
 MAX_DIGITS = 38
@@ -40,7 +45,14 @@ def _decimal(precision: int, scale: int) -> Kind:
     return Kind("exact", pa.decimal128(precision, scale), (precision - scale, scale))
 
 
-KINDS: dict[str, Kind] = {
+class _Kinds(dict[str, Kind]):
+    """Types by their names; others than those that any column may have are made of their names."""
+
+    def __missing__(self, kind: str) -> Kind:
+        return _made(kind)
+
+
+KINDS: dict[str, Kind] = _Kinds({
     "byte": Kind("exact", pa.int8(), (3, 0)),
     "short": Kind("exact", pa.int16(), (5, 0)),
     "int": Kind("exact", pa.int32(), (10, 0)),
@@ -64,7 +76,47 @@ KINDS: dict[str, Kind] = {
     "texts": Kind("carried", pa.list_(pa.string())),
     "struct": Kind("carried", pa.struct([("a", pa.int64()), ("b", pa.string())])),
     "map": Kind("carried", pa.map_(pa.string(), pa.int32())),
-}
+})  # fmt: skip
+COLLATIONS = (
+    "UTF8_LCASE", "UTF8_BINARY_RTRIM", "UTF8_LCASE_RTRIM", "UNICODE", "UNICODE_CI", "UNICODE_AI",
+    "UNICODE_CI_AI", "UNICODE_CI_AI_RTRIM",
+)  # fmt: skip
+COLLATED, _ROWS = "string collate ", "rows<"
+
+
+@cache
+def _made(kind: str) -> Kind:
+    """A text with a collation, a network, or an end of one; a result's decimal, or array of rows.
+
+    Raises:
+        KeyError: it is none.
+    """
+    if kind.startswith(COLLATED):
+        return Kind(kind, pa.string())
+    if kind == "network":
+        return Kind(kind, pa.string())
+    if fields := fields_of(kind):
+        struct = pa.struct([(name, KINDS[inner].arrow) for name, inner in fields])
+        return Kind("carried", pa.list_(struct))
+    if "network_" in kind:
+        return Kind("binary", pa.binary())
+    digits = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
+    if digits is None:
+        raise KeyError(kind)
+    return _decimal(int(digits[1]), int(digits[2]))
+
+
+def rows_of(columns: Sequence[tuple[str, str]]) -> str:
+    """The kind of an array of structs of some columns."""
+    return f"{_ROWS}{'|'.join(f'{name} {kind}' for name, kind in columns)}>"
+
+
+def fields_of(kind: str) -> list[tuple[str, str]]:
+    """The columns inside an array of rows; none of other kinds."""
+    inside = kind.removeprefix(_ROWS)[:-1].split("|") if kind.startswith(_ROWS) else []
+    return [(name, inner) for name, _, inner in (one.partition(" ") for one in inside)]
+
+
 FAMILIES: dict[str, list[str]] = {}
 for _name, _kind in KINDS.items():
     FAMILIES.setdefault(_kind.family, []).append(_name)
@@ -238,11 +290,32 @@ def together(kinds: Sequence[str]) -> int:
     return max(before) + max(after)
 
 
+def folded(kind: str, value: Any) -> Any:
+    """What is the same where a collation calls texts the same; other values as they are.
+
+    Of the texts that are drawn: ICU has more rules than these.
+    """
+    if value is None or not kind.startswith(COLLATED):
+        return value
+    rules = kind.removeprefix(COLLATED).split("_")
+    text: str = value.rstrip(" ") if "RTRIM" in rules else value
+    if "UNICODE" in rules:  # control characters do not count
+        left_out = ("Cc", "Mn") if "AI" in rules else ("Cc",)
+        letters = unicodedata.normalize("NFD", text)
+        text = "".join(one for one in letters if unicodedata.category(one) not in left_out)
+    return "".join(map(str.lower, text)) if {"LCASE", "CI"} & {*rules} else text
+
+
 def equality(value: Any) -> Any:
     """What is equal exactly when Spark calls the values equal; values of one family, no nulls."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     return value
+
+
+def compared(kind: str, value: Any) -> Any:
+    """What is equal exactly when Spark calls values of a type the same; null is None."""
+    return None if value is None else equality(folded(kind, value))
 
 
 def order(value: Any) -> Any:
@@ -284,6 +357,11 @@ def array(kind: str, values: Sequence[Any]) -> pa.Array:
 def cells(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column as :func:`shown` shows them."""
     kind = column.type
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        inside = pa.concat_arrays([pa.array([], kind), *column.chunks]).flatten().flatten()
+        rows = zip(*(cells(pa.chunked_array([one])) for one in inside), strict=True)
+        counts = pc.list_value_length(column).to_pylist()
+        return [None if count is None else (*islice(rows, count),) for count in counts]
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.int64())
     elif pa.types.is_date(kind):
@@ -296,6 +374,9 @@ def cells(column: pa.ChunkedArray) -> list[Any]:
 
 def shown(kind: str, value: Any) -> Any:
     """What is equal exactly when values of a column are the same: NaN is, -0.0 and 0.0 are not."""
+    if (fields := fields_of(kind)) and value is not None:
+        kinds = [inner for _, inner in fields]
+        return tuple(tuple(map(shown, kinds, row)) for row in value)
     if KINDS[kind].family == "floating" or kind in ("list", "texts", "struct", "map"):
         return repr(value)
     return value

@@ -61,7 +61,7 @@ def also(join: Join, table: Table, columns: Columns) -> tuple[Condition, ...]:
     """Further conditions of a join: those of the table's boxes, or any."""
     draw, kinds = random.Random(repr((join, columns, "also"))), dict(table.columns)
     when: Any = join.when
-    if when is None or getattr(when, "agg", ()):
+    if when is None or getattr(when, "agg", ()) or getattr(when, "collect", None):
         return ()
     ranges: list[tuple[Columns, str]] = []
     if table.boxes and draw.random() < 0.9:

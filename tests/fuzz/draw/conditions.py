@@ -12,7 +12,7 @@ from typing import Any
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.conditions import chooses
 from tests.fuzz.draw.pools import Pools
-from tests.fuzz.values import KINDS
+from tests.fuzz.values import COLLATED, KINDS
 
 _PLACED = ("earliest_end", "shortest", "first")
 
@@ -56,24 +56,29 @@ def band(draw: random.Random, family: str, probe: str, point: str) -> Band:
             continue
 
 
-def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
+def has_order(kind: str) -> bool:
+    """Whether rows can be sorted by a column."""
+    return kind != "map" and not kind.startswith(COLLATED)
+
+
+def sorted_by(when: Any, columns: Sequence[tuple[str, str]], plain: bool) -> Any:
     """The condition, perhaps with an order of rows with the same point, or of all intervals."""
     # Of its own: other draws stay what they are.
     draw = random.Random(repr((when, columns)).replace(", n=1)", ")"))
     is_within = isinstance(when, Within)
     if not (is_within or isinstance(when, AsOf)) or draw.random() < 0.5:
         return when
-    names = [name for name, kind in columns if kind != "map"]
+    names = [name for name, kind in columns if has_order(kind)]
     ends = ["", " desc", " asc nulls last", " desc nulls first"]
     by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
     order_by = [name + draw.choice(ends) for name in by]
     if not is_within:
         return replace(when, order_by=order_by)
-    takes = ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns)]
+    takes = ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns, plain)]
     return replace(when, take=draw.choice(takes), order_by=order_by)
 
 
-def served(when: Any, built: Any, columns: Sequence[tuple[str, str]]) -> Any:
+def served(when: Any, built: Any, columns: Sequence[tuple[str, str]], plain: bool) -> Any:
     """The condition as a table answers it that was built for another one."""
     draw = random.Random(repr((when, columns, "n")))
     order_by = built.order_by if chooses(built) else ()
@@ -86,7 +91,7 @@ def served(when: Any, built: Any, columns: Sequence[tuple[str, str]]) -> Any:
         return when
     takes = ["latest_start"]
     if getattr(built, "take", "") in _PLACED:
-        takes += ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns)]
+        takes += ["earliest_end", "first", *["shortest"] * 3 * _has_lengths(when, columns, plain)]
     return replace(when, take=draw.choice(takes), order_by=order_by)
 
 
@@ -106,8 +111,9 @@ def related(draw: random.Random, when: Overlaps, columns: Sequence[tuple[str, st
     return replace(when, at_least=width)
 
 
-def _has_lengths(when: Within, columns: Sequence[tuple[str, str]]) -> bool:
-    return dict(columns)[when.start_col] not in ("string", "binary")
+def _has_lengths(when: Within, columns: Sequence[tuple[str, str]], plain: bool) -> bool:
+    family = KINDS[dict(columns)[when.start_col]].family
+    return family != "string" and not (plain and family == "binary")
 
 
 def _width(draw: random.Random, family: str, least: int = -3) -> Any:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
-from bsjoin.conditions import Band
-from tests.fuzz.case import Case, Columns, Join, Table, result_columns
+from bsjoin.conditions import AsOf, Band
+from tests.fuzz import keys
+from tests.fuzz.case import Case, Columns, Join, Table, picked, result_columns
 from tests.fuzz.draw.boxes import also
 from tests.fuzz.draw.conditions import condition, served
 from tests.fuzz.draw.matching import compare, no_points, places, searches
 from tests.fuzz.draw.pools import POINTS, Pools
-from tests.fuzz.values import KINDS
+from tests.fuzz.values import COLLATED, KINDS
 
 _SUMMED = ("byte", "short", "int")
 _ORDERED = ("long", "decimal(4,1)", "decimal(10,2)", "decimal(18,0)", "date", "timestamp")
+_ALSO_ORDERED = ("float", "double", "timestamp_ntz", "interval")
 _HOWS = ("inner", "inner", "left", "left", "semi", "anti")
 
 
@@ -46,6 +49,8 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         on.append((draw.choice(suit), key))
     if draw.random() < (0.6 if len(on) < 2 else 0.85):  # that have keys of the table's rows
         on = _matched(pools, table, columns) or on
+    if not pools.plain and draw.random() < 0.3:
+        on = [(keys.drawn(draw, ours, columns), theirs) for ours, theirs in on]
     when = None
     if table.when is not None:
         points = [(name, kinds[name]) for name in table.when.table_columns]
@@ -61,7 +66,7 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
             one, other = ends[0], ends[-1]
         when = condition(pools, [one, other], points, closed)
-        when = served(when, table.when, (*table.columns, *columns))
+        when = served(when, table.when, (*table.columns, *columns), pools.plain)
     how = draw.choice(_HOWS)
     names = [name for name, _ in table.columns]
     select = None
@@ -74,28 +79,48 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
     join = Join(which, tuple(on), how, when, select, partition, runtime, selects)
     join = replace(join, where=_where(join, table, columns))
     join = replace(join, nulls_equal=_nulls_equal(join, table))
-    join = _aggregated(join, table, columns)
+    join = _aggregated(join, table, columns, pools.plain)
+    if not pools.plain and _may_collect(join, table) and draw.random() < 0.4:
+        join = replace(join, when=replace(when, collect=pools.name("near")))
     return replace(join, also=also(join, table, columns))
 
 
-def _aggregated(join: Join, table: Table, columns: Columns) -> Join:
+def _may_collect(join: Join, table: Table) -> bool:
+    """Whether an array may have the rows that it finds."""
+    return isinstance(join.when, AsOf) and join.where is None and bool(picked(table, join))
+
+
+def _aggregated(join: Join, table: Table, columns: Columns, plain: bool) -> Join:
     """The join, every third band of which has aggregates; drawn by itself, too."""
     draw = random.Random(repr((join, columns, "agg")))
-    plain = join.where is None and join.select is None and join.how in ("inner", "left")
-    if not isinstance(join.when, Band) or not plain or draw.random() > 0.4:
+    is_alone = join.where is None and join.select is None and join.how in ("inner", "left")
+    if not isinstance(join.when, Band) or not is_alone or draw.random() > 0.4:
         return join
     calls = ["count(*)"]
     for name, kind in draw.sample(table.columns, min(3, len(table.columns))):
         functions = ["count"]
-        if kind in _SUMMED:
+        if not plain and _has_exact_sums(table, name):
+            functions += ["sum", "avg"]
+        elif kind in _SUMMED:
             functions.append("sum")
-        if kind in (*_SUMMED, *_ORDERED):
+        if kind in (*_SUMMED, *_ORDERED, *([] if plain else _ALSO_ORDERED)):
             functions += ["min", "max"]
         calls += [f"{function}(`{name.replace('`', '``')}`)" for function in functions]
     taken = [name.lower() for name, _ in columns]
     names = (f"g{number}" for number in range(1000) if f"g{number}" not in taken)
     agg = dict(zip(names, draw.sample(calls, len(calls)), strict=False))
     return replace(join, when=replace(join.when, agg=agg))
+
+
+def _has_exact_sums(table: Table, name: str) -> bool:
+    """Whether all sums of a column's values are exact, whatever their order."""
+    place, kind = table.rows(0).names().index(name), dict(table.columns)[name]
+    values = [row[place] for rows in table.versions for row in rows if row[place] is not None]
+    if kind.startswith("decimal"):
+        return sum(KINDS[kind].digits) <= 18
+    if KINDS[kind].family == "floating":
+        return all(abs(v) < 2**40 and (4 * v).is_integer() for v in values if math.isfinite(v))
+    return KINDS[kind].family == "exact" and sum(map(abs, values)) < 2**53
 
 
 def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] | None:
@@ -111,7 +136,8 @@ def _where(join: Join, table: Table, columns: Columns) -> tuple[str, str, str] |
     suit = [one for one, other in columns if other == kind and KINDS[kind].family != "carried"]
     if not suit or draw.random() < 0.2:
         return "null", columns[0][0], name
-    return draw.choice(["same", "above"]), draw.choice(suit), name
+    what = draw.choice(["same", "above"])
+    return "same" if kind.startswith(COLLATED) else what, draw.choice(suit), name
 
 
 def _nulls_equal(join: Join, table: Table) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tests.fuzz.case import Columns, Table
 from tests.fuzz.draw.pools import POINTS
-from tests.fuzz.values import CARRIED, KINDS, MAX_DIGITS, comparable, together
+from tests.fuzz.values import KINDS, MAX_DIGITS, comparable, together
 
 
 def compare(stream: str, table: str) -> bool:
     """Whether columns of two types can be equal."""
-    return stream not in CARRIED and table not in CARRIED and comparable(stream, table)
+    return KINDS[stream].family != "carried" and comparable(stream, table)
 
 
 def no_points(columns: Columns) -> list[int]:
@@ -34,7 +34,7 @@ def places(table: Table, columns: Columns, free: Sequence[int]) -> list[int] | N
 def searches(stream: Sequence[str], points: Columns, closed: str) -> bool:
     """Whether bsjoin searches a table's columns for columns of the stream."""
     kinds = [*stream, *(kind for _, kind in points)]
-    if any(kind in CARRIED or not comparable(kind, kinds[-1]) for kind in kinds):
+    if any(KINDS[k].family == "carried" or not comparable(k, kinds[-1]) for k in kinds):
         return False
     if KINDS[kinds[-1]].family != "exact":
         return True

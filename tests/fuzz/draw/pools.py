@@ -6,11 +6,25 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any
+from unicodedata import normalize
 
 from tests.fuzz.case import Columns, Row
 from tests.fuzz.collisions import EXTREMES, TEXTS, partner, second_of_pair
-from tests.fuzz.values import CARRIED, FAMILIES, KINDS, RANGED, carried, dense, fits, pool
+from tests.fuzz.networks import ENDS, ends_of, texts
+from tests.fuzz.values import (
+    CARRIED,
+    COLLATED,
+    COLLATIONS,
+    FAMILIES,
+    KINDS,
+    RANGED,
+    carried,
+    dense,
+    fits,
+    pool,
+)
 
 INTEGERS = ("byte", "short", "int", "long")
 _NARROW = ("short", "int", "decimal(4,1)", "decimal(10,2)")
@@ -24,10 +38,15 @@ _OFTEN = {"exact": 6, "floating": 4, "string": 2, "int": 3, "long": 3}
 
 
 class Pools:
-    """The types and values of a round."""
+    """The types and values of a round.
 
-    def __init__(self, draw: random.Random):
-        self.draw = draw
+    Args:
+        draw: of the round.
+        plain: whether it has the kinds of joins alone that are drawn in all rounds.
+    """
+
+    def __init__(self, draw: random.Random, plain: bool = True):
+        self.draw, self.plain = draw, plain
         # Few families: so keys of later joins come from earlier ones.
         drawn = draw.choices(sorted(FAMILIES), [_OFTEN.get(f, 1) for f in sorted(FAMILIES)], k=3)
         self.families = list(dict.fromkeys(drawn))[: draw.choice([1, 2, 2, 3])]
@@ -36,10 +55,16 @@ class Pools:
         self.pools = {
             family: pool(draw, family, draw.choice([2, 5, 12, 40])) for family in FAMILIES
         }
+        self.refused = False
+        if not plain:
+            self._collate()
+            self._network()
         self.pair: tuple[str, Row, Row] | None = None
         if draw.random() < 0.4:
             self._collide()
         self.ranged = draw.choice([f for f in self.families if f in RANGED])
+        if "network" in self.pools:
+            self.ranged = "binary"
         self.point_kinds = FAMILIES[self.ranged]
         if draw.random() < 0.7:  # so that both sides of a condition often have types of one group
             wide = [kind for kind in self.point_kinds if KINDS[kind].digits[0] >= 20]
@@ -54,7 +79,31 @@ class Pools:
                 break
         self.point_kinds = fitting
         self.kinds = {family: _fitting(FAMILIES[family], self.pools[family]) for family in FAMILIES}
+        self.kinds |= {kind: [kind] for kind in self.pools if kind not in FAMILIES}
         self.names = 0
+
+    def _collate(self) -> None:
+        """Add texts with a collation, often ones that are equal by some: in every third round."""
+        draw = self.draw
+        if draw.random() < 0.65:
+            return
+        kind, values = COLLATED + draw.choice(COLLATIONS), self.pools["string"]
+        forms = [str.upper, str.lower, str.swapcase, "{} ".format, "{}\x00".format]
+        forms += [partial(normalize, form) for form in ("NFC", "NFD")]
+        alike = [draw.choice(forms)(draw.choice(values)) for _ in range(len(values))]
+        self.pools[kind] = [*values, *alike, *draw.sample(["e", "E", "\xe9", "\xc9"], 2)]
+        rest = [family for family in self.families if family != "string"]
+        self.families = [kind, *(rest if {*rest} & {*RANGED} else ["exact"])]
+
+    def _network(self) -> None:
+        """Add texts of networks, whose ends are the points of ranges: in every fifth round."""
+        if self.draw.random() < 0.8:
+            return
+        self.refused = self.draw.random() < 0.7
+        found = texts(self.draw, self.draw.choice([5, 20]), refused=self.refused)
+        self.pools["network"] = found
+        self.pools["binary"] += [end for text in found[:5] for end in ends_of(text) or ()]
+        self.families = [*self.families, "binary"]
 
     def _collide(self) -> None:
         """Add values that make different keys of one hash."""
@@ -87,6 +136,20 @@ class Pools:
             finest = max(KINDS[kind].digits[1] for kind in kinds)
             kinds = [kind for kind in kinds if KINDS[kind].digits[1] == finest]
         return self.name(stem), self.draw.choices(kinds, [_OFTEN.get(k, 1) for k in kinds])[0]
+
+    def of_networks(
+        self, points: list[tuple[str, str]]
+    ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """Points that are the ends of networks, and columns of the texts; in rounds with these."""
+        if "network" not in self.pools:
+            return points, []
+        found = [(self.name("t"), "network") for _ in range(self.draw.choice([1, 1, len(points)]))]
+        tried = "try_" * self.refused
+        ends = [
+            (name, f"{tried}{end}({found[place % len(found)][0]})")
+            for place, ((name, _), end) in enumerate(zip(points, ENDS, strict=False))
+        ]
+        return ends, found
 
     def value(self, kind: str, nulls: float, ranged: bool = False) -> Any:
         """A value of a kind: of the pool of its family."""

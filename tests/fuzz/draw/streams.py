@@ -12,6 +12,7 @@ from tests.fuzz.case import Columns, Row, Rows, Table
 from tests.fuzz.draw.matching import no_points, places
 from tests.fuzz.draw.points import in_order, near
 from tests.fuzz.draw.pools import POINTS, Pools
+from tests.fuzz.networks import with_ends
 from tests.fuzz.values import CARRIED, KINDS, fits
 
 NUMBER = "n"
@@ -29,10 +30,10 @@ def stream(pools: Pools, tables: Sequence[Table], least: int) -> Rows:
         enough |= Counter(KINDS[kinds[key]].family for key in table.keys)
     families = [*enough.elements(), *draw.choices(pools.families, k=draw.randrange(3))]
     columns = [pools.column(family, "s") for family in families]
-    points = [pools.column(pools.ranged, "p") for _ in range(2)]
+    points, texts = pools.of_networks([pools.column(pools.ranged, "p") for _ in range(2)])
     more = draw.choices([0, 1, WIDE], [0.57, 0.4, 0.03])[0]
     extra = [(pools.name("e"), draw.choice([*CARRIED, "string"])) for _ in range(more)]
-    columns = [*columns, *points, *extra]
+    columns = [*columns, *points, *texts, *extra]
     draw.shuffle(columns)
     size = draw.choices([0, 1, 3, 12, 25, 40, 60, 103], [1, 1, 2, 5, 7, 7, 5, 3])[0]
     size = max(size, least)
@@ -40,7 +41,8 @@ def stream(pools: Pools, tables: Sequence[Table], least: int) -> Rows:
     numbered = tuple(
         (number, *_matching(draw, row, columns, tables)) for number, row in enumerate(rows)
     )
-    return Rows(((NUMBER, "long"), *columns), numbered)
+    columns = [(NUMBER, "long"), *columns]
+    return Rows(tuple(columns), with_ends(tuple(columns), numbered))
 
 
 def _matching(draw: random.Random, row: Row, columns: Columns, tables: Sequence[Table]) -> Row:

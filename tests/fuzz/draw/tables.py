@@ -12,10 +12,11 @@ from bsjoin import Band
 from bsjoin.values.sort_order import sort_orders
 from tests.fuzz.case import Columns, Condition, Row, Table
 from tests.fuzz.draw.boxes import boxes, many_of_a_key
-from tests.fuzz.draw.conditions import CLOSED, condition, sorted_by
+from tests.fuzz.draw.conditions import CLOSED, condition, has_order, sorted_by
 from tests.fuzz.draw.points import in_order
 from tests.fuzz.draw.pools import INTEGERS, NULLS, Pools
-from tests.fuzz.values import CARRIED, KINDS, comparable, equality, fits
+from tests.fuzz.networks import with_ends
+from tests.fuzz.values import CARRIED, COLLATED, KINDS, comparable, compared, fits
 
 _SQLITE = {
     "exact": "long",
@@ -56,21 +57,24 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
     pair = pools.pair if cache != "sqlite" and draw.random() < 0.3 else None
     if pair:
         keys = [(pools.name("k"), pair[0]), (pools.name("k"), "long")]
-    points: list[tuple[str, str]] = []
+    points, texts = list[tuple[str, str]](), list[tuple[str, str]]()
     when = None
     if ranged:
         points = [pools.column(pools.ranged, "r") for _ in range(draw.choice([1, 2]))]
         if len(points) == 2 and not comparable(points[0][1], points[1][1]):
             points = [points[0], (points[1][0], points[0][1])]
+        points, texts = pools.of_networks(points)
         when = condition(pools, [("p", points[0][1])] * 2, points, draw.choice(CLOSED))
     payload = [pools.column(f, "c") for f in draw.choices(pools.families, k=draw.randrange(1, 3))]
+    payload += texts
     for _ in range(draw.randrange(4)):  # of all types: to carry one costs little
         payload.append((pools.name("c"), draw.choice([*CARRIED, *KINDS])))
     columns = [*keys, *points, *payload]
     if cache == "sqlite":
         columns = [(name, _SQLITE.get(KINDS[kind].family, "string")) for name, kind in columns]
     if cache == "callback":  # sources have no intervals
-        columns = [(n, "long" if kind == "interval" else kind) for n, kind in columns]
+        others = {kind: "string" for _, kind in columns if kind.startswith(COLLATED)}
+        columns = [(n, (others | {"interval": "long"}).get(kind, kind)) for n, kind in columns]
     draw.shuffle(columns)
     limits = draw.choice(_LIMITS) if cache in ("sqlite", "callback") else ()
     unique = bool(keys) and draw.random() < 0.25
@@ -92,9 +96,9 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
             rows = _at_limits(rows, [at for at in shape.points if columns[at][1] == "long"])
         # Keys without duplicates in this version only.
         if unique or (refreshed and not versions and draw.random() < 0.3):
-            rows = _distinct(rows, shape.keys)
+            rows = _distinct(rows, shape.columns, shape.keys)
         versions.append(rows)
-    when = sorted_by(when, columns)
+    when = sorted_by(when, columns, pools.plain)
     ranges: tuple[Condition, ...] = ()
     if cache == "stored" and not unique:
         ranges = boxes(shape.columns, [name for name, _ in keys], when)
@@ -123,7 +127,7 @@ def _latest(columns: Sequence[tuple[str, str]], versions: object) -> tuple[tuple
     draw = random.Random(repr((columns, versions)))  # of its own: other draws stay what they are
     if not versions or draw.random() < 0.85:
         return (), 1
-    names = [name for name, kind in columns if kind != "map"]
+    names = [name for name, kind in columns if has_order(kind)]
     ends = ["", " asc", " nulls first", " asc nulls last"]
     by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
     texts = [f"`{name.replace('`', '``')}`{draw.choice(ends)}" for name in by]
@@ -178,7 +182,7 @@ def _rows(pools: Pools, shape: _Shape, versions: Sequence[tuple[Row, ...]]) -> t
         rows = tuple(map(_with_pair(keys, shape.pair), range(len(rows)), rows))
     if versions and draw.random() < 0.5:
         rows = _changed(draw, versions[-1], rows, keys)
-    return rows
+    return with_ends(columns, rows)
 
 
 def _at_limits(rows: tuple[Row, ...], places: Sequence[int]) -> tuple[Row, ...]:
@@ -263,10 +267,10 @@ def _with_pair(places: Sequence[int], pair: tuple[Row, ...]) -> Callable[[int, R
     return changed
 
 
-def _distinct(rows: Sequence[Row], keys: Sequence[int]) -> tuple[Row, ...]:
+def _distinct(rows: Sequence[Row], columns: Columns, keys: Sequence[int]) -> tuple[Row, ...]:
     """Of rows with the same key only the first."""
     found: dict[Any, Row] = {}
     for number, row in enumerate(rows):
-        key = tuple(None if row[i] is None else equality(row[i]) for i in keys)
+        key = tuple(compared(columns[i][1], row[i]) for i in keys)
         found.setdefault((number,) if None in key else (key,), row)
     return tuple(found.values())
