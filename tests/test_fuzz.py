@@ -27,7 +27,7 @@ from tests.layer_mutants import LAYER_MUTANTS
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-DRAWN = "b7c3933f20fbfd6e"
+DRAWN = "8717b4cae30b0e47"
 """A digest of the cases that find the faults."""
 
 

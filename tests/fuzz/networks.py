@@ -50,8 +50,8 @@ def texts(draw: random.Random, size: int, *, refused: bool) -> list[str]:
     found = draw.sample(WELL_KNOWN.split(), 4)
     found += draw.sample(["", " 10.0.0.1", "::1\n", *REFUSED.split()], 4 if refused else 0)
     for _ in range(size):
-        address, length = f"10.{draw.choice('01')}.0.{draw.randrange(16)}", draw.randrange(8, 33)
-        form = draw.choice(["{}/{}", "{}/{}", "{}", "::ffff:{}/{}", "2001:db8::{}/{}"])
+        address, length = f"10.0.0.{draw.randrange(16)}", draw.choice([8, *range(24, 33)])
+        form = draw.choice([*["{}/{}"] * 4, "{}", *["::ffff:{}/{}"] * 2, "2001:db8::{}/{}"])
         found.append(form.format(address, length + 96 * (":" in form)))
     return found
 

@@ -96,8 +96,8 @@ class Pools:
         self.families = [kind, *(rest if {*rest} & {*RANGED} else ["exact"])]
 
     def _network(self) -> None:
-        """Add texts of networks, whose ends are the points of ranges: in every fifth round."""
-        if self.draw.random() < 0.8:
+        """Add texts of networks, whose ends are the points of ranges: in every fourth round."""
+        if self.draw.random() < 0.75:
             return
         self.refused = self.draw.random() < 0.7
         found = texts(self.draw, self.draw.choice([5, 20]), refused=self.refused)

@@ -47,8 +47,9 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
     draw = pools.draw
     cache = draw.choices(["stored", "private", "sqlite", "callback"], [8, 1, 1.5, 3])[0]
     cache = "stored" if first else cache
-    ranged = draw.random() < 0.5 and cache != "sqlite"
-    none = 2 if ranged and cache != "callback" else 0
+    has_networks = "network" in pools.pools  # which are for ranges, and inside each other
+    ranged = draw.random() < (0.9 if has_networks else 0.5) and cache != "sqlite"
+    none = (20 if has_networks else 2) if ranged and cache != "callback" else 0
     many = draw.choices([0, 1, 2, 3, 5], [none, 10, 4, 1, 0.5])[0]
     families = draw.choices(pools.families, k=many)
     if cache == "sqlite":
@@ -60,7 +61,8 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
     points, texts = list[tuple[str, str]](), list[tuple[str, str]]()
     when = None
     if ranged:
-        points = [pools.column(pools.ranged, "r") for _ in range(draw.choice([1, 2]))]
+        sizes = [1, 2, 2, 2] if has_networks else [1, 2]
+        points = [pools.column(pools.ranged, "r") for _ in range(draw.choice(sizes))]
         if len(points) == 2 and not comparable(points[0][1], points[1][1]):
             points = [points[0], (points[1][0], points[0][1])]
         points, texts = pools.of_networks(points)
