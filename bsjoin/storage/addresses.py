@@ -72,6 +72,8 @@ def address_of(path: str | os.PathLike[str]) -> str:
         raise StoreError(f"{text!r} is a path in bytes: give a text")
     if "\0" in text:
         raise StoreError(f"{_shown(text)!r}: a path must not contain the character NUL")
+    if not text:
+        raise StoreError("'' is no path: give a folder or a URL; the current folder is '.'")
     if os.name != "nt" and _DRIVE.match(text):
         raise StoreError(
             f"{text!r} is a path of Windows, and this is another system: give a path of this "
@@ -84,8 +86,13 @@ def address_of(path: str | os.PathLike[str]) -> str:
         return _file(text, rest)
     if scheme == "dbfs":
         return _dbfs(text, rest)
-    if rest.startswith("//") and found:
+    if rest.startswith("//") and found and rest.strip("/"):
         return f"{scheme}:{rest}".rstrip("/")
+    if text.startswith("://") or (rest.startswith("//") and found):
+        raise StoreError(
+            f"{_shown(text)!r} is a URL without {'a folder' if found else 'a scheme'}: give one "
+            "such as s3://bucket/folder"
+        )
     if rest.startswith(":") and "://" in rest:  # a chain of fsspec's: simplecache::s3://bucket
         return text.rstrip("/")
     if found and (rest.startswith("/") or scheme in _HADOOP or scheme in _PACKAGES):

@@ -409,9 +409,10 @@ class StorageLocation:
 
     @contextlib.contextmanager
     def _errors(self, doing: str, *, writes: bool = False) -> Iterator[None]:
-        """Translate errors of the operating system, except a missing file.
+        """Translate errors of the operating system, except a missing file, and those of Arrow.
 
-        For a write, a missing file means that a parent folder cannot be created.
+        For a write, a missing file means that a parent folder cannot be created. Arrow's have no
+        number.
         """
         try:
             yield
@@ -422,13 +423,17 @@ class StorageLocation:
                     f"cannot {doing} in {str(self)!r}: no space left on the device. "
                     "The unfinished table is not published; free space or choose another store path"
                 ) from error
-            if error.errno in _DENIED or (writes and error.errno == errno.ENOENT):
-                raise StoreAccessError(
-                    f"cannot {doing} in {str(self)!r}: {error.strerror}. "
+            if error.errno is None or (error.errno == errno.ENOENT and not writes):
+                raise
+            rule = "Look after the device or service that has it, and try again"
+            if error.errno in _DENIED or error.errno == errno.ENOENT:
+                rule = (
                     "It must be a folder (or not exist yet), and the process needs permission "
                     "to read and write in it"
-                ) from error
-            raise
+                )
+            raise StoreAccessError(
+                f"cannot {doing} in {str(self)!r}: {error.strerror}. {rule}"
+            ) from error
 
 
 def _flush(path: Path) -> None:

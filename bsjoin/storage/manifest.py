@@ -409,7 +409,15 @@ class Manifest:
             reason = "it is nested too deep"
         except (TypeError, ValueError) as error:
             reason = str(error)
-        raise TableNotFoundError(f"{where} is not a manifest of a table: {reason}")
+        raise no_manifest(where, reason)
+
+
+def no_manifest(where: str, reason: object) -> TableNotFoundError:
+    """The error of a file that is none."""
+    return TableNotFoundError(
+        f"{where} is not a manifest of a table: {reason}. Put back what was written there, or "
+        "remove the table's folder and build it again"
+    )
 
 
 def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:

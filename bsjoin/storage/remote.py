@@ -108,4 +108,7 @@ class RemoteFiles:
         message = scrubbed(" ".join(words.split()), secrets_of(self._url))
         if isinstance(error, OSError) and isinstance(number, int):
             return OSError(number, message)
-        return StoreError(f"{hidden(self._url)!r}: {type(error).__name__}: {message}")
+        return StoreError(
+            f"{hidden(self._url)!r}: {type(error).__name__}: {message}. See the settings and "
+            "credentials of fsspec's file system, and whether the service answers"
+        )

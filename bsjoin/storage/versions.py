@@ -23,8 +23,8 @@ from bsjoin.errors import DamagedTableError, StoreError, TableNotFoundError, Ver
 from bsjoin.storage import freshness
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.location import StorageLocation
-from bsjoin.storage.manifest import LARGEST, Manifest
-from bsjoin.storage.names import MARKS, VERSIONS
+from bsjoin.storage.manifest import LARGEST, Manifest, no_manifest
+from bsjoin.storage.names import BUILDS, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
 from bsjoin.storage.versioned_folder import (
     Activation,
@@ -77,8 +77,7 @@ def read(location: StorageLocation, version: int) -> bytes:
     try:
         return _versions(location).read(version)
     except ValueError as error:
-        where = _where(location, version)
-        raise TableNotFoundError(f"{where} is not a manifest of a table: {error}") from None
+        raise no_manifest(_where(location, version), error) from None
 
 
 def _where(location: StorageLocation, version: int) -> str:
@@ -100,9 +99,12 @@ def check_there(location: StorageLocation) -> None:
 
 
 def _no_table(location: StorageLocation) -> TableNotFoundError:
+    todo = "Build one"
+    if location.names(BUILDS):
+        todo = "A build of one has begun there: wait for its end, or, if it was killed, build again"
     return TableNotFoundError(
         f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
-        f"{VERSIONS!r}. Build one with BatchTable.build(df, on=..., path=...)"
+        f"{VERSIONS!r}. {todo} with BatchTable.build(df, on=..., path=...)"
     )
 
 

@@ -89,6 +89,10 @@ def test_what_looks_like_another_place_is_an_error() -> None:
         (r"C:\data\table", "path of Windows"),
         ("c:/data/table", "path of Windows"),
         (r"\\server\share", "path of Windows"),
+        ("", "folder or a URL"),
+        ("s3://", "is a URL without a folder"),
+        ("hdfs:///", "is a URL without a folder"),
+        ("://bucket/table", "is a URL without a scheme"),
     ):
         assert reason in refused(lambda text=text: StorageLocation.of(text))
         with pytest.raises(ArgumentError):
