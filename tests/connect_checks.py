@@ -31,6 +31,7 @@ import pyarrow as pa
 import pytest
 import reporting_checks
 import smoke_compat
+import test_conditions_everywhere as conditions
 import test_kafka_route
 from cache_runs import database_of_planes
 from checks_apart import named, run
@@ -189,6 +190,27 @@ def the_rest_of_a_condition_is_part_of_the_join(spark: SparkSession, folder: Pat
     ):
         with pytest.raises(kind, match="where="):
             table.join(orders, how="left", where=where)
+
+
+def all_kinds_of_conditions_have_the_rows_that_sql_has(spark: SparkSession, folder: Path) -> None:
+    """Each with one cache and runtime, in a batch."""
+    sides = conditions.made(spark, folder)
+    doors = dict(zip(conditions.cases(), itertools.cycle(conditions.DOORS), strict=False))
+    found = conditions.joined(sides, doors, streaming=False).collect()
+    conditions.assert_same(found, conditions.rows_of_sql(spark), doors)
+
+
+def so_have_they_with_each_cache_and_runtime(spark: SparkSession, folder: Path) -> None:
+    """All of them with each, in a batch and in a stream."""
+    sides = conditions.made(spark, folder)
+    wanted = conditions.rows_of_sql(spark)
+    for door in conditions.DOORS:
+        doors = dict.fromkeys(conditions.cases(), door)
+        found = conditions.joined(sides, doors, streaming=False).collect()
+        conditions.assert_same(found, wanted, doors)
+        stream, name = conditions.joined(sides, doors, streaming=True), f"connect_{door}"
+        conditions.started(stream, name, folder / door)
+        conditions.assert_same(spark.table(name).collect(), wanted, doors)
 
 
 def char_keys_are_padded(spark: SparkSession, folder: Path) -> None:
@@ -731,6 +753,7 @@ CHECKS = named(
     errors_come_at_the_call,
     changes_are_applied_in_foreach_batch,
     a_range_join_takes_the_width_and_the_row_that_it_says,
+    all_kinds_of_conditions_have_the_rows_that_sql_has,
     reporting_checks.plain_joins_of_a_batch_query_are_counted,
 )
 LONG = reporting_checks.LONG | named(
@@ -739,6 +762,7 @@ LONG = reporting_checks.LONG | named(
     the_cause_of_a_failure_is_found,
     char_keys_are_padded,
     the_rest_of_a_condition_is_part_of_the_join,
+    so_have_they_with_each_cache_and_runtime,
     a_selection_between_joins_begins_a_stage,
     a_query_keeps_its_columns_and_its_age,
     a_stream_follows_each_commit,

@@ -223,9 +223,9 @@ class Ranges:
         point = self._own("s.a")
         within = f"{self._of('t.p', '<', point)} AND {self._open(self._of('t.q', '>', point))}"
         end = self._open(self._of("t.q", ">", "s.a"))
-        overlaps = f"{self._of('t.p', '<', 's.b')} AND {end}"
+        overlaps = f"{self._admitted(self._of('t.p', '<', 's.b'))} AND {end}"
         moved = f"{self._compared('t.p', '<')} AND {self._open(self._compared('t.q', '>'))}"
-        inside = f"{self._compared('t.p', '>')} AND {self._compared('t.q', '<')}"
+        inside = f"{self._admitted(self._compared('t.p', '>'))} AND {self._compared('t.q', '<')}"
         return self.random.choice([within] * 4 + [overlaps] * 3 + [moved, inside, self.points()])
 
     def _open(self, condition: str) -> str:
@@ -237,6 +237,14 @@ class Ranges:
         end = self.random.choice(list(self.kind.ends))
         greatest = f"coalesce(t.q, CAST({end} AS {self.kind.stored[0]}))"
         return condition.replace("t.q", greatest) if chosen < 0.7 else condition
+
+    def _admitted(self, condition: str) -> str:
+        """The condition; or some of the stream's rows meet it anyway."""
+        if self.random.random() < 0.6:
+            return condition
+        some = ["s.b IS NULL", "s.a IS NULL", "s.id % 6 = 0", "s.b IS NULL OR s.id % 6 = 0"]
+        either = f"({' OR '.join(self.random.sample([condition, self.random.choice(some)], 2))})"
+        return either if self.random.random() < 0.3 else f"{either} AND t.p IS NOT NULL"
 
     def _own(self, column: str) -> str:
         if self.random.random() < 0.6 or not self.kind.widths:

@@ -6,8 +6,11 @@ it is that each cell of the table in docs/limits.md has the rows that it says it
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import random
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from oracle import right_rows, united
+from oracle import united
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import CODE, configured
@@ -197,10 +200,8 @@ def started(joined: DataFrame, name: str, checkpoint: Path) -> None:
         query.stop()
 
 
-@pytest.fixture(scope="module")
-def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sides:
+def made(spark: SparkSession, folder: Path) -> Sides:
     """Their rows are those of the views ``s`` and ``t``."""
-    folder = tmp_path_factory.mktemp("conditions")
     (folder / "in").mkdir()
     for number in range(2):
         batch = stream_rows(number)
@@ -218,19 +219,63 @@ def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Side
     return stream, batch, table, folder / "t.parquet"
 
 
-@pytest.fixture(scope="module")
-def wanted(spark: SparkSession, sides: Sides) -> list[tuple[Any, ...]]:
+def rows_of_sql(spark: SparkSession) -> list[tuple[Any, ...]]:
     """What SQL has of the views, in all cases."""
-    assert sides
-    rows = {
-        name: labelled(name, spark.sql(sql if name in SHOWN else left(sql)), "v")
+    found = [
+        labelled(name, spark.sql(sql if name in SHOWN else left(sql)), "v")
         for name, (_, sql) in cases().items()
-    }
-    found = [row for table in right_rows(rows).values() for row in table.to_pylist()]
-    return sorted(tuple(row.values()) for row in found)
+    ]
+    with configured(spark, CODE["python"]):
+        rows = sorted(map(tuple, united(found).collect()))
+    assert {row[0] for row in rows if "true" in row[2]} == cases().keys() - SHOWN
+    return rows
 
 
 DOORS = ("jvm", "python", "incremental")
+
+
+def runtime(door: str) -> str:
+    return "jvm" if door == "jvm" else "python"
+
+
+def joined(sides: Sides, doors: Mapping[str, str], *, streaming: bool) -> DataFrame:
+    """The rows of cases, each by its door.
+
+    The incremental cache has no joins without keys and no latest rows: these are full there.
+    """
+    stream, batch, table, file = sides
+    rows, pieces = stream if streaming else batch, []
+    for name, door in doors.items():
+        arguments, _ = cases()[name]
+        more: Given = {} if name in SHOWN else {"indicator": "found"}
+        there: Any = table
+        if door == "incremental" and arguments.get("on") != [] and "cache" not in arguments:
+            there, more["cache"] = bsjoin.sources.parquet(file), Incremental(max_rows=10_000)
+        with configured(rows.sparkSession, {"spark.bsjoin.runtime": runtime(door)}):
+            found = bsjoin.join(rows, there, **{"on": "k", "how": "left", **more, **arguments})
+        if arguments.get("on") == [] and not streaming:
+            with redirect_stdout(io.StringIO()) as told:
+                bsjoin.explain(found)
+            assert "searches boxes of " in told.getvalue()
+        pieces.append(labelled(name, found, SHOWN.get(name, "struct(v, found)")))
+    return united(pieces)
+
+
+def assert_same(found: Iterable[Any], wanted: Iterable[Any], names: Collection[str]) -> None:
+    rows, right = sorted(map(tuple, found)), [row for row in wanted if row[0] in names]
+    assert [row for row in rows if row not in right] == []
+    assert rows == right
+
+
+@pytest.fixture(scope="module")
+def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sides:
+    return made(spark, tmp_path_factory.mktemp("conditions"))
+
+
+@pytest.fixture(scope="module")
+def wanted(spark: SparkSession, sides: Sides) -> list[tuple[Any, ...]]:
+    assert sides
+    return rows_of_sql(spark)
 
 
 @pytest.mark.parametrize(
@@ -246,37 +291,13 @@ def test_batches_and_streams_have_the_rows_that_sql_has(
     sides: Sides,
     wanted: list[tuple[Any, ...]],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     door: str,
     some: slice,
 ) -> None:
-    """The incremental cache has no joins without keys and no latest rows: these are full there."""
-    stream, batch, table, file = sides
-    source, runtime = bsjoin.sources.parquet(file), "jvm" if door == "jvm" else "python"
-    names = [*cases()][some]
-
-    def joined(rows: DataFrame) -> DataFrame:
-        pieces = []
-        for name in names:
-            arguments, _ = cases()[name]
-            more: Given = {} if name in SHOWN else {"indicator": "found"}
-            there: Any = table
-            if door == "incremental" and arguments.get("on") != [] and "cache" not in arguments:
-                there, more["cache"] = source, Incremental(max_rows=10_000)
-            found = bsjoin.join(rows, there, **{"on": "k", "how": "left", **more, **arguments})
-            if arguments.get("on") == [] and not rows.isStreaming:
-                bsjoin.explain(found)
-                assert "searches boxes of " in capsys.readouterr().out
-            pieces.append(labelled(name, found, SHOWN.get(name, "struct(v, found)")))
-        return united(pieces)
-
-    with configured(spark, {"spark.bsjoin.runtime": runtime} | CODE[runtime]):
-        at_once = joined(batch).collect()
-        # Of some cases, only the batch meets generated code.
-        with configured(spark, CODE[runtime if some == slice(None) else "python"]):
-            started(joined(stream), f"found_{door}", tmp_path / "checkpoint")
-    assert {row[0] for row in wanted if "true" in row[2]} == cases().keys() - SHOWN
-    for rows in (at_once, spark.table(f"found_{door}").collect()):
-        found = sorted(map(tuple, rows))
-        assert [row for row in found if row not in wanted] == []
-        assert found == [row for row in wanted if row[0] in names]
+    doors = dict.fromkeys([*cases()][some], door)
+    with configured(spark, CODE[runtime(door)]):
+        assert_same(joined(sides, doors, streaming=False).collect(), wanted, doors)
+    # Of some cases, only the batch meets generated code.
+    with configured(spark, CODE[runtime(door) if some == slice(None) else "python"]):
+        started(joined(sides, doors, streaming=True), f"found_{door}", tmp_path / "checkpoint")
+    assert_same(spark.table(f"found_{door}").collect(), wanted, doors)

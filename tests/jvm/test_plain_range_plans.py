@@ -6,18 +6,21 @@ Some conditions are random, with fixed seeds.
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plain_joins import CODE, LOOKUP, PLANNER, lookups, plan_of
-from plain_ranges import KINDS, Ranges, answers, rows_of
+from plain_ranges import JOINS, KINDS, Ranges, answers, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sessions import configured
 
 from bsjoin import Band, BatchTable, Overlaps, Within
+from bsjoin.planner.range_sql import condition_sql
 from bsjoin.runtimes.jvm.attach import attached
 
 CLOSED = ("left", "right", "both", "neither")
@@ -251,6 +254,84 @@ def test_random_conditions(spark: SparkSession, tmp_path: Path, place: int, inte
     query, own = ("\nUNION ALL\n".join(parts) for parts in (stored, plain))
     with configured(spark, CODE[MODES[(place + interval) % 3]]):
         assert len(answers(spark, query, own, **WRAPS)) > next(numbers) // 5
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "range-joins.md"
+LENGTHS: dict[str, tuple[str, Any]] = {
+    "date": ("INTERVAL '3' DAY", "3 days"),
+    "timestamp": ("INTERVAL '90' MINUTE", "90 minutes"),
+    "timestamp_ntz": ("INTERVAL '90' MINUTE", "90 minutes"),
+    "decimal": ("0.5", 0.5),
+    "double": ("1.5D", 1.5),
+    "float": ("1.5D", 1.5),
+    "wide": ("0.5", 0.5),
+}
+"""As SQL and as a width; the sums of integers are others: these wrap around."""
+
+
+def _relations(kind: str, closed: Any) -> Iterator[tuple[str, Overlaps]]:
+    """What the page says in SQL, and the relation that it is."""
+    names = {"d.start": "s.a", "d.end": "s.b", "f.begins": "t.p", "f.ends": "t.q"}
+    found = re.findall(r'^\| `"(\w+)"`(, `at_least=2`)? \| `(.*)` \|$', PAGE.read_text(), re.M)
+    assert len(found) == 6
+    overlaps = found[0][2].replace("<", "<=") if closed == "both" else found[0][2]
+    for number, (relation, long, text) in enumerate(found):
+        width, at_least = LENGTHS.get(kind, ("", None))
+        if long and at_least is None:
+            continue
+        form = overlaps if number == 0 else text.replace("+ 2", f"+ {width}")
+        if long and kind in ("double", "float"):
+            form += f" AND {overlaps}"
+        form = re.sub("|".join(names), lambda one: names[one[0]], form)
+        wanted = at_least if long else None
+        yield form, Overlaps(("a", "b"), ("p", "q"), closed, relation, wanted)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        pytest.param(place, kind, marks=[] if kind in ("decimal", "double") else pytest.mark.long)
+        for place, kind in enumerate(KINDS)
+    ],
+)
+def test_relations_of_intervals(spark: SparkSession, tmp_path: Path, place: int, kind: str) -> None:
+    """Of all types, in turns: with keys, with rows without a start, and closed in all ways.
+
+    Each is held against itself, and, beside what `Overlaps` demands, against that.
+    """
+    ranges, keyed, complete = Ranges(kind, place), place % 2 == 0, place // 2 % 2 == 0
+    closed: Any = CLOSED[place % 4]
+    source, stream = ranges.table(spark), ranges.stream(spark)
+    source = source.where("p IS NOT NULL") if complete else source
+    source.createOrReplaceTempView("source")
+    stream.createOrReplaceTempView("s")
+    path, touch = tmp_path / "t", "=" * (closed == "both")
+    when = Overlaps(("a", "b"), ("p", "q"), closed)
+    BatchTable.build(source, on=["k"] * keyed, when=when, path=path)
+    demanded = (
+        f"s.a IS NOT NULL AND t.p IS NOT NULL AND (s.a <{touch} s.b OR s.b IS NULL) "
+        f"AND (t.p <{touch} t.q OR t.q IS NULL)"
+    )
+    sides = [
+        {field.name: (f"{side}.{field.name}", field.dataType) for field in df.schema}
+        for side, df in (("s", stream), ("t", source))
+    ]
+    stored, plain, answered = [], [], 0
+    for form, relation in _relations(kind, closed):
+        # Where only an open end admits the rows without a start, they are not in the index.
+        answered += 1 + (complete or relation.relation not in ("overlaps", "meets"))
+        for its, own in (
+            (form, form),
+            (f"{form} AND {demanded}", condition_sql(relation, *sides)),
+        ):
+            for parts, table, on in ((stored, f"bsjoin.`{path}`", its), (plain, "source", own)):
+                on = f"s.k = t.k AND {on}" if keyed else on
+                join = JOINS[(len(parts) + place) % len(JOINS)]
+                parts.append(join.format(no=len(parts), s="s", t=table, on=on))
+    query, own = ("\nUNION ALL\n".join(parts) for parts in (stored, plain))
+    with configured(spark, CODE[MODES[place % 3]]):
+        lines = answers(spark, query, own, **WRAPS)
+    assert [", ranges " in line for line in lines] == [True] * answered
 
 
 @pytest.mark.long

@@ -127,8 +127,8 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
         "boolean " + isNull + " = false;\n" + (isRank ? "byte[] " : "long ") + code
             + (isRank ? " = null;\n" : " = 0L;\n") + (isSafe ? "" : "try {\n");
     String none = mayBeNone() ? name + ".isNone(" + given + ")" : "false";
-    String greatest = isRank ? RankBound.class.getName() + ".all(false);" : "Long.MAX_VALUE;";
-    String ofNull = rule.isOfNull() ? code + " = " + greatest : isNull + " = true;";
+    String missing = isRank ? name + ".ofNull();" : rule.ofNull() + "L;";
+    String ofNull = rule.isOfNull() ? code + " = " + missing : isNull + " = true;";
     String after =
         "\nif (" + value.isNull().code() + ") {\n" + ofNull + "\n} else if (" + none + ") {\n"
             + isNull + " = true;\n} else {\n" + code + " = " + name

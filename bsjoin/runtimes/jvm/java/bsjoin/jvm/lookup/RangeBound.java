@@ -32,6 +32,7 @@ public class RangeBound implements Serializable {
   private final double width; // what is added to a double
   private boolean open;
   private boolean orNull;
+  private boolean orAny;
   private boolean near;
 
   private final long safe; // between it and its negative a long is not too long for the next three
@@ -104,6 +105,12 @@ public class RangeBound implements Serializable {
     return this;
   }
 
+  /** Leave out nothing for a null, for which no row is found else. */
+  public RangeBound orAny(boolean isAny) {
+    orAny = isAny;
+    return this;
+  }
+
   /**
    * Be within a distance: from NaN nothing has one, from an infinity only itself, and from a finite
    * double no infinity.
@@ -115,7 +122,7 @@ public class RangeBound implements Serializable {
 
   /** Whether a whole number is its own bound. */
   boolean isIdentity() {
-    return sum.signum() == 0 && factor.equals(unit) && !orNull;
+    return sum.signum() == 0 && factor.equals(unit) && !isOfNull();
   }
 
   /** Whether no row may be found for a value that is no double. */
@@ -123,9 +130,18 @@ public class RangeBound implements Serializable {
     return !open;
   }
 
-  /** Whether a null has a bound, which is the greatest code. */
+  /** Whether a null has a bound. */
   boolean isOfNull() {
-    return orNull;
+    return orNull || orAny;
+  }
+
+  final boolean isAny() {
+    return orAny;
+  }
+
+  /** The bound of a null, if it has one. */
+  public Object ofNull() {
+    return isAny() ? limit() : (Long) Long.MAX_VALUE;
   }
 
   /** The bound that leaves out nothing. */
@@ -136,7 +152,7 @@ public class RangeBound implements Serializable {
   /** The bound of a value of any type; null if no row is found. */
   Object of(Object value) {
     if (value == null) {
-      return orNull ? (Long) Long.MAX_VALUE : null;
+      return isOfNull() ? ofNull() : null;
     }
     if (value instanceof Decimal) {
       return isNone((Decimal) value) ? null : (Long) code((Decimal) value);
@@ -228,7 +244,7 @@ public class RangeBound implements Serializable {
   }
 
   List<Object> parts() {
-    return Arrays.asList(lower, scale, factor, sum, unit, width, open, orNull, near);
+    return Arrays.asList(lower, scale, factor, sum, unit, width, open, orNull, orAny, near);
   }
 
   @Override

@@ -66,9 +66,14 @@ public final class RankBound extends RangeBound {
   }
 
   @Override
+  public byte[] ofNull() {
+    return isAny() ? limit() : ALL_BELOW;
+  }
+
+  @Override
   byte[] of(Object value) {
     if (value == null) {
-      return isOfNull() ? ALL_BELOW : null;
+      return isOfNull() ? ofNull() : null;
     }
     if (value instanceof UTF8String) {
       return text((UTF8String) value);

@@ -40,14 +40,18 @@ final class DimensionBounds {
     this.dimension = dimension;
   }
 
-  /** The bounds of a range; null if there is none of its points or starts. */
+  /** The bounds of a range; null if there is none of its points or starts, or these may be null. */
   static DimensionBounds of(IndexJoin join, Dimension dimension) {
     DimensionBounds found = new DimensionBounds(join.manifest, dimension);
-    for (Expression one : join.residual) {
-      RangeCondition.of(one, join, dimension).forEach(found::add);
+    boolean isKnown = join.hasPoints(dimension);
+    for (Expression condition : join.residual) {
+      for (RangeCondition one : RangeCondition.of(condition, join, dimension)) {
+        isKnown |= one.place() == 0 && !one.orNull() && !one.orAny();
+        found.add(one);
+      }
     }
     boolean isBound = found.lower != null || found.upper != null;
-    return isBound ? found : null; // rows without a point are not in the index
+    return isBound && isKnown ? found : null; // rows without a point are not in the index
   }
 
   private void add(RangeCondition found) {
@@ -60,9 +64,9 @@ final class DimensionBounds {
     }
   }
 
-  /** Of two bounds in the same direction one that the stream's row decides. */
+  /** Of two bounds in the same direction one that the stream's row decides, and always is one. */
   private static RangeCondition better(RangeCondition one, RangeCondition other) {
-    return one == null || one.value().references().isEmpty() ? other : one;
+    return one == null || one.value().references().isEmpty() || one.orAny() ? other : one;
   }
 
   private Stream<RangeCondition> bounds() {
@@ -162,7 +166,7 @@ final class DimensionBounds {
 
   /** Whether intervals that are empty, to the index, do not meet the conditions. */
   private boolean areNotEmpty() {
-    if (upper == null || last == null || last.isApproximate()
+    if (upper == null || last == null || upper.orAny() || last.isApproximate()
         || upper.column().moved.signum() != 0 || last.column().moved.signum() != 0
         || !upper.value().semanticEquals(last.value())) {
       return false;

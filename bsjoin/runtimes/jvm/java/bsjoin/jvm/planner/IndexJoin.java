@@ -9,6 +9,7 @@ import bsjoin.jvm.lookup.KeyFinder;
 import bsjoin.jvm.lookup.Lookup;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.storage.ColumnType;
+import bsjoin.jvm.storage.Dimension;
 import bsjoin.jvm.storage.KeyTypes;
 import bsjoin.jvm.storage.LiveVersion;
 import bsjoin.jvm.storage.Manifest;
@@ -387,8 +388,19 @@ public final class IndexJoin {
 
   /** Whether a condition is that the point is not null: in the index it never is. */
   boolean isPointKnown(Expression condition) {
-    return condition instanceof IsNotNull && manifest.rangeColumns > 0
-        && manifest.rangeNames.get(0).equals(column(((IsNotNull) condition).child()));
+    return manifest.rangeColumns > 0 && isKnown(manifest.rangeNames.get(0), condition);
+  }
+
+  private boolean isKnown(String name, Expression condition) {
+    return condition instanceof IsNotNull known && name.equals(column(known.child()));
+  }
+
+  /** Whether no row that matches lacks its point, or start, in a range. */
+  boolean hasPoints(Dimension dimension) {
+    String name = dimension.names().get(0);
+    boolean isFirst = name.equals(manifest.rangeNames.get(0));
+    return residual.stream().anyMatch(one -> isKnown(name, one))
+        || isFirst && !follows && manifest.indexesAllRows();
   }
 
   static List<Expression> conjuncts(Expression condition, List<Expression> found) {

@@ -8,11 +8,13 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThan;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.LessThan;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
@@ -28,6 +30,7 @@ import org.apache.spark.sql.types.DataType;
  * @param value of the stream
  * @param lower the column is above the value; else below it
  * @param orNull or the column is null
+ * @param orAny or something holds of the stream's row alone, where the value is null
  * @param isApproximate the index finds more rows than match
  */
 record RangeCondition(
@@ -39,29 +42,33 @@ record RangeCondition(
     boolean lower,
     boolean strict,
     boolean orNull,
+    boolean orAny,
     boolean isApproximate) {
   /** What a condition says of a dimension's column: nothing, one bound, or, of an equality, two. */
   static List<RangeCondition> of(Expression condition, IndexJoin join, Dimension dimension) {
-    Expression compared = condition;
+    Expression compared = null;
     Expression isNull = null;
-    if (condition instanceof Or) {
-      Expression left = ((Or) condition).left();
-      Expression right = ((Or) condition).right();
-      isNull = left instanceof IsNull ? left : right;
-      compared = left instanceof IsNull ? right : left;
-      if (!(isNull instanceof IsNull)) {
+    Expression admits = null; // a row of the stream, whatever the column is
+    for (Expression one : disjuncts(condition, new ArrayList<>())) {
+      if (one != condition && join.isOfStream(one)) {
+        admits = admits == null ? one : new Or(admits, one);
+      } else if (one instanceof IsNull && isNull == null) {
+        isNull = one;
+      } else if (compared == null) {
+        compared = one;
+      } else {
         return Collections.emptyList();
       }
     }
     boolean less = compared instanceof LessThan || compared instanceof LessThanOrEqual;
     boolean more = compared instanceof GreaterThan || compared instanceof GreaterThanOrEqual;
-    boolean equal = compared instanceof EqualTo && isNull == null;
+    boolean equal = compared instanceof EqualTo && compared == condition;
     List<RangeCondition> found = new ArrayList<>();
     for (int own = 0; own < 2 && (less || more || equal); own++) {
       for (boolean lower : new boolean[] {true, false}) {
         RangeCondition one =
             equal || lower == (more == (own == 0))
-                ? of(condition, compared, own, lower, isNull, join, dimension)
+                ? of(condition, compared, own, lower, isNull, admits, join, dimension)
                 : null;
         if (one != null) {
           found.add(one);
@@ -71,9 +78,19 @@ record RangeCondition(
     return found;
   }
 
+  private static List<Expression> disjuncts(Expression condition, List<Expression> found) {
+    if (condition instanceof Or either) {
+      disjuncts(either.left(), found);
+      disjuncts(either.right(), found);
+    } else {
+      found.add(condition);
+    }
+    return found;
+  }
+
   private static RangeCondition of(
       Expression whole, Expression compared, int side, boolean lower, Expression isNull,
-      IndexJoin join, Dimension dimension) {
+      Expression admits, IndexJoin join, Dimension dimension) {
     Expression own = compared.children().apply(side);
     Expression value = compared.children().apply(1 - side);
     boolean isValue = value.references().isEmpty() || join.isOfStream(value);
@@ -101,8 +118,20 @@ record RangeCondition(
       return null;
     }
     boolean strict = compared instanceof LessThan || compared instanceof GreaterThan;
+    boolean byNull =
+        admits instanceof IsNull missing && missing.child().semanticEquals(cast(value));
+    Expression bounding =
+        admits == null || byNull ? value : new If(admits, new Literal(null, column.type), value);
     return new RangeCondition(
-        whole, column, place, codes, value, lower, strict, orNull || coalesced, coalesced);
+        whole, column, place, codes, bounding, lower, strict, orNull || coalesced, admits != null,
+        coalesced || bounding != value);
+  }
+
+  /** What is cast to a type that has all of its values. */
+  private static Expression cast(Expression value) {
+    boolean isWider =
+        value instanceof Cast cast && Types.isWider(cast.dataType(), cast.child().dataType());
+    return isWider ? cast(((Cast) value).child()) : value;
   }
 
   /**
@@ -116,6 +145,6 @@ record RangeCondition(
     RangeBound rule =
         RangeBound.of(lower, !strict, moved, Types.scale(value.dataType()), codes, offset);
     return new Bound(
-        value, rule.open(open).orNull(orNull && !isApproximate), Bound.isSafe(value));
+        value, rule.open(open).orNull(orNull && !isApproximate).orAny(orAny), Bound.isSafe(value));
   }
 }
