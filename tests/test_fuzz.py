@@ -27,7 +27,7 @@ from tests.layer_mutants import LAYER_MUTANTS
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
-DRAWN = "8717b4cae30b0e47"
+DRAWN = "2783d8bd74e201c5"
 """A digest of the cases that find the faults."""
 
 

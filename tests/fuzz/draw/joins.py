@@ -91,10 +91,11 @@ def _may_collect(join: Join, table: Table) -> bool:
 
 
 def _aggregated(join: Join, table: Table, columns: Columns, plain: bool) -> Join:
-    """The join, every third band of which has aggregates; drawn by itself, too."""
+    """The join, some bands of which have aggregates; drawn by itself, too."""
     draw = random.Random(repr((join, columns, "agg")))
     is_alone = join.where is None and join.select is None and join.how in ("inner", "left")
-    if not isinstance(join.when, Band) or not is_alone or draw.random() > 0.4:
+    share = 0.4 if plain else 0.8
+    if not isinstance(join.when, Band) or not is_alone or draw.random() > share:
         return join
     calls = ["count(*)"]
     for name, kind in draw.sample(table.columns, min(3, len(table.columns))):
