@@ -90,6 +90,11 @@ def test_a_damaged_version_is_named_and_the_others_are_still_checked(run: Any, p
 def test_vacuum(run: Any, path: Path) -> None:
     assert run("vacuum", path)[1] == "removed: none; left: 1, 2\n"
     assert run("vacuum", path, "--older-than", "0 s")[1] == "removed: 1; left: 2\n"
+    for _ in range(3):
+        publish(StorageLocation.of(path))
+    keeps = "vacuum", path, "--older-than", "0 s", "--keep", 3
+    assert run(*keeps, "--json") == (0, {"removed": [2, 3, 4, 5], "left": [6, 7, 8]})
+    assert run(*keeps) == (0, "removed: none; left: 6, 7, 8\n")
 
 
 def test_errors(run: Any, path: Path) -> None:
@@ -209,6 +214,105 @@ def test_build_and_estimate(run: Any, spark: SparkSession, tmp_path: Path) -> No
         status, text = run("build", nothing, target, "--on", "k")
         nowhere(text)
         assert (status, "Spark cannot read" in text) == (1, True)
+
+
+def test_a_build_says_whether_something_has_changed(
+    run: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "source.parquet", tmp_path / "built"
+
+    def build(*more: object) -> tuple[int, bool, int]:
+        status, data = run("build", source, target, "--on", "k", *more, "--json")
+        assert status == 0, data
+        return data["version"], data["built"], data["rows"]
+
+    pq.write_table(pa.table({"k": [1, 2, 3]}), source)
+    assert build() == (1, True, 3)
+    assert build() == (1, False, 3)
+    assert build("--fingerprint", "monday") == (1, False, 3)  # the same rows
+    pq.write_table(pa.table({"k": [1, 2, 3, 4]}), source)
+    assert build("--fingerprint", "monday") == (1, False, 3)  # the user says so
+    _, text = run("build", source, target, "--on", "k", "--fingerprint", "monday")
+    assert text.startswith(f"nothing has changed: version 1 of {target}: 3 rows, 3 keys, ")
+    assert build("--fingerprint", "tuesday") == (2, True, 4)
+    assert build("--fingerprint", "tuesday") == (2, False, 4)
+    assert build() == (2, False, 4)
+    # A table that promises more is another version, though its rows are the same.
+    assert build("--unique") == (3, True, 4)
+    _, text = run("build", source, tmp_path / "other", "--on", "k")
+    assert text.startswith(f"version 1 of {tmp_path / 'other'}: 4 rows, 4 keys, ")
+
+
+def test_a_key_that_is_there_twice_is_refused_by_unique(
+    run: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "source.parquet", tmp_path / "built"
+    pq.write_table(pa.table({"k": [1, 2, 2]}), source)
+    words = "build", source, target, "--on", "k", "--unique"
+    status, text = run(*words)
+    assert (status, text.count("\n"), "k=2" in text) == (1, 1, True), text
+    status, data = run(*words, "--json")
+    assert (status, data["error"]) == (1, "DuplicateKeyError")
+    assert run("stats", target)[0] == 1  # nothing is left of it
+    assert run("build", source, target, "--on", "k", "--unique", "--latest-by", "k")[0] == 0
+
+
+def test_a_table_of_the_catalogue(run: Any, spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE of_the_catalogue USING parquet LOCATION '{tmp_path}/source' "
+        "AS SELECT id AS k, concat('v', id) AS v FROM range(3)"
+    )
+    try:
+        for name in ("of_the_catalogue", "spark_catalog.default.of_the_catalogue"):
+            table = tmp_path / name
+            assert run("build", name, table, "--on", "k", "--format", "table")[0] == 0
+            _, data = run("sample", table, "--json")
+            assert sorted((row["k"], row["v"]) for row in data) == [(0, "v0"), (1, "v1"), (2, "v2")]
+            assert run("estimate", name, "--on", "k", "--format", "table", "--json")[0] == 0
+    finally:
+        spark.sql("DROP TABLE of_the_catalogue")
+    for words in (["build", "of_the_catalogue", tmp_path / "t"], ["estimate", "of_the_catalogue"]):
+        status, text = run(*words, "--on", "k", "--format", "table")
+        assert (status, text.count("\n")) == (1, 1), text
+        assert "cannot read 'of_the_catalogue' as table: [TABLE_OR_VIEW_NOT_FOUND]" in text
+
+
+def test_what_cannot_be_built_or_estimated_is_a_line(
+    run: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of each the status, one line on the error stream, and the same as JSON."""
+    source, target = tmp_path / "source.parquet", tmp_path / "built"
+    pq.write_table(pa.table({"k": [1, 2], "at": [1, 2]}), source)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("no table")
+    built = [
+        (["build", source, ""], "give a folder or a URL"),
+        (["build", source, "memory://table"], "is in the memory of one process"),
+        (["build", source, "nosuchscheme://table/a"], "has no nosuchscheme://"),
+        (["build", source, tmp_path / "file"], "It must be a folder"),
+        (["build", source, "/proc/bsjoin/table"], "cannot create the folder"),
+        (["build", source, target, "--keep", 0], "keep=0"),
+        (["build", source, target, "--within", "at", "none"], "none"),
+        (["build", source, target, "--within", "at", "at", "--closed", "all"], "closed='all'"),
+        (["build", source, target, "--latest-by", "none"], "none"),
+        (["build", source, target, "--nulls-equal", "at"], "at"),
+    ]
+    sources = [
+        (tmp_path / "missing", "PATH_NOT_FOUND"),
+        (tmp_path / "empty", "UNABLE_TO_INFER_SCHEMA"),
+        (tmp_path / "file", "Spark cannot read"),
+        ("memory://bucket/source", "Spark cannot read 'memory://bucket/source' as parquet"),
+        ("", "Spark cannot read"),
+    ]
+    for source, said in sources:
+        built += [(["build", source, target], said), (["estimate", source], said)]
+    for words, said in built:
+        status, text = run(*words, "--on", "k")
+        assert (status, said in text, text.count("\n")) == (1, True, 1), (words, text)
+        assert "Traceback" not in text
+        status, data = run(*words, "--on", "k", "--json")
+        assert (status, said in data["message"], [*data]) == (1, True, ["error", "message"])
+    assert not target.exists()
 
 
 def test_doctor(

@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from stored_tables import store
 
 from bsjoin.commands import main
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import StorageLocation, builds, versions
 
+COMMANDS = ("versions", "stats", "verify", "sample", "vacuum")
 NOT_UTF_8 = pa.array([b"ok", b"\xff", b"a\xc3"], pa.binary()).view(pa.string())
 NESTED = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), NOT_UTF_8)
 HOSTILE = pa.table(
@@ -101,14 +102,66 @@ def test_what_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (tmp_path / "deep" / "versions").mkdir(parents=True)
     (tmp_path / "deep" / "versions" / "00000001.json").write_bytes(b"[" * 100_000)
     names = ["file", "building", "odd", "empty", "deep", "nothing", "file/below"]
-    for command in ("versions", "stats", "verify", "sample", "vacuum"):
+    for command in COMMANDS:
         for name in names:
             assert main([command, str(tmp_path / name), "--json"]) == 1, (command, name)
-            told = json.loads(capsys.readouterr().out)
-            assert str(tmp_path / name) in told["message"], (command, name, told)
-        for nothing in ("", "\0", "http://", "s3://"):
-            assert main([command, nothing]) == 1, (command, nothing)
-            assert "Traceback" not in capsys.readouterr().err
+            told = capsys.readouterr().out
+            json.loads(told)
+            assert str(tmp_path / name) in told, (command, name, told)
+        for place, says in (
+            ("", "give a folder or a URL"),
+            ("\0", "must not contain the character NUL"),
+            ("http://", "is a URL without a folder"),
+            ("s3:///", "is a URL without a folder"),
+            ("://table", "is a URL without a scheme"),
+            ("memory://table", "give a local folder, or a URL that all of them reach"),
+            ("github://table", "See the settings and credentials"),
+            (f"ftp://127.0.0.1:{closed_port()}/table", "Look after the device or service"),
+        ):
+            assert main([command, place]) == 1, (command, place)
+            told = capsys.readouterr().err
+            assert (says in told, told.count("\n")) == (True, 1), (command, place, told)
+            assert "\0" in place or repr(place) in told, (command, place, told)
+
+
+def closed_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_a_first_build_that_has_not_ended_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = StorageLocation.of(tmp_path / "table")
+    with builds.begun(location):
+        for command in COMMANDS:
+            assert main([command, str(location)]) == 1
+            assert "A build of one has begun there: wait for its end" in capsys.readouterr().err
+        # Of a version that is there, it is no matter.
+        versions.publish(location, store(location, [1, 2, 3], HOSTILE))
+        for command in COMMANDS:
+            assert main([command, str(location)]) == 0, capsys.readouterr()
+
+
+def test_a_version_that_cannot_be_read_is_a_fault_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path, HOSTILE)
+    location = StorageLocation.of(path)
+    for _ in range(2):
+        versions.publish(location, store(location, [1, 2, 3], HOSTILE))
+    (path / "versions" / "00000001.json").write_bytes(b"{")
+    (path / "versions" / "00000002.json").unlink()
+    (path / "versions" / "00000002.json").mkdir()
+    capsys.readouterr()
+    assert main(["verify", str(path), "--json"]) == 1
+    first, second, third = json.loads(capsys.readouterr().out)
+    assert (first["version"], first["sound"]) == (1, False)
+    assert "remove the table's folder and build it again" in first["fault"]
+    assert (second["version"], "must be a folder" in second["fault"]) == (2, True)
+    assert third == {"version": 3, "sound": True, "fault": None}
 
 
 @pytest.mark.usefixtures("without_code")
@@ -157,10 +210,7 @@ def test_what_a_session_needs_is_looked_at_before_it_starts(
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert fault().startswith("Java: java is not on the PATH")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
-        url = f"sc://127.0.0.1:{taken.getsockname()[1]}/;token=s3cr3t"
-        told = fault("--conf", f"spark.remote={url}")
+    told = fault("--conf", f"spark.remote=sc://127.0.0.1:{closed_port()}/;token=s3cr3t")
     assert told.startswith("Connect: nobody answers at 127.0.0.1:"), told
     assert "s3cr3t" not in told
     for url in ("sc://host:port", "sc:///"):
@@ -168,18 +218,57 @@ def test_what_a_session_needs_is_looked_at_before_it_starts(
         assert "spark.remote is no URL" in fault(), url
 
 
-def test_without_spark_a_build_says_what_to_install(tmp_path: Path) -> None:
+def without(package: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command where a package is not installed."""
     hidden = (
         "import runpy; from importlib.machinery import PathFinder as P; find = P.find_spec; "
-        "P.find_spec = lambda n, *more: None if n.startswith('pyspark') else find(n, *more); "
+        f"P.find_spec = lambda n, *m: None if n.startswith('{package}') else find(n, *m); "
         "runpy.run_module('bsjoin', run_name='__main__')"
     )
+    command = [sys.executable, "-c", hidden, *words]
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True)
+
+
+def test_without_spark_a_build_says_what_to_install(tmp_path: Path) -> None:
     for command in (["build", "a", str(tmp_path / "t")], ["estimate", "a"]):
-        words = [sys.executable, "-c", hidden, *command, "--on", "k"]
-        done = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, text=True)
+        done = without("pyspark", *command, "--on", "k")
         assert done.returncode == 1
         assert "pip install 'bsjoin[spark]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "numpy",
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in ("pyarrow", "xxhash", "fsspec", "cachetools", "pandas", "pyspark")
+        ),
+    ],
+)
+def test_doctor_says_which_package_is_missing(package: str, tmp_path: Path) -> None:
+    """Though the other commands cannot be imported without most of them."""
+    done = without(package, "doctor", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    found = json.loads(done.stdout)
+    assert [one["what"] for one in found if one["state"] == "fault"] == [package]
+    assert found[-1]["found"] == f"not started without {package}"
+    done = without(package, "stats", str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    told = "holds no table" if package in ("pandas", "pyspark") else "doctor says what to install"
+    assert told in done.stderr
+
+
+def test_doctor_says_that_no_folder_takes_temporary_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    assert main(["doctor", "--no-session", "--json"]) == 1
+    last = json.loads(capsys.readouterr().out)[-1]
+    assert (last["state"], last["what"]) == ("fault", "TMPDIR")
+    assert last["found"].endswith("set it to a folder to write to")
 
 
 def test_ctrl_c_ends_a_command_quietly(

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from bsjoin._secrets import scrubbed, secrets_of
-from bsjoin.commands import doctor, tables
+from bsjoin.commands import doctor
 from bsjoin.commands.answer import Answer, printable
 from bsjoin.errors import BSJoinError
 
@@ -35,15 +35,18 @@ def main(args: Sequence[str] | None = None) -> int:
         0; 1 when ``verify`` or ``doctor`` finds a fault, or the command fails; 2 (by ``argparse``)
         when the words cannot be understood; 130 after Ctrl-C.
     """
-    options = _parser().parse_args(args)
+    words = sys.argv[1:] if args is None else [*args]
+    as_json = "--json" in words
     try:
+        options = _parser(needs_all=words[:1] != ["doctor"]).parse_args(words)
+        as_json = options.json
         answer: Answer = options.run(options)
     except (BSJoinError, ImportError) as error:
-        _print_error(error, as_json=options.json)
+        _print_error(error, as_json=as_json)
         return 1
     except KeyboardInterrupt:
         return 130  # as shells say it
-    _print(_as_json(answer.data) if options.json else answer.text)
+    _print(_as_json(answer.data) if as_json else answer.text)
     return 0 if answer.sound else 1
 
 
@@ -62,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
     _words: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._words = sys.argv[1:] if args is None else args
+        self._words = args
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -70,14 +73,22 @@ class _Parser(argparse.ArgumentParser):
         super().error(scrubbed(message, tuple(sorted(secrets, key=len, reverse=True))))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, needs_all: bool) -> argparse.ArgumentParser:
+    """The commands; ``doctor`` alone where a package is missing, unless all are needed."""
     parser = _Parser(
         prog="python -m bsjoin", description="Stored tables of bsjoin: look, check, clean, build."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="print one JSON document")
-    tables.add_to(commands, shared)
+    try:
+        from bsjoin.commands import tables
+
+        tables.add_to(commands, shared)
+    except ModuleNotFoundError as error:
+        if needs_all:
+            told = f"{error}: python -m bsjoin doctor says what to install"
+            raise ModuleNotFoundError(told, name=error.name) from None
     doctor.add_to(commands, shared)
     return parser
 

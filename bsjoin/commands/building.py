@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bsjoin._secrets import hidden, scrubbed, secrets_of
+from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin._show import in_bytes
 from bsjoin.commands.answer import Answer
 from bsjoin.commands.estimating import estimated
+from bsjoin.commands.starting import pairs, session
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, BSJoinError, cause_of
+from bsjoin.storage import StorageLocation, versions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from bsjoin.table import BatchTable
 
@@ -60,32 +63,8 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     estimate.set_defaults(run=_estimate)
 
 
-def session(options: argparse.Namespace) -> SparkSession:
-    """The session of this process, with the settings of ``--conf``; quiet below errors."""
-    import bsjoin.spark  # noqa: F401, I001  # says what to do where there is no Spark
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder
-    if SparkSession.getActiveSession() is None:
-        builder = builder.appName("python -m bsjoin")
-    for name, value in _pairs(options.conf, "--conf").items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _pairs(texts: list[str], option: str) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            told = f"{option} {text!r} is not NAME=VALUE"
-            raise ArgumentError(scrubbed(told, secrets_of(text)))
-        pairs[name] = value
-    return pairs
-
-
 def _read(options: argparse.Namespace) -> DataFrame:
-    given = _pairs(options.option, "--option")
+    given = pairs(options.option, "--option")
     spark = session(options)
     from bsjoin.spark import compat
 
@@ -160,6 +139,8 @@ def _by_spark(work: Callable[[argparse.Namespace], Answer]) -> Callable[[Any], A
 @_by_spark
 def _build(options: argparse.Namespace) -> Answer:
     began = time.perf_counter()
+    location = StorageLocation.of(options.table)
+    before = versions.numbers(location)[-1:]
     stats = _stored(
         _read(options),
         options,
@@ -168,11 +149,12 @@ def _build(options: argparse.Namespace) -> Answer:
         fingerprint=options.fingerprint,
     ).stats()
     took_s = time.perf_counter() - began
+    built = [stats.version] != before
     text = (
-        f"version {stats.version} of {hidden(options.table)}: {stats.rows:,} rows, "
-        f"{stats.keys:,} keys, {in_bytes(stats.bytes)}, in {took_s:.1f} s"
+        f"{'' if built else 'nothing has changed: '}version {stats.version} of {location}: "
+        f"{stats.rows:,} rows, {stats.keys:,} keys, {in_bytes(stats.bytes)}, in {took_s:.1f} s"
     )
-    return Answer(text, stats)
+    return Answer(text, dataclasses.asdict(stats) | {"built": built})
 
 
 @_by_spark

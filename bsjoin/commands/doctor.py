@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands.answer import Answer
-from bsjoin.commands.building import session
+from bsjoin.commands.starting import session
 from bsjoin.errors import BSJoinError
 
 _ROOM_BYTES = 1 << 30
@@ -58,7 +58,10 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _doctor(options: argparse.Namespace) -> Answer:
     findings = [*_machine()]
-    if not options.no_session:
+    lacks = [one.what for one in findings if one.state == "fault" and one.what in _PACKAGES]
+    if lacks and not options.no_session:
+        findings.append(Finding("note", "session", f"not started without {', '.join(lacks)}"))
+    elif not options.no_session:
         findings.extend(_session(options))
     faults = sum(finding.state == "fault" for finding in findings)
     text = columns(findings) + f"\n\n{faults or 'no'} fault{'s' if faults != 1 else ''}"
@@ -83,7 +86,11 @@ def _machine() -> Iterator[Finding]:
             yield Finding("note", str(memory), said)
         else:
             yield Finding("ok", str(memory), f"{in_bytes(free)} free, for incremental caches")
-    temporary = tempfile.gettempdir()
+    try:
+        temporary = tempfile.gettempdir()
+    except FileNotFoundError as error:  # it has tried to write
+        yield Finding("fault", "TMPDIR", f"{error.strerror}: set it to a folder to write to")
+        return
     free, writable = shutil.disk_usage(temporary).free, os.access(temporary, os.W_OK)
     said = f"{in_bytes(free)} free, for tables without a path"
     if writable:
@@ -153,8 +160,6 @@ def _java() -> Finding:
 
 
 def _session(options: argparse.Namespace) -> Iterator[Finding]:
-    if find_spec("pyspark") is None:
-        return
     needed = _server(url) if (url := _remote(options)) else _java()
     yield needed
     if needed.state == "fault":

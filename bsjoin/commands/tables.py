@@ -14,7 +14,7 @@ from bsjoin._clock import now_us
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands import building
 from bsjoin.commands.answer import Answer, printable
-from bsjoin.errors import ArgumentError, ColumnError, DamagedTableError
+from bsjoin.errors import ArgumentError, ColumnError, StoreError, VersionNotFoundError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import seconds
@@ -118,15 +118,18 @@ def _verify(options: argparse.Namespace) -> Answer:
     location = _location(options)
     versions.check_there(location)
     lines, data = [], []
-    for manifest in versions.there(location):
+    for number in versions.numbers(location):
         fault = None
         try:
+            manifest = versions.load(location, number)
             versions.verify(location, manifest)
-        except DamagedTableError as error:
-            fault = str(error)
-        files, size = len(manifest.files), in_bytes(manifest.stats.bytes)
-        lines.append(f"version {manifest.version}: {fault or f'{files} files, {size}, sound'}")
-        data.append({"version": manifest.version, "sound": fault is None, "fault": fault})
+            said = f"{len(manifest.files)} files, {in_bytes(manifest.stats.bytes)}, sound"
+        except VersionNotFoundError:
+            continue  # removed at this moment
+        except StoreError as error:
+            said = fault = str(error)
+        lines.append(f"version {number}: {said}")
+        data.append({"version": number, "sound": fault is None, "fault": fault})
     return Answer("\n".join(lines), data, sound=all(one["sound"] for one in data))
 
 

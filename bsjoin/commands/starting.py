@@ -1,0 +1,41 @@
+"""The Spark session of a command. It needs no other package, so that ``doctor`` always starts."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session(options: argparse.Namespace) -> SparkSession:
+    """The session of this process, with the settings of ``--conf``; quiet below errors."""
+    import bsjoin.spark  # noqa: F401, I001  # says what to do where there is no Spark
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    if SparkSession.getActiveSession() is None:
+        builder = builder.appName("python -m bsjoin")
+    for name, value in pairs(options.conf, "--conf").items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def pairs(texts: list[str], option: str) -> dict[str, str]:
+    """The names and values of an option that may be repeated.
+
+    Raises:
+        ArgumentError: one is not NAME=VALUE.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            told = f"{option} {text!r} is not NAME=VALUE"
+            raise ArgumentError(scrubbed(told, secrets_of(text)))
+        found[name] = value
+    return found
