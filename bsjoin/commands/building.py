@@ -13,7 +13,7 @@ from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin._show import in_bytes
 from bsjoin.commands.answer import Answer
 from bsjoin.commands.estimating import estimated
-from bsjoin.commands.starting import pairs, session
+from bsjoin.commands.starting import message_of, pairs, session
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, BSJoinError, cause_of
 from bsjoin.storage import StorageLocation, versions
@@ -74,8 +74,7 @@ def _read(options: argparse.Namespace) -> DataFrame:
             return reader.table(options.source)
         return reader.format(options.format).load(options.source)
     except compat.failures() as error:
-        first = str(error).strip().splitlines()[0]
-        told = f"Spark cannot read {options.source!r} as {options.format}: {first}"
+        told = f"Spark cannot read {options.source!r} as {options.format}: {message_of(error)}"
         raise ArgumentError(scrubbed(told, secrets_of(options.source))) from None
 
 
@@ -128,10 +127,9 @@ def _by_spark(work: Callable[[argparse.Namespace], Answer]) -> Callable[[Any], A
                 raise
             if (cause := cause_of(error)) is not None:
                 raise cause from None
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
             words = (options.source, *options.option, *options.conf)
             secrets = tuple(secret for word in words for secret in secrets_of(word))
-            raise BSJoinError(scrubbed(f"Spark fails: {first}", secrets)) from None
+            raise BSJoinError(scrubbed(f"Spark fails: {message_of(error)}", secrets)) from None
 
     return told
 

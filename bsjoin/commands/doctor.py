@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands.answer import Answer
-from bsjoin.commands.starting import session
+from bsjoin.commands.starting import message_of, session
 from bsjoin.errors import BSJoinError
 
 _ROOM_BYTES = 1 << 30
@@ -167,8 +168,9 @@ def _session(options: argparse.Namespace) -> Iterator[Finding]:
     try:
         spark = session(options)
     except Exception as error:  # whatever Spark, Java or a setting says
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        yield Finding("fault", "session", f"does not start: {line[:300]}")
+        secrets = tuple(secret for word in options.conf for secret in secrets_of(word))
+        told = scrubbed(message_of(error), secrets)
+        yield Finding("fault", "session", f"does not start: {told[:300]}")
         return
     from bsjoin.runtimes.jvm.attach import attached, lacks_planner
     from bsjoin.spark.session import too_old

@@ -1,4 +1,4 @@
-"""The Spark session of a command. It needs no other package, so that ``doctor`` always starts."""
+"""The Spark session of a command. Here is no other package, so that ``doctor`` always starts."""
 
 from __future__ import annotations
 
@@ -39,3 +39,14 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
             raise ArgumentError(scrubbed(told, secrets_of(text)))
         found[name] = value
     return found
+
+
+def message_of(error: Exception) -> str:
+    r"""What Spark, Java or the gateway to it say, in a line: without what was called.
+
+    Example:
+        >>> message_of(Exception("calling o1.x failed.\n: java.io.IOException: no"))
+        'java.io.IOException: no'
+    """
+    first, *more = (str(error).strip() or type(error).__name__).splitlines()
+    return more[0][2:] if more and more[0].startswith(": ") else first

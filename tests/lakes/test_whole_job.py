@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-import sessions
 from lake_samples import Lake
+from programs import ROOT, environment, program
 from pyspark.sql import SparkSession
 from servers import Kafka, free_port
 
 from bsjoin.kafka import WAITING_SINCE
 from examples import _kafka
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "how-to" / "whole-job.md"
-_LIMIT_S = 240.0  # of each wait, on a busy machine
 
 
 @pytest.mark.long
@@ -109,12 +102,6 @@ def test_the_example_follows_each_commit_by_a_layer(tmp_path: Path) -> None:
     assert (told.count("  right"), "WRONG" in told) == (12, False), told
 
 
-def environment() -> dict[str, str]:
-    """That of a process with a session of its own."""
-    left = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
-    return {name: value for name, value in os.environ.items() if name not in left}
-
-
 def page() -> tuple[str, dict[str, str]]:
     """The program of the page, and the settings of its command."""
     text = PAGE.read_text("utf-8")
@@ -128,41 +115,6 @@ def page() -> tuple[str, dict[str, str]]:
     settings = {name: value for name, _, value in given if not name.startswith("spark.pyspark.")}
     assert len(settings) == 5, settings
     return code, settings
-
-
-@contextmanager
-def program(code: str, settings: dict[str, str], folder: Path) -> Iterator[Any]:
-    """Run a program; gives a function that waits until something has a value while it runs."""
-    (folder / "app.py").write_text(code, "utf-8")
-    quickly = {"spark.driver.extraJavaOptions": sessions.JVM, "spark.driver.memory": "1g"}
-    common = {**sessions.SETTINGS, **quickly, "spark.master": "local[2]"}
-    given = {**sessions.on_this_machine(common, "driver"), **settings}
-    lines = "".join(f"{name} {value}\n" for name, value in given.items())
-    (folder / "spark-defaults.conf").write_text(lines, "utf-8")
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "app.py"],
-            env=environment() | {"SPARK_CONF_DIR": str(folder)},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-    def wait(found: Any, wanted: object) -> None:
-        until = time.monotonic() + _LIMIT_S
-        while (last := found()) != wanted:
-            if process.poll() is not None or time.monotonic() > until:
-                text = (folder / "log").read_text("utf-8", "replace")[-6_000:]
-                raise AssertionError(f"{last} is not {wanted}; the program: {text}")
-            time.sleep(0.2)
-
-    try:
-        yield wait
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def order(number: int, customer: int) -> str:
