@@ -59,7 +59,7 @@ from bsjoin.storage import (
     versions,
 )
 from bsjoin.storage.temporary import temporary_location
-from bsjoin.values.durations import seconds
+from bsjoin.values.durations import microseconds_ago, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -660,7 +660,7 @@ class BatchTable:
         """
         table_side(changes)
         if retain is not None:
-            seconds(retain, "retain")
+            microseconds_ago(retain, "retain")
         manifest, is_new = apply_changes(
             self._location,
             changes,
@@ -862,7 +862,7 @@ class BatchTable:
             The numbers of the versions that were removed.
 
         Raises:
-            ArgumentError: ``keep`` is below 1, or ``older_than`` is not a duration.
+            ArgumentError: ``keep`` is below 1, or ``older_than`` is not a duration, or below zero.
 
         Example:
             >>> table.vacuum(keep=2)
@@ -875,6 +875,6 @@ class BatchTable:
 
 def _needed_from_us(older_than: timedelta | str | float, argument: str) -> int:
     """From which time on a version may be needed: some time ago, and by streams of the session."""
-    from_us = now_us() - round(seconds(older_than, argument) * 1e6)
+    from_us = now_us() - microseconds_ago(older_than, argument)
     needed_us = needed_since_us()
     return from_us if needed_us is None else min(from_us, needed_us)

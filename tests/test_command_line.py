@@ -105,6 +105,7 @@ def test_errors(run: Any, path: Path) -> None:
         (["sample", "{}", "--columns", "x,nome"], "no column 'nome'; it has name, x"),
         (["sample", "{}", "--rows", "0"], "--rows=0"),
         (["vacuum", "{}", "--keep", "0"], "--keep=0"),
+        (["vacuum", "{}", "--older-than", "-1 day"], "--older-than='-1 day' is below zero"),
         (["vacuum", "{}", "--older-than", "a month"], "--older-than='a month' is not a duration"),
         (["build", "x", "{}", "--on", "k", "--conf", "a"], "--conf 'a' is not NAME=VALUE"),
         (["estimate", "x", "--on", "k", "--option", "=a"], "--option '=a' is not NAME=VALUE"),

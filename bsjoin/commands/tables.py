@@ -17,7 +17,7 @@ from bsjoin.commands.answer import Answer, printable
 from bsjoin.errors import ArgumentError, ColumnError, StoreError, VersionNotFoundError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
-from bsjoin.values.durations import seconds
+from bsjoin.values.durations import microseconds_ago
 from bsjoin.values.plain import plain
 from bsjoin.values.retype import whole
 
@@ -136,7 +136,7 @@ def _verify(options: argparse.Namespace) -> Answer:
 def _vacuum(options: argparse.Namespace) -> Answer:
     location = _location(options)
     versions.check_there(location)
-    from_us = now_us() - round(seconds(options.older_than, "--older-than") * 1e6)
+    from_us = now_us() - microseconds_ago(options.older_than, "--older-than")
     gone = builds.vacuum(location, options.keep, from_us, "--keep")
     text = f"removed: {', '.join(map(str, gone)) or 'none'}; left: "
     left = versions.numbers(location)

@@ -48,6 +48,26 @@ def seconds(value: timedelta | str | float, name: str) -> float:
         raise _error(value, name) from None
 
 
+def microseconds_ago(value: timedelta | str | float, name: str) -> int:
+    """Read how long ago something is: a duration in microseconds, not below zero.
+
+    Args:
+        value: as for :func:`seconds`.
+        name: as for :func:`seconds`.
+
+    Raises:
+        ArgumentError: as for :func:`seconds`, or it is in the future.
+
+    Example:
+        >>> microseconds_ago("2 ms", "older_than")
+        2000
+    """
+    found = round(seconds(value, name) * 1e6)
+    if found < 0:
+        raise ArgumentError(f"{name}={shown(value)} is below zero: give 0 or more")
+    return found
+
+
 def exact_seconds(value: object, name: str) -> Fraction:
     """Read a duration, nothing rounded; a floating-point number is its shortest decimal text.
 
