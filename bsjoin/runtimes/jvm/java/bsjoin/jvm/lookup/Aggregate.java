@@ -7,6 +7,7 @@ import java.io.Serializable;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.math.RoundingMode;
+import java.util.Locale;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
@@ -20,7 +21,15 @@ import org.apache.spark.sql.types.DecimalType;
 public final class Aggregate implements Serializable, Cloneable {
   private static final long LOWER = 0xffff_ffffL;
 
-  private final String function;
+  private enum Function {
+    COUNT,
+    SUM,
+    AVG,
+    MIN,
+    MAX
+  }
+
+  private final Function function;
   private final int column; // its number
   private final DataType type; // of the result
   private final boolean wraps; // a sum of more than 64 bits, which otherwise is an error
@@ -29,7 +38,7 @@ public final class Aggregate implements Serializable, Cloneable {
   private Decimal decimal;
 
   Aggregate(String function, int column, DataType type, boolean wraps) {
-    this.function = function;
+    this.function = Function.valueOf(function.toUpperCase(Locale.ROOT));
     this.column = column;
     this.type = type;
     this.wraps = wraps;
@@ -51,32 +60,25 @@ public final class Aggregate implements Serializable, Cloneable {
    * @param rows how many
    */
   public boolean isNull(Columns columns, long reference, long rows) {
-    AggregateTree tree = columns.tree(column, reference);
     RunParts run = columns.run(column);
-    int first = Columns.row(reference);
-    int stop = (int) (first + rows);
-    long count =
-        tree == null ? 0 : tree.hasNull() ? run.of(tree, Part.COUNT, first, stop) : rows;
+    AggregateTree tree = run.at(reference, rows);
+    long count = tree == null ? 0 : tree.hasNull() ? run.of(Part.COUNT) : rows;
     whole = count;
-    if (function.equals("count")) {
-      return false;
-    }
-    if (count == 0) {
-      return true;
+    if (function == Function.COUNT || count == 0) {
+      return function != Function.COUNT;
     }
     switch (function) {
-      case "min" -> value(tree, run.of(tree, Part.LEAST, first, stop));
-      case "max" -> value(tree, run.of(tree, Part.GREATEST, first, stop));
+      case MIN -> value(tree, run.of(Part.LEAST));
+      case MAX -> value(tree, run.of(Part.GREATEST));
       default -> {
         if (tree.isFloating()) {
-          double total = Double.longBitsToDouble(run.of(tree, Part.TOTAL, first, stop));
-          number = function.equals("sum") ? total : total / count;
+          double total = Double.longBitsToDouble(run.of(Part.TOTAL));
+          number = function == Function.SUM ? total : total / count;
         } else if (tree.isNarrow()) {
-          long sum = run.of(tree, Part.WHOLE, first, stop);
+          long sum = run.of(Part.WHOLE);
           sum(sum >> 32, sum & LOWER, count);
         } else {
-          long high = run.of(tree, Part.HIGH, first, stop);
-          sum(high, run.of(tree, Part.LOW, first, stop), count);
+          sum(run.of(Part.HIGH), run.of(Part.LOW), count);
         }
       }
     }
@@ -97,7 +99,7 @@ public final class Aggregate implements Serializable, Cloneable {
   private void sum(long high, long low, long count) {
     long upper = high + (low >>> 32);
     long lower = low & LOWER;
-    boolean isSum = function.equals("sum");
+    boolean isSum = function == Function.SUM;
     if (type instanceof DecimalType found) {
       BigInteger unscaled = BigInteger.valueOf(upper).shiftLeft(32).or(BigInteger.valueOf(lower));
       BigDecimal value = new BigDecimal(unscaled, isSum ? found.scale() : found.scale() - 4);

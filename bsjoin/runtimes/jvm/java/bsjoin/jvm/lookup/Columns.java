@@ -45,6 +45,7 @@ public final class Columns implements Serializable {
     stored = other.stored;
     follows = other.follows;
     names = other.names;
+    runs = new RunParts[names.size()];
   }
 
   /** A column in the segment of a reference; null if there is no row, or the column came later. */
@@ -71,7 +72,7 @@ public final class Columns implements Serializable {
   RunParts run(int number) {
     RunParts found = runs[number];
     if (found == null) {
-      found = runs[number] = new RunParts();
+      found = runs[number] = new RunParts(this, number);
     }
     return found;
   }
@@ -95,7 +96,6 @@ public final class Columns implements Serializable {
     version = next;
     places = placesIn(next.manifest);
     columns = new Column[next.size()][];
-    runs = new RunParts[places.length];
   }
 
   private int[] placesIn(Manifest manifest) {

@@ -15,6 +15,7 @@ import java.util.List;
  */
 final class AggregateBlocks {
   private static final Part[] PARTS = Part.values();
+  private static final int INEXACT = -1 << Part.TOTAL.ordinal();
   private static final int FAN_BITS = 4;
   // Of a part that is not exact, in a slot:
   private static final int FROM = 0;
@@ -68,65 +69,43 @@ final class AggregateBlocks {
    * @param found of each part, by its ordinal
    */
   void add(int some, int first, int stop, long[] found) {
-    for (Part part : PARTS) {
-      if ((some & part.bit()) != 0) {
-        int place = places[part.ordinal()];
-        long before = found[part.ordinal()];
-        found[part.ordinal()] =
-            switch (part) {
-              case TOTAL -> total(place, first, stop, before);
-              case LEAST -> least(place, 0, first, stop, before);
-              // Complements have the opposite order.
-              case GREATEST -> ~least(place, -1, first, stop, ~before);
-              default ->
-                  before + levels[0][width * stop + place] - levels[0][width * first + place];
-            };
+    for (int part = 0; part < Part.TOTAL.ordinal(); part++) {
+      if ((some >> part & 1) != 0) {
+        long[] slots = levels[0];
+        found[part] += slots[width * stop + places[part]] - slots[width * first + places[part]];
       }
     }
-  }
-
-  private long total(int place, int first, int stop, long before) {
-    double total = Double.longBitsToDouble(before);
     int begin = first;
-    int end = stop;
+    int end = (some & INEXACT) == 0 ? first : stop;
     for (int level = 0; begin < end; level++) {
       long[] slots = levels[level];
       int group = begin >> FAN_BITS;
       int last = end - 1 >> FAN_BITS;
       if (group == last) { // on the highest level always
         for (int node = begin; node < end; node++) {
-          total += Double.longBitsToDouble(slots[width * node + place + NODE]);
+          join(some, slots, width * node + NODE, found);
         }
         break;
       }
-      total += Double.longBitsToDouble(slots[width * begin + place + FROM]);
-      total += Double.longBitsToDouble(slots[width * end + place + UP_TO]);
+      join(some, slots, width * begin + FROM, found);
+      join(some, slots, width * end + UP_TO, found);
       begin = group + 1;
       end = last;
     }
-    return Double.doubleToRawLongBits(total);
   }
 
-  private long least(int place, long flipped, int first, int stop, long before) {
-    long least = before;
-    int begin = first;
-    int end = stop;
-    for (int level = 0; begin < end; level++) {
-      long[] slots = levels[level];
-      int group = begin >> FAN_BITS;
-      int last = end - 1 >> FAN_BITS;
-      if (group == last) { // on the highest level always
-        for (int node = begin; node < end; node++) {
-          least = Math.min(least, slots[width * node + place + NODE] ^ flipped);
-        }
-        break;
-      }
-      least = Math.min(least, slots[width * begin + place + FROM] ^ flipped);
-      least = Math.min(least, slots[width * end + place + UP_TO] ^ flipped);
-      begin = group + 1;
-      end = last;
+  /** Add what is at a place of a slot to what was found of the parts that are not exact. */
+  private void join(int some, long[] slots, int place, long[] found) {
+    join(some, Part.TOTAL, slots, place, found);
+    join(some, Part.LEAST, slots, place, found);
+    join(some, Part.GREATEST, slots, place, found);
+  }
+
+  private void join(int some, Part part, long[] slots, int place, long[] found) {
+    int number = part.ordinal();
+    if ((some & part.bit()) != 0) {
+      found[number] = joined(part, found[number], slots[place + places[number]]);
     }
-    return least;
   }
 
   private long[][] levels(int blocks, Reader reader) {
