@@ -217,13 +217,13 @@ def test_auto_scans_a_small_table_and_queries_a_large_one(
 def refreshed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BatchTable]]:
     """The tables that are refreshed, until the test ends."""
     tables: list[BatchTable] = []
-    start = BatchTable.start_refreshing
+    start = BatchTable._refresh_every
 
     def started(table: BatchTable, *arguments: Any) -> None:
         tables.append(table)
         start(table, *arguments)
 
-    monkeypatch.setattr(BatchTable, "start_refreshing", started)
+    monkeypatch.setattr(BatchTable, "_refresh_every", started)
     yield tables
     for table in tables:
         table.stop_refreshing()
