@@ -234,7 +234,7 @@ class Sample:
             table = self.table(found)
             hashes = np.array([form.hash_of(form.key_of(row)) for row in found], np.int64)
             # The base has several segments where there are rows for them.
-            cuts = [np.iinfo(np.int64).min, *np.unique(hashes)[6:7].tolist()]
+            cuts = [np.iinfo(np.int64).min, *np.unique(hashes)[3::3].tolist()]
             segments = []
             for number, cut in enumerate(cuts):
                 part = hashes >= cut

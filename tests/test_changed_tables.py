@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,17 +275,19 @@ def test_joins_and_scans_read_through_layers(
 ) -> None:
     """Each kind of table in both runtimes, in one at its newest version, in one at an older one.
 
-    The older one has a layer for each change, in the newest they become a part of the next one.
+    A compaction comes between, while which changes absorb layers; above it each has its own.
     """
+    absorbed = partial(monkeypatch.setattr, "bsjoin.storage.layers.applying._ABSORBED")
     looks = []
     for number, form in enumerate(replace(form, real=True) for form in FORMS):
         identity = form.told_by(IDENTITIES[number % len(IDENTITIES)])
         location, draw = StorageLocation.of(tmp_path / str(number)), random.Random(number + code)
         sample = Sample(location, form, identity, bool(number % 2), draw, 1 << 12)
         sample.begin()
-        for time, absorbed in enumerate([0, 999]):
-            monkeypatch.setattr("bsjoin.storage.layers.applying._ABSORBED", absorbed)
-            sample.compact(2) if time and number // 2 % 2 else sample.step()
+        for time in range(2):
+            absorbed(999 * time)
+            sample.compact(number // 2 % 2 * 2) if time else sample.step()
+            absorbed(0)
             sample.apply(sample.changes(6))
             kind = number // 3 + 2 * time  # over both times each runtime meets all kinds
             for place, runtime in enumerate(RUNTIMES):

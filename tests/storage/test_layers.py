@@ -69,6 +69,20 @@ def test_changes_and_compactions_equal_a_build(
         sample.check(manifest, rows)
 
 
+def test_a_compaction_of_few_changes_equals_a_build(tmp_path: Path) -> None:
+    """Some segments stay, of others rows are gone, or have come, also of the greatest hash."""
+    draw, kept = random.Random(2), 0
+    for number, form in enumerate([Form("hashed", ""), Form("text", "point")] * 8):
+        location = StorageLocation.of(tmp_path / str(number))
+        sample = Sample(location, form, ("k", "id"), False, draw, draw.choice([1 << 10, 1 << 30]))
+        sample.build([sample.row(key) for key in [*range(12), *range(4)]])
+        before = {segment.name for segment in sample.apply(sample.changes(2)).segments}
+        now = sample.compact()
+        kept += sum(segment.name in before for segment in now.segments)
+        sample.check(now, sample.rows)
+    assert kept
+
+
 def test_each_file_of_a_layer_is_missed(tmp_path: Path) -> None:
     form = Form("text", "interval")
     sample = Sample(StorageLocation.of(tmp_path), form, (), False, random.Random(3))
