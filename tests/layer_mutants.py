@@ -1,7 +1,8 @@
 """Deliberate faults in the layers of tables that change: joins of such tables have to find them.
 
-``python -m tests.mutants --only layers --suite tests/test_changed_tables.py`` puts each into a copy
-of the checkout; with ``PYTEST_ADDOPTS="-m long"`` beside it long tests look for it.
+``python -m tests.mutants --only layers --suite tests/storage/test_layers.py
+tests/test_changed_tables.py tests/jvm/test_keys_ahead.py`` puts each into a copy of the checkout.
+One of compactions is found by the first file alone, those of many keys in the JVM by the last.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ MUTANTS = (
     _java("an aggregate has a row more", "lookup/Finder",
           "return end - following + 1;", "return end - following + 2;"),
     _java("least is greatest", "lookup/Aggregate",
-          "run.of(tree, Part.LEAST, first", "run.of(tree, Part.GREATEST, first"),
+          "run.of(Part.LEAST)", "run.of(Part.GREATEST)"),
     _java("a start at the limit of a range belongs to it", "lookup/RangeFinder",
           "points.above(high, begin, end)", "points.notBelow(high, begin, end)"),
     _java("a limit between two negative codes is that above", "lookup/RangeBound",
