@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -295,6 +295,19 @@ class StageColumn:
     type: pa.DataType | None = None
 
 
+@dataclass(frozen=True)
+class Call:
+    """A function of values, each row by itself.
+
+    Args:
+        function: its name in ``pyarrow.compute``.
+        values: other calls, columns (each a StageColumn), and constants (each a scalar of Arrow).
+    """
+
+    function: str
+    values: tuple[Any, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageJoin:
     """One join of a stage.
@@ -306,6 +319,8 @@ class StageJoin:
         probes: the range columns.
         clock: the number of the sent column by which the table's version is chosen; None if the
             plan has the version.
+        check: what a pair of rows must fulfil besides; None (default) for nothing. Of an inner
+            join, or a left join of which a row of the stream has one candidate at most.
     """
 
     plan: JoinPlan
@@ -313,6 +328,7 @@ class StageJoin:
     key: tuple[StageColumn, ...]
     probes: tuple[StageColumn, ...]
     clock: int | None
+    check: Call | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

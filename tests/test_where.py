@@ -283,6 +283,31 @@ def test_a_python_function_in_the_condition(
     assert "the condition where='<lambda>(limit)' calls a Python function" in printed
 
 
+@pytest.mark.parametrize("way", ["keys", "rows"])
+def test_a_row_without_a_match_is_not_checked(spark: SparkSession, way: str) -> None:
+    """Where keys do not repeat, the table's columns tell a match, which may have nulls alone."""
+    stream = spark.sql("SELECT explode(array(NULL, 1L, 2L, 3L, 4L, 5L, 6L)) AS k").coalesce(1)
+    there = spark.sql(
+        "SELECT * FROM VALUES (1L, 1, NULL, NULL), (2L, 2, 5, 'a'), (3L, 3, NULL, 'b'), "
+        "(4L, 4, 7, NULL), (5L, 5, 8, 'c') AS t(k, n, v, name)"
+    ).coalesce(1)
+    table = BatchTable.build(there, on="k", unique=True)
+    wheres = ["12 DIV coalesce(n, 0) > 3", "12 DIV coalesce(n, 0) < 5 OR v IS NULL",
+              "12 DIV coalesce(n, 0) > 2 AND name <> 'a'", "v IS NULL AND k < 3"]  # fmt: skip
+    strict = {**CODE["python"], "spark.sql.ansi.enabled": "true"}
+    results, right = {}, {}
+    own = {"spark.bsjoin.runtime": "python", "spark.bsjoin.python.transfer": way, **strict}
+    with configured(spark, own):
+        for where, select in itertools.product(wheres, (["v", "name"], ["v"], [])):
+            name = f"{where}, {select}"
+            results[name] = table.join(stream, how="left", where=where, select=select)
+            other = there.withColumnRenamed("k", "key")
+            both = (F.col("k") == F.col("key")) & F.expr(where)
+            right[name] = stream.join(other, both, "left").select("k", *select)
+        found, wanted = values_of(results), values_of(right)
+    assert found == wanted
+
+
 @pytest.mark.parametrize(
     "ways",
     [["jvm", "rows"], pytest.param(["jvm", "keys", "rows", "source"], marks=pytest.mark.long)],

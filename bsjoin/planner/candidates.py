@@ -62,7 +62,7 @@ def with_candidates(
             if where is None:
                 where = Where(condition, call.how, "", False)
             else:
-                where = replace(where, condition=condition & where.condition)
+                where = Where(condition & where.condition, where.how, where.text, where.in_python)
         assert where is not None
         columns += [column for column, _ in needed]
         names += [name for _, name in needed]

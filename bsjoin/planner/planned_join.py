@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,9 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.metrics.numbers import new_number, numbers
 from bsjoin.metrics.observing import is_reported
 from bsjoin.partitioning import Hash
-from bsjoin.plan import Aggregate, JoinPlan, Shape, SourceTable, StoredTable
+from bsjoin.plan import Aggregate, Call, JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin.planner.arguments import Partition
+from bsjoin.planner.checks import names_in
 from bsjoin.planner.keys import KeySide, source_key, stream_key, type_of
 from bsjoin.planner.range_columns import predicate_of, probe_type
 from bsjoin.planner.resolved_join import ResolvedJoin
@@ -63,6 +65,21 @@ class PlannedJoin:
         if self.join.aggregates:  # they are none of its columns
             return found
         return found | given_names(self.given, self.join.names, self.join.columns)
+
+    @functools.cached_property
+    def check(self) -> Call | None:
+        """``where`` as workers that have whole rows check it; None where Spark does, or none."""
+        where = self.join.where
+        if where is None or where.most is not None or self.join.extra or self.plan.aggregates:
+            return None
+        is_alone = where.how == "left" and self.plan.needs_unique
+        return where.check() if where.how == "inner" or is_alone else None
+
+    @property
+    def checked_columns(self) -> list[str]:
+        """The stream's columns that ``check`` has."""
+        wanted = set() if self.check is None else set(names_in(self.check))
+        return [name for name in self.stream.columns if name.lower() in wanted]
 
     @property
     def row(self) -> T.StructType:

@@ -6,8 +6,9 @@ of both sides, before anything is built or runs.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
@@ -15,6 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
+from bsjoin.plan import Call
+from bsjoin.planner.checks import check_of
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_connect
 
@@ -41,6 +44,7 @@ class Where:
         in_python: whether it calls a Python function.
         most: so many of the rows that pass are matches, in the order by which the join takes some
             of them; None (default) for all.
+        check: reads it as one that a worker can check; None where only Spark can, the default.
     """
 
     condition: Column
@@ -48,6 +52,7 @@ class Where:
     text: str
     in_python: bool
     most: int | None = None
+    check: Callable[[], Call | None] = lambda: None
 
     @property
     def is_filter(self) -> bool:
@@ -106,7 +111,16 @@ def where_over(
             "result first, or collect the value and give it as a literal"
         )
     shown = text if isinstance(where, str) else facts.text or text
-    return Where(condition, how, shown, facts.in_python), list(facts.needed)
+    check = functools.partial(_check, facts.tree, pairs)
+    return Where(condition, how, shown, facts.in_python, check=check), list(facts.needed)
+
+
+def _check(tree: Callable[[], str] | None, pairs: DataFrame) -> Call | None:
+    """The condition with this tree as one for a worker; None without a tree."""
+    try:
+        return None if tree is None else check_of(tree(), pairs.schema)
+    except compat.failures():
+        return None
 
 
 def _refused(text: str, error: PySparkException, names: Sequence[str]) -> Exception:
@@ -151,6 +165,7 @@ class _Facts:
         has_all: whether it has all columns, or all of the table, by ``*``; None (default) where
             that is not known.
         text: in SQL; empty (default) where that is not known.
+        tree: reads it as JSON; None (default) where there is none.
     """
 
     needed: Sequence[str]
@@ -160,6 +175,7 @@ class _Facts:
     in_python: bool = False
     has_all: bool | None = None
     text: str = ""
+    tree: Callable[[], str] | None = None
 
 
 def _facts(
@@ -222,6 +238,7 @@ def _facts_of_plan(
         in_python=condition.containsPattern(spark.python_function),
         has_all=any(name in has for name in lacking),
         text=condition.sql(),
+        tree=condition.toJSON,
     )
 
 

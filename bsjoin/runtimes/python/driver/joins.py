@@ -32,8 +32,11 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     recommend_sockets(rows.sparkSession)
     where = planned.join.where
     if where is None:
-        result, step, below = _found(planned, rows)
-        return remember(result, step, below)
+        return remember(*_found(planned, rows))
+    if planned.check is not None:
+        in_stage = _in_stage(_without_match(planned), rows)
+        if in_stage is not None:
+            return remember(*in_stage)
     steps = list[JoinStep]()
 
     def candidates(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
@@ -51,16 +54,39 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
     return result
 
 
+def _without_match(planned: PlannedJoin) -> PlannedJoin:
+    """The same without the column that tells a match, the last one, unless the result has it."""
+    if not planned.plan.marks or planned.join.indicator is not None:
+        return planned
+    plan, join = replace(planned.plan, marks=False), replace(planned.join, match=None)
+    return replace(planned, plan=plan, join=join, fields=planned.fields[:-1])
+
+
 def _found(
     planned: PlannedJoin, rows: DataFrame, against: str = ""
 ) -> tuple[DataFrame, JoinStep, DataFrame | None]:
     """The result of the join without ``where``, how it was made, and what is below it."""
+    found = _in_stage(planned, rows, against, always=True)
+    assert found is not None
+    return found
+
+
+def _in_stage(
+    planned: PlannedJoin, rows: DataFrame, against: str = "", *, always: bool = False
+) -> tuple[DataFrame, JoinStep, DataFrame | None] | None:
+    """The same, with what ``PlannedJoin.check`` has checked where whole rows travel.
+
+    None where only keys do, unless ``always``.
+    """
     before, between = previous_join(planned.stream)
-    stage, travels, apart = transfer.choose(planned, rows, before, between, against)
-    result, below = _result(planned, rows, stage if travels else None)
-    if result is None:
-        stage, travels, apart = transfer.choose(planned, rows, before, between, UNREADABLE)
+    result = None
+    for reason in (against, UNREADABLE):
+        stage, travels, apart = transfer.choose(planned, rows, before, between, reason)
+        if not (travels or always):
+            return None
         result, below = _result(planned, rows, stage if travels else None)
+        if result is not None:
+            break
     assert result is not None
     runs = _ROWS if travels else _KEYS
     shares = stage is not None and len(stage.joins) > 1

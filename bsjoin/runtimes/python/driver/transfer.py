@@ -107,7 +107,7 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
 def _found(planned: PlannedJoin, between: Projection | None) -> Mapping[str, int] | str:
     """The columns that a join needs in the result before, by name; or why it has them not."""
     columns, join = planned.stream.columns, planned.join
-    needed = list(dict.fromkeys([*join.stream_keys, *join.probes]))
+    needed = list(dict.fromkeys([*join.stream_keys, *join.probes, *planned.checked_columns]))
     numbers = [columns.index(name) for name in needed]
     if between is None:
         return dict(zip(needed, numbers, strict=True))

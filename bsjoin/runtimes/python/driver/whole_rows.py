@@ -22,6 +22,7 @@ from bsjoin.metrics.accumulated import sender
 from bsjoin.metrics.observing import name_of, observed
 from bsjoin.plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.planner.chain import Stage
+from bsjoin.planner.checks import Named, placed
 from bsjoin.planner.columns import unused
 from bsjoin.planner.keys import is_collated, is_floating, is_integer
 from bsjoin.planner.planned_join import PlannedJoin, clock_of
@@ -130,9 +131,18 @@ class _Sent:
                 for name, dtype in zip(join.probes, _arrow_types(planned.probe_types), strict=True)
             ),
             clock=self._sent("clock", clock)[0].number if clock else None,
+            check=planned.check and placed(planned.check, lambda one: self._named(one, number)),
         )
 
-    def _column(self, number: int, dtype: pa.DataType) -> StageColumn:
+    def _named(self, wanted: Named, number: int) -> StageColumn:
+        """A column of a join's pairs of rows."""
+        planned, found = self._stage.joins[number], self._stage.found[number]
+        for name in planned.checked_columns:
+            if name.lower() == wanted.name:
+                return self._column(found[name], None)
+        return StageColumn(number, [name.lower() for name in planned.join.names].index(wanted.name))
+
+    def _column(self, number: int, dtype: pa.DataType | None) -> StageColumn:
         join = None
         if number >= len(self._fields):
             join, number = self._payload[number - len(self._fields)]

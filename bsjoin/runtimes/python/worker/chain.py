@@ -7,8 +7,10 @@ some 64 MiB at most.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +19,11 @@ from numpy.typing import NDArray
 from bsjoin.index import pairs
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import to_line
-from bsjoin.plan import Predicate, SourceTable, StageJoin, StagePlan, StoredTable
+from bsjoin.plan import Call, Predicate, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import incremental_cache
 from bsjoin.runtimes.python.worker.aggregating import Aggregates
 from bsjoin.runtimes.python.worker.batch_sizes import MOST_ROWS, Cutter, together
-from bsjoin.runtimes.python.worker.chain_rows import Payload, Rows, placeholder
+from bsjoin.runtimes.python.worker.chain_rows import Payload, Rows, evaluated, placeholder
 from bsjoin.runtimes.python.worker.collecting import collected, empty_lists
 from bsjoin.runtimes.python.worker.full_cache import open_table
 from bsjoin.runtimes.python.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
@@ -152,6 +154,8 @@ class _Join:
                 found = self._aggregated(rows, predicate, answer)
             else:
                 found = self._ranged(rows, predicate, answer)
+            if self._join.check is not None:
+                found = map(functools.partial(self._passing, self._join.check), found)
             while True:
                 with self.metrics.timed():
                     piece = next(found, None)
@@ -230,6 +234,19 @@ class _Join:
             where = np.flatnonzero(hits)
             place = None if source is None else source.take(where)
             yield rows.chosen(where).with_payload(self._payload(sources, place, first.take(where)))
+
+    def _passing(self, check: Call, rows: Rows) -> Rows:
+        """The pairs that fulfil the condition; of a left join the others have no match."""
+        passing, payload = evaluated(check, rows.column), rows.payloads[-1]
+        if passing.true_count == len(rows):
+            return rows
+        passes = passing.fill_null(False).to_numpy(zero_copy_only=False)
+        if self._plan.how == "inner":
+            return rows.chosen(np.flatnonzero(passes))
+        if payload is None or (passes | (payload.rows < 0)).all():
+            return rows
+        left = self._payload(payload.sources, payload.source, np.where(passes, payload.rows, -1))
+        return replace(rows, payloads=(*rows.payloads[:-1], left))
 
     def _found(
         self, rows: Rows, answer: Answer | None

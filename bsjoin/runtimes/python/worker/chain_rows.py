@@ -7,14 +7,15 @@ is never read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.plan import StageColumn
+from bsjoin.plan import Call, StageColumn
 from bsjoin.runtimes.python.worker.keys import converted
 from bsjoin.runtimes.python.worker.row_refs import RowSource, gathered
 from bsjoin.runtimes.python.worker.table_rows import TableRows
@@ -128,6 +129,19 @@ class Rows:
     def with_payload(self, payload: Payload | None) -> Rows:
         """The rows behind one more join."""
         return replace(self, payloads=(*self.payloads, payload))
+
+
+def evaluated(call: Call, column: Callable[[StageColumn], pa.Array]) -> pa.Array:
+    """The values of a call in all rows, whose columns are found by ``column``."""
+    values = [
+        evaluated(one, column)
+        if isinstance(one, Call)
+        else column(one)
+        if isinstance(one, StageColumn)
+        else one
+        for one in call.values
+    ]
+    return pc.call_function(call.function, values)
 
 
 def placeholder(dtype: pa.DataType) -> pa.Array:
