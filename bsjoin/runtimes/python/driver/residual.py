@@ -1,7 +1,7 @@
 """``where=`` of a join that is no filter above it, whose candidates Python workers find.
 
-Spark checks each candidate, unless workers do (:mod:`bsjoin.planner.checks`). So the condition may be any expression of Spark, of columns of any
-type, and the columns keep their names and metadata.
+Spark checks each candidate, unless workers do (:mod:`bsjoin.planner.checks`). So the condition may
+be any expression of Spark, of columns of any type, and the columns keep their names and metadata.
 
 Where keys do not repeat, a row of the stream has one candidate at most, and the outcome decides.
 Elsewhere the worker that finds candidates says which one is the first of its row of the stream (in
