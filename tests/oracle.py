@@ -24,8 +24,8 @@ from tests.sessions import CODE, configured
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 _ID, _FOUND = "__id", "__found"
-# For what Spark answers: nothing is compiled, and nothing planned anew from stage to stage.
-_PLAINLY = {**CODE["python"], "spark.sql.adaptive.enabled": "false"}
+PLAINLY = {**CODE["python"], "spark.sql.adaptive.enabled": "false"}
+"""For what Spark answers: nothing is compiled, and nothing planned anew from stage to stage."""
 
 Name = TypeVar("Name")
 On = str | Sequence[str] | Mapping[str, str] | None
@@ -105,7 +105,7 @@ def rows_of_spark(
 
     What Spark answers does not depend on how it is evaluated.
     """
-    with configured(stream.sparkSession, _PLAINLY):
+    with configured(stream.sparkSession, PLAINLY):
         rows = collected(numbered(stream, batch, on, select))
     return by_join_type(rows, len(stream.columns))
 
@@ -147,7 +147,7 @@ def rows_of_all(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
 
 def right_rows(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
     """The same of what Spark answers."""
-    with configured(next(iter(results.values())).sparkSession, _PLAINLY):
+    with configured(next(iter(results.values())).sparkSession, PLAINLY):
         return rows_of_all(results)
 
 
