@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from bsjoin._secrets import scrubbed, secrets_of
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands.answer import Answer
-from bsjoin.commands.starting import message_of, session
+from bsjoin.commands.starting import message_of, remote, session
 from bsjoin.errors import BSJoinError
 
 _ROOM_BYTES = 1 << 30
@@ -110,13 +110,6 @@ def _package(name: str) -> Finding:
         return Finding("ok", name, "there")
 
 
-def _remote(options: argparse.Namespace) -> str:
-    """The URL of the Connect server that a session is for; empty for others."""
-    given = dict(one.partition("=")[::2] for one in options.conf)
-    url = str(given.get("spark.remote") or os.environ.get("SPARK_REMOTE", ""))
-    return url if url.startswith("sc://") else ""
-
-
 def _server(url: str) -> Finding:
     """Whether somebody listens at a Connect server's address: Spark itself tries for minutes."""
     try:
@@ -161,7 +154,7 @@ def _java() -> Finding:
 
 
 def _session(options: argparse.Namespace) -> Iterator[Finding]:
-    needed = _server(url) if (url := _remote(options)) else _java()
+    needed = _server(url) if (url := remote(options)) else _java()
     yield needed
     if needed.state == "fault":
         return
@@ -170,7 +163,8 @@ def _session(options: argparse.Namespace) -> Iterator[Finding]:
     except Exception as error:  # whatever Spark, Java or a setting says
         secrets = tuple(secret for word in options.conf for secret in secrets_of(word))
         told = scrubbed(message_of(error), secrets)
-        yield Finding("fault", "session", f"does not start: {told[:300]}")
+        todo = "see the settings, and what is printed above"
+        yield Finding("fault", "session", f"does not start: {told[:300]} ({todo})")
         return
     from bsjoin.runtimes.jvm.attach import attached, lacks_planner
     from bsjoin.spark.session import too_old

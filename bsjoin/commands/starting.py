@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from bsjoin._secrets import scrubbed, secrets_of
@@ -13,16 +14,28 @@ if TYPE_CHECKING:
 
 
 def session(options: argparse.Namespace) -> SparkSession:
-    """The session of this process, with the settings of ``--conf``; quiet below errors."""
+    """The session of this process, with the settings of ``--conf``.
+
+    A new one of this machine logs nothing: what fails, a command says in a line.
+    """
     import bsjoin.spark  # noqa: F401, I001  # says what to do where there is no Spark
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
     if SparkSession.getActiveSession() is None:
         builder = builder.appName("python -m bsjoin")
+        if not remote(options):
+            builder = builder.config("spark.log.level", "OFF")
     for name, value in pairs(options.conf, "--conf").items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def remote(options: argparse.Namespace) -> str:
+    """The URL of the Connect server that a session is for; empty for others."""
+    given = dict(one.partition("=")[::2] for one in options.conf)
+    url = str(given.get("spark.remote") or os.environ.get("SPARK_REMOTE", ""))
+    return url if url.startswith("sc://") else ""
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
