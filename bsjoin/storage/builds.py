@@ -183,18 +183,17 @@ def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "
         raise ArgumentError(f"{argument}={keep!r}: the newest version always stays; give 1 or more")
     sweep(location)
     gone = versions.vacuum(location, from_us, keep)
-    _mark_left(location)
+    # Before the marks: a build has its mark before its folder, and keeps it until its version is
+    # there. Whoever removes the folder later looks at the versions once more.
+    _mark_left(location, location.names(DATA))
     return gone
 
 
-def _mark_left(location: StorageLocation) -> None:
+def _mark_left(location: StorageLocation, names: list[str]) -> None:
     """Give a mark to each folder that has none and is of no version. A failure is a warning."""
     with _warned(location):
-        # In this order: a build has its mark before its folder, and keeps it until its version is
-        # there. Whoever removes the folder later looks at the versions once more.
-        folders = filter(_FOLDER.fullmatch, location.names(DATA))
         marked = {mark.partition("-")[0] for mark in location.names(BUILDS)}
-        left = {name for name in folders if name not in marked}
+        left = {name for name in filter(_FOLDER.fullmatch, names) if name not in marked}
         known = versions.data_folders(location) if left else set()
         for name in sorted(left):
             if f"{DATA}/{name}" not in known:

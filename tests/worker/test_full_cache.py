@@ -16,6 +16,7 @@ from bsjoin.errors import DuplicateKeyError, TableMismatchError, VersionNotFound
 from bsjoin.plan import JoinPlan, Shape, StoredTable
 from bsjoin.runtimes.python.worker import full_cache, row_refs
 from bsjoin.storage import KeyColumn, StorageLocation, versions
+from bsjoin.storage.versioned_folder import VersionedFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
@@ -139,8 +140,8 @@ def test_a_stream_uses_the_version_of_its_batch_time(
     # A replay asks for an earlier time again.
     assert [value_at(plan, time_us) for time_us in (150, 200, 400)] == [1, 2, 3]
     # The folder is read once for each time, by two queries that take turns in a worker.
-    read, real = [], versions.numbers
-    monkeypatch.setattr(versions, "numbers", lambda where: read.append(where) or real(where))
+    read, real = [], VersionedFolder.listed
+    monkeypatch.setattr(VersionedFolder, "listed", lambda one: read.append(one) or real(one))
     for time_us in [410, 420] * 3:
         value_at(plan, time_us)
     assert len(read) == 2
