@@ -137,7 +137,10 @@ def route(
     # One projection: of each that is left Spark makes a plan in each micro-batch.
     rows = joined.select(
         F.col("key"),
-        F.when(F.expr(hit), new).otherwise(F.col("value")).cast("binary").alias("value"),
+        # A text and binary have no common type where ANSI mode is off.
+        F.when(F.expr(hit), new.cast("binary"))
+        .otherwise(F.col("value").cast("binary"))
+        .alias("value"),
         sent.alias("headers"),
         to.alias("topic"),
     )

@@ -15,6 +15,7 @@ from stored_tables import found_rows
 
 from bsjoin import BatchTable
 from bsjoin.build import apply as applying
+from bsjoin.build import storing
 from bsjoin.build.change_feed import Feed
 from bsjoin.errors import (
     ArgumentError,
@@ -576,27 +577,32 @@ def test_a_refresh_does_not_drop_what_was_applied_meanwhile(
     assert rows_in(table) == [(1, "a", 77), (6, "f", 60)]
 
 
-@pytest.mark.parametrize("what", ["apply", "compact"])
+@pytest.mark.parametrize("what", ["apply", "compact", "refresh"])
 def test_what_is_written_for_a_build_that_was_taken_for_ended_is_not_published(
     spark: SparkSession, table: BatchTable, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """By a machine that cannot see its process, and whose clock is days ahead."""
-    location, sync = StorageLocation.of(table.path), StorageLocation.sync
+    location = StorageLocation.of(table.path)
     changes = spark.createDataFrame([(2, "b", 21)], SCHEMA)
     if what == "compact":
         table.apply(changes, key="id")
     version, rows = table.version, rows_in(table)
 
-    def swept(self: StorageLocation, folder: str, **options: Any) -> None:
-        sync(self, folder, **options)
+    owner, name = (storing, "_found_out") if what == "refresh" else (StorageLocation, "sync")
+    original = getattr(owner, name)
+
+    def swept(*given: Any, **options: Any) -> Any:
         monkeypatch.undo()
-        location.remove(folder)
         for mark in location.names("builds"):
             location.remove(f"builds/{mark}")
+            location.remove(f"data/{mark.partition('-')[0]}")
+        return original(*given, **options)
 
-    monkeypatch.setattr(StorageLocation, "sync", swept)
+    monkeypatch.setattr(owner, name, swept)
     with pytest.raises(StoreError, match="has ended"):
-        table.apply(changes, key="id") if what == "apply" else table.compact()
+        table.apply(changes, key="id") if what == "apply" else (
+            table.compact() if what == "compact" else table.refresh(changes)
+        )
     assert (table.version, rows_in(table)) == (version, rows)
     table.verify()
 

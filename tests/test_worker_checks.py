@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from oracle import one_part
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import CODE, configured
 from spark_samples import rows, values_of
 
-from bsjoin import BatchTable
+import bsjoin
+from bsjoin import BatchTable, Full
 from bsjoin.plan import Call, StageColumn
 from bsjoin.planner.chain import joins_of
 from bsjoin.planner.checks import check_of, placed
 from bsjoin.runtimes.python.worker.chain_rows import evaluated
 from bsjoin.spark import compat
+from bsjoin.spark.leaves import listed
 
 HOSTILE: dict[str, tuple[pa.DataType, list[Any]]] = {
     "tiny": (pa.int8(), [None, -128, -1, 0, 127]),
@@ -57,9 +61,10 @@ def pairs(spark: SparkSession) -> DataFrame:
     return one_part(spark, pa.table(columns))
 
 
-def _check(pairs: DataFrame, condition: str) -> Call | None:
-    tree = compat.analyzed(pairs.where(condition)).condition().toJSON()
-    return check_of(tree, pairs.schema)
+def _check(pairs: DataFrame, condition: str | Column) -> Call | None:
+    plan = compat.analyzed(pairs.where(condition))
+    ids = [one.exprId().id() for one in listed(plan.output())]
+    return check_of(plan.condition().toJSON(), pairs.schema, ids)
 
 
 def _drawn(draw: random.Random, depth: int) -> str:
@@ -95,9 +100,10 @@ def test_what_is_left_to_spark(pairs: DataFrame) -> None:
     for condition in OTHERS:
         for whole in (condition, f"yes AND ({condition})"):
             assert _check(pairs, whole) is None, whole
-    twice = pairs.select("small", pairs["big"].alias("small"), "yes")
-    tree = compat.analyzed(pairs.where("small > 0")).condition().toJSON()
-    assert check_of(tree, twice.schema) is None  # which of the two is not known
+    twice = pairs.select("small", pairs["big"].alias("small"))
+    assert _check(twice, pairs["small"] > 0) is None  # a stage has columns by their names
+    assert _check(pairs, " OR ".join(f"small = {n}" for n in range(40))) is not None
+    assert _check(pairs, functools.reduce(or_, [F.col("big") == n for n in range(100)])) is None
     code = F.col("word").alias("code", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
     coded = pairs.select(code, F.expr("text COLLATE UTF8_LCASE").alias("text"))
     assert _check(coded, "code = 'a'") is None
@@ -132,3 +138,19 @@ def test_rows_leave_the_stage_as_they_are(spark: SparkSession) -> None:
             # Spark has to check this one: what has to be checked before it is.
             other = table.join(ids, where="v > least AND abs(v) > 0", **options)
             assert values_of({0: other}) == values_of({0: joined})
+
+
+def test_references_are_to_their_side(spark: SparkSession) -> None:
+    """Both sides have a column of the name, of which one has another name in the pairs."""
+    orders = spark.sql("SELECT * FROM VALUES (1L, 5, 'a'), (2L, 9, 'b'), (3L, 1, 'c') t(k, v, n)")
+    given = spark.sql("SELECT * FROM VALUES (1L, 6, 'a'), (2L, 8, 'x'), (3L, 1, NULL) t(k, v, n)")
+    conditions = [given["n"] != orders["n"], orders["v"] < given["v"], given["v"] <= orders["v"]]
+    deep = functools.reduce(or_, [orders["v"] == n for n in range(100)])
+    with configured(spark, {"spark.bsjoin.runtime": "python", **CODE["python"]}):
+        for how in ("inner", "left"):
+            for condition in [*conditions, deep]:
+                cache = Full(unique=True)
+                joined = bsjoin.join(orders, given, "k", how, where=condition, cache=cache)
+                on = (orders["k"] == given["k"]) & condition
+                right = orders.join(given, on, how).drop(given["k"])
+                assert rows(joined) == rows(right)

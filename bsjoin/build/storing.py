@@ -292,6 +292,7 @@ def _built(
         if before is not None:
             check_columns(location, schema_of(before), schema)  # of queries begun since
             check_unique(location, before.longest_run, draft.longest_run)
+        begun.check()
         # Noted before the version is there: what is applied to it carries that on.
         published = _published(location, before, draft, source, fingerprint)
         if published is not None:

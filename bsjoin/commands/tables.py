@@ -14,7 +14,7 @@ from bsjoin._clock import now_us
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands import building
 from bsjoin.commands.answer import Answer, printable
-from bsjoin.errors import ArgumentError, ColumnError, StoreError, VersionNotFoundError
+from bsjoin.errors import ArgumentError, ColumnError, StoreError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import microseconds_ago
@@ -124,9 +124,9 @@ def _verify(options: argparse.Namespace) -> Answer:
             manifest = versions.load(location, number)
             versions.verify(location, manifest)
             said = f"{len(manifest.files)} files, {in_bytes(manifest.stats.bytes)}, sound"
-        except VersionNotFoundError:
-            continue  # removed at this moment
         except StoreError as error:
+            if number not in versions.numbers(location):
+                continue  # removed at this moment
             said = fault = str(error)
         lines.append(f"version {number}: {said}")
         data.append({"version": number, "sound": fault is None, "fault": fault})

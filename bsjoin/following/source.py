@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -198,7 +199,8 @@ def rereading(spark: SparkSession, source: Source) -> Callable[[Sequence[str]], 
     """
     unlike, close = None, source.close
     if isinstance(source, LakeTable) and (looks := source.table_changes()) is not None:
-        unlike, close = _LakeColumns(looks).unlike, looks.close
+        known = functools.cache(lambda: _LakeColumns(looks))  # by the first one that reads
+        unlike, close = (lambda names: known().unlike(names)), looks.close
     elif isinstance(source, Database):
         source.schema  # noqa: B018 - its columns stay as they are
         asked = source.copied()  # of one thread

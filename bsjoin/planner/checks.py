@@ -7,6 +7,7 @@ it makes no difference in which order, or of which pairs, they are computed. Flo
 have another order in Arrow, decimals other precisions, and CHAR(n) is padded: Spark checks those.
 
 The condition is read as Catalyst has analyzed it: types are settled there, and each cast is seen.
+Columns are told by their identities: a reference may have another name than the column has now.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +56,9 @@ _KINDS: dict[type[T.DataType], str] = {
 }
 
 
+_MOST = 200  # expressions, which a worker gets one inside the other
+
+
 class _OtherError(LookupError):
     """A condition that Spark checks."""
 
@@ -75,12 +79,13 @@ class _Node:
     children: list[_Node]
 
 
-def check_of(tree: str, pairs: T.StructType) -> Call | None:
+def check_of(tree: str, pairs: T.StructType, ids: Sequence[int]) -> Call | None:
     """A condition over the columns of pairs of rows, whose columns are :class:`Named`.
 
     Args:
         tree: the analyzed condition, as ``TreeNode.toJSON`` has it.
         pairs: the columns.
+        ids: their identities.
 
     Returns:
         None where Spark has to check it.
@@ -88,9 +93,13 @@ def check_of(tree: str, pairs: T.StructType) -> Call | None:
     Complexity: O(length of the tree).
     """
     times = Counter(field.name.lower() for field in pairs)
-    columns = {f.name.lower(): f for f in pairs if times[f.name.lower()] == 1}
+    known = zip(ids, pairs, strict=True)
+    columns = {number: field for number, field in known if times[field.name.lower()] == 1}
+    nodes = json.loads(tree)
+    if len(nodes) > _MOST:
+        return None
     try:
-        return _logic(_node(iter(json.loads(tree))), columns)
+        return _logic(_node(iter(nodes)), columns)
     except (LookupError, ValueError):
         return None
 
@@ -126,7 +135,7 @@ def _node(nodes: Iterator[dict[str, Any]]) -> _Node:
     return _Node(fields["class"].rpartition(".")[2], fields, children)
 
 
-def _logic(node: _Node, columns: dict[str, T.StructField]) -> Call:
+def _logic(node: _Node, columns: dict[int, T.StructField]) -> Call:
     """A condition."""
     if node.kind in _LOGIC:
         return Call(_LOGIC[node.kind], tuple(_logic(one, columns) for one in node.children))
@@ -141,7 +150,7 @@ def _logic(node: _Node, columns: dict[str, T.StructField]) -> Call:
     return Call(function, (one, other))
 
 
-def _value(node: _Node, columns: dict[str, T.StructField]) -> tuple[Any, str]:
+def _value(node: _Node, columns: dict[int, T.StructField]) -> tuple[Any, str]:
     """A column or a constant, and the type in which it is compared."""
     if node.kind == "Cast":
         value, kind = _value(node.children[0], columns)
@@ -157,13 +166,13 @@ def _value(node: _Node, columns: dict[str, T.StructField]) -> tuple[Any, str]:
     return _column(node, columns)
 
 
-def _field(node: _Node, columns: dict[str, T.StructField]) -> T.StructField:
+def _field(node: _Node, columns: dict[int, T.StructField]) -> T.StructField:
     if node.kind != "AttributeReference":
         raise _OtherError
-    return columns[node.fields["name"].lower()]
+    return columns[node.fields["exprId"]["id"]]
 
 
-def _column(node: _Node, columns: dict[str, T.StructField]) -> tuple[Named, str]:
+def _column(node: _Node, columns: dict[int, T.StructField]) -> tuple[Named, str]:
     field = _field(node, columns)
     kind = _KINDS[type(field.dataType)]
     if kind == "string" and (is_collated(field.dataType) or field.metadata):

@@ -19,6 +19,7 @@ from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.plan import Call
 from bsjoin.planner.checks import check_of
 from bsjoin.spark import compat
+from bsjoin.spark.leaves import listed
 from bsjoin.spark.session import is_connect
 
 _NAMES = (
@@ -111,14 +112,14 @@ def where_over(
             "result first, or collect the value and give it as a literal"
         )
     shown = text if isinstance(where, str) else facts.text or text
-    check = functools.partial(_check, facts.tree, pairs)
+    check = functools.partial(_check, facts, pairs)
     return Where(condition, how, shown, facts.in_python, check=check), list(facts.needed)
 
 
-def _check(tree: Callable[[], str] | None, pairs: DataFrame) -> Call | None:
-    """The condition with this tree as one for a worker; None without a tree."""
+def _check(facts: _Facts, pairs: DataFrame) -> Call | None:
+    """The condition as one for a worker; None without a tree."""
     try:
-        return None if tree is None else check_of(tree(), pairs.schema)
+        return None if facts.tree is None else check_of(facts.tree(), pairs.schema, facts.ids())
     except compat.failures():
         return None
 
@@ -166,6 +167,7 @@ class _Facts:
             that is not known.
         text: in SQL; empty (default) where that is not known.
         tree: reads it as JSON; None (default) where there is none.
+        ids: reads the identities of the columns of pairs of rows, which it has.
     """
 
     needed: Sequence[str]
@@ -176,6 +178,7 @@ class _Facts:
     has_all: bool | None = None
     text: str = ""
     tree: Callable[[], str] | None = None
+    ids: Callable[[], list[int]] = list
 
 
 def _facts(
@@ -239,6 +242,7 @@ def _facts_of_plan(
         has_all=any(name in has for name in lacking),
         text=condition.sql(),
         tree=condition.toJSON,
+        ids=lambda: [one.exprId().id() for one in listed(plan.output())],
     )
 
 

@@ -93,7 +93,7 @@ def address_of(path: str | os.PathLike[str]) -> str:
             f"{_shown(text)!r} is a URL without {'a folder' if found else 'a scheme'}: give one "
             "such as s3://bucket/folder"
         )
-    if rest.startswith(":") and "://" in rest:  # a chain of fsspec's: simplecache::s3://bucket
+    if rest.startswith(":") and "://" in rest.rstrip("/"):  # of fsspec's: simplecache::s3://bucket
         return text.rstrip("/")
     if found and (rest.startswith("/") or scheme in _HADOOP or scheme in _PACKAGES):
         raise StoreError(

@@ -156,10 +156,12 @@ def sweep(location: StorageLocation) -> None:
         for mark in location.names(BUILDS):
             found = _MARK.fullmatch(mark)
             if found is not None and _is_over(found[1], int(found[2]), found[3]):
-                _remove(location, found[1])
+                # The mark first: a build that was taken for ended must not publish what goes.
                 location.remove(f"{BUILDS}/{mark}")
-        for folder in _TEMPORARIES if location.is_local else [""]:
-            for name in filter(_TEMPORARIES[folder].fullmatch, location.names(folder)):
+                _remove(location, found[1])
+        versions.remove_left_marks(location)
+        for folder, temporary in _TEMPORARIES.items() if location.is_local else ():
+            for name in filter(temporary.fullmatch, location.names(folder)):
                 path = f"{folder}/{name}".lstrip("/")
                 if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
                     location.remove(path)

@@ -183,9 +183,9 @@ def publish(
     wait_s = max(0.0, (published.activates_at_us - clock()) / 1e6)
     if wait_s > _LONGEST_WAIT_S:
         _log.warning(
-            "bsjoin: micro-batches use version %d of the table in %r only in %.0f s: it comes "
-            "after the one before, and this clock was set back since that was published, or is "
-            "behind that of its publisher. Let the clocks agree",
+            "bsjoin: micro-batches use version %d of the table in %r only in %.0f s: the store is "
+            "slow, or it comes after a version of a clock that is ahead of this one, or was before "
+            "this one was set back. Let the clocks agree",
             published.number,
             str(location),
             wait_s,
@@ -402,6 +402,11 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     for folder in sorted(expendable - kept):
         location.remove(folder)
     return [one.version for one in gone]
+
+
+def remove_left_marks(location: StorageLocation) -> None:
+    """Remove what publishers that have ended have left to say that they might withdraw versions."""
+    _versions(location).first_undecided()
 
 
 def _last_that_stays(location: StorageLocation, there: list[_Held]) -> int:

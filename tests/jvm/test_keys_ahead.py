@@ -34,6 +34,7 @@ TABLES = {
     # For these rows are kept: a core's caches have no room for their index.
     "large": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(100000)",
     "large texts": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(100000)",
+    "hashes": f"SELECT xxhash64(concat('s', id * 2)) AS k, {COLUMNS} FROM range(700)",
     "far, changed": f"SELECT id * {STEP} AS k, {COLUMNS} FROM range(700)",
     "dense, changed": f"SELECT CAST(id AS INT) AS n, {COLUMNS} FROM range(100, 800)",
     "texts, changed": f"SELECT concat('s', id DIV 2) AS s, {COLUMNS} FROM range(900)",
@@ -120,6 +121,9 @@ QUERIES: dict[str, Callable[[Tables, DataFrame], DataFrame]] = {
     ),
     "columns are computed of the table's": lambda t, s: s.join(
         t["far"].selectExpr("k", "coalesce(tier, v) AS c", "upper(name) AS u"), "k", "left"
+    ),
+    "integers that are hashes of texts": lambda t, s: s.drop("k").join(
+        t["hashes"], F.xxhash64("s") == F.col("k"), "left"
     ),
     "a limit": lambda t, s: s.join(t["far"], "k").limit(9).select(F.count("v") > 0),
     "texts that are shuffled": lambda t, s: s.repartition(2).join(t["large texts"], "s", "left"),

@@ -98,9 +98,12 @@ def test_the_next_build_removes_what_ended_processes_have_left(
     manifest = put(location, numbered(location, 1), 1, 1)
     published = manifest.segments[0].name.split("/")[1]
     location.create(f"builds/{published}-{now_us()}-{dead}", b"")
+    # One that was killed before it was certain that its version stays holds up nobody.
+    location.create(f"versions/.00000002.json.{'0' * 32}-{now_us()}-{dead}", b"")
     ours = builds.begin(location)
     write(ours)
     builds.sweep(location)
+    assert location.names("versions") == ["00000001.json"]
     kept = [name for name, (_, _, stays) in marks.items() if stays]
     assert location.names("data") == sorted([*kept, published, ours.name])
     assert len(location.names("builds")) == len(kept) + 2

@@ -37,7 +37,14 @@ public final class RouteStrategy extends SparkStrategy {
     if (retry == null || PlanTime.current().goesOn()) { // real-time mode admits Spark's operators
       return Scala.seq();
     }
-    CollectMetrics observed = (CollectMetrics) plan;
+    try {
+      return Scala.seq(counting((CollectMetrics) plan, retry));
+    } catch (LinkageError e) {
+      return Scala.seq(); // of another Spark, which counts itself
+    }
+  }
+
+  private SparkPlan counting(CollectMetrics observed, UTF8String retry) {
     List<NamedExpression> metrics = new ArrayList<>(Scala.list(observed.metrics()));
     SQLMetric[] counted = new SQLMetric[COUNTS.size()];
     for (int i = 0; i < counted.length; i++) {
@@ -53,7 +60,7 @@ public final class RouteStrategy extends SparkStrategy {
         new CollectMetricsExec(
             observed.name(), Scala.seq(metrics), planLater(observed.child()));
     UTF8String topic = UTF8String.fromString(observed.name().substring(NAME.length()));
-    return Scala.seq(new RouteExec(new RoutedRows(counted, topic, retry), reports));
+    return new RouteExec(new RoutedRows(counted, topic, retry), reports);
   }
 
   /** The topic of rows that wait; null if another version of bsjoin observes something else. */

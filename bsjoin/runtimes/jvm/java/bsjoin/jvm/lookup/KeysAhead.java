@@ -50,8 +50,16 @@ public final class KeysAhead implements Serializable {
    * @param more what is added to the bound
    */
   record Input(int place, DataType type, RangeBound bound, int more) implements Serializable {
-    /** What is searched for a row whose column is not null. */
+    /** Whether nothing is searched for a row: its column is null, and a null has no bound. */
+    private boolean isNone(InternalRow row) {
+      return row.isNullAt(place) && (bound == null || more != 0 || !bound.isOfNull());
+    }
+
+    /** What is searched for any other row. */
     private long of(InternalRow row) {
+      if (bound != null && more == 0 && bound.isOfNull() && row.isNullAt(place)) {
+        return (Long) bound.ofNull();
+      }
       if (type instanceof StringType) {
         return hash(row.getUTF8String(place));
       }
@@ -102,7 +110,8 @@ public final class KeysAhead implements Serializable {
     if (finder.follows() || !isRange && !(finder instanceof KeyFinder)) {
       return null;
     }
-    Input key = finder.isByOneKey() ? key(arguments.get(0), input) : null;
+    boolean isText = lookup.compared() > 0; // an integer as the only key is never compared
+    Input key = finder.isByOneKey() ? key(arguments.get(0), isText, input) : null;
     Input point = null;
     Input last = null;
     int searched = 1 + lookup.compared() + finder.searched();
@@ -118,9 +127,9 @@ public final class KeysAhead implements Serializable {
     return new KeysAhead(finder, key, point, last, values);
   }
 
-  /** An integer as it is, or a text by its hash. */
-  private static Input key(Expression search, List<Attribute> input) {
-    boolean isHash = search instanceof XxHash64 && search.children().size() == 1;
+  /** An integer as it is, or a text by its hash: where the key is an integer, that is the user's. */
+  private static Input key(Expression search, boolean isText, List<Attribute> input) {
+    boolean isHash = isText && search instanceof XxHash64 && search.children().size() == 1;
     Expression key = isHash || search instanceof Cast ? search.children().head() : search;
     DataType type = key.dataType();
     boolean isFound =
@@ -278,8 +287,7 @@ public final class KeysAhead implements Serializable {
       count = 0;
       for (; next < end && count < SIZE; next++) {
         InternalRow row = batch == null ? rows[next] : batch.getRow(next);
-        if ((key == null || !row.isNullAt(key.place))
-            && (point == null || !row.isNullAt(point.place))) {
+        if ((key == null || !key.isNone(row)) && (point == null || !point.isNone(row))) {
           keys[count] = key == null ? 0 : key.of(row);
           above[count] = last == null ? 0 : last.of(row);
           codes[count++] = point == null ? 0 : point.of(row);
