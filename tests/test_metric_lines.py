@@ -14,10 +14,13 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stored_tables import numbered, put
 
 from bsjoin import CycleProgress
 from bsjoin.metrics.join_metrics import JoinMetrics, OperatorMetrics
 from bsjoin.metrics.lines import VERSION, read, to_line
+from bsjoin.metrics.refreshes import published, source_of
+from bsjoin.storage import SourceVersion, StorageLocation
 
 JAVA = Path(__file__).parents[1] / "bsjoin/runtimes/jvm/java/bsjoin/jvm/lookup/Figures.java"
 
@@ -112,3 +115,12 @@ def test_java_writes_the_same_version_and_names() -> None:
     names = set(re.findall(r'[.](?:put|set|putArray)\("(\w+)"', code))
     fields = {*OperatorMetrics.__dataclass_fields__, *JoinMetrics.__dataclass_fields__}
     assert names == fields - {"lookup_ns", "cache"}
+
+
+def test_a_manifest_tells_the_source_of_a_version_that_is_not_noted_yet(tmp_path: Path) -> None:
+    location, told = StorageLocation.of(tmp_path), [SourceVersion("a table", n) for n in "12"]
+    for number, source in enumerate(told, 1):
+        put(location, dataclasses.replace(numbered(location), source=source), number, number)
+    published(location.url, 1, told[0], is_first=True)
+    assert [source_of(location.url, number) for number in (1, 2, 3, None)] == [*told, None, None]
+    assert source_of(f"{location.url}/elsewhere", 2) is None

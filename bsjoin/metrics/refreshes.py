@@ -12,6 +12,8 @@ from typing import Any
 from cachetools import LRUCache
 
 from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin.errors import StoreError
+from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.source_version import SourceVersion
 
 _KEPT = 10_000
@@ -118,10 +120,23 @@ def _note(url: str, **values: Any) -> None:
 
 
 def source_of(url: str | None, version: int | None) -> SourceVersion | None:
-    """The version of the source that a version of a table has, as far as this process knows."""
+    """The version of the source that a version of a table has; None for one that follows none.
+
+    A micro-batch may use a version before who has published it here has noted that, and one that
+    others have published: then its manifest tells.
+    """
     with _lock:
         known = _sources.get(url or "")
-        return None if known is None or version is None else known.get(version)
+        if url is None or version is None or known is None or version in known:
+            return None if known is None or version is None else known.get(version)
+    try:
+        source = versions.load(StorageLocation.of(url), version).source
+    except (OSError, StoreError):
+        return None
+    if source is not None:
+        with _lock:
+            known[version] = source
+    return source
 
 
 def url_of(join: str) -> str | None:
