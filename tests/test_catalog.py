@@ -19,8 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
 from spark_samples import Feed, rows, table_of
+from stored_tables import put
 
 from bsjoin import BatchTable, options
+from bsjoin._clock import now_us
 from bsjoin.errors import (
     ArgumentError,
     ColumnError,
@@ -36,7 +38,7 @@ from bsjoin.errors import (
 from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import catalog
 from bsjoin.spark.session import settings_of
-from bsjoin.storage import StorageLocation
+from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.addresses import address_of
 from bsjoin.storage.copies import HostCopies
 
@@ -336,6 +338,18 @@ class TestVersions:
         assert table.vacuum(older_than=0) == [1]
         fails(DamagedTableError, first.collect, table.path, "was the version vacuumed")
         fails(VersionNotFoundError, lambda: spark.sql(f"SELECT * FROM {customers} VERSION AS OF 1"))
+
+    def test_a_version_that_was_withdrawn_leaves_its_number_to_another(
+        self, spark: SparkSession, table: BatchTable, customers: str
+    ) -> None:
+        """Of two publishers one was late; a query has seen its version, and not used it."""
+        joined = spark.range(5).withColumnRenamed("id", "k").join(spark.table(customers), "k")
+        location = StorageLocation.of(table.path)
+        newest, later_us = versions.latest(location), now_us() + 3_600_000_000
+        for created_us in (later_us, later_us + 1):
+            location.remove("versions/00000002.json")
+            put(location, newest, 2, created_us)
+            assert rows(joined.limit(9).select("k", "v")) == rows(joined.select("k", "v"))
 
     @pytest.mark.long
     def test_a_table_that_is_built_again_is_never_mixed_up(

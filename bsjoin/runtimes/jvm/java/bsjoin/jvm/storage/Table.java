@@ -4,9 +4,11 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -27,6 +29,7 @@ public final class Table {
   public final TableIdentity identity;
   private final Storage storage;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
+  private final Set<Integer> unused = new HashSet<>(); // of these; they may be withdrawn
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final Map<Integer, WeakReference<Version>> open = new ConcurrentHashMap<>(); // by slot
   private final Map<Long, Manifest> times = new Recent<>(TIMES);
@@ -79,6 +82,7 @@ public final class Table {
 
   public synchronized void know(Manifest manifest) {
     known.put(manifest.version, manifest);
+    unused.remove(manifest.version);
   }
 
   /**
@@ -129,6 +133,7 @@ public final class Table {
       Iterable<Manifest> later = known.tailMap(chosen.version).values();
       chosen = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
     }
+    unused.remove(chosen.version);
     times.put(timeUs, chosen);
     return chosen;
   }
@@ -149,7 +154,7 @@ public final class Table {
 
   public synchronized Manifest manifest(int number) {
     Manifest manifest = known.get(number);
-    if (manifest != null) {
+    if (manifest != null && !unused.remove(number)) {
       return current(manifest);
     }
     manifest = Manifest.read(storage, number);
@@ -228,7 +233,8 @@ public final class Table {
 
   /**
    * Read the versions from the newest one backwards, up to the first that is active at a time; older
-   * ones are forgotten.
+   * ones are forgotten. One that no query has used yet may have been withdrawn since, and its number
+   * may be another's: then that is read.
    *
    * @return that version; null if none is, and then all are read
    */
@@ -238,8 +244,12 @@ public final class Table {
     int[] numbers = storage.numbers();
     for (int i = numbers.length - 1; i >= 0 && active == null; i--) {
       Manifest manifest = known.get(numbers[i]);
-      manifest =
-          manifest == null ? Manifest.read(storage, numbers[i]) : manifest.again(storage);
+      if (manifest == null || unused.contains(numbers[i]) && !manifest.isStill(storage)) {
+        manifest = Manifest.read(storage, numbers[i]);
+        unused.add(numbers[i]);
+      } else {
+        manifest = manifest.again(storage);
+      }
       if (manifest != null) {
         found.put(numbers[i], manifest);
         active = manifest.activatesAtUs <= timeUs ? manifest : null;
@@ -247,6 +257,7 @@ public final class Table {
     }
     known.clear();
     known.putAll(found);
+    unused.retainAll(found.keySet());
     return active;
   }
 }
