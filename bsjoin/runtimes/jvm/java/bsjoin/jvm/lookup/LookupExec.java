@@ -1,6 +1,6 @@
 package bsjoin.jvm.lookup;
 
-import bsjoin.jvm.spark.OwnExpression;
+import bsjoin.jvm.spark.OwnPlan;
 import bsjoin.jvm.spark.Scala;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -18,10 +18,8 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
@@ -48,7 +46,7 @@ import scala.reflect.ClassTag$;
  * <p>In Spark's generated code it is a part of the stage that the stream's rows pass through, like
  * the joins before and behind it; a column is read where it is first used.
  */
-public final class LookupExec extends SparkPlan implements CodegenSupport {
+public final class LookupExec extends OwnPlan implements CodegenSupport {
   private static final int MOST = 1 << 12; // rows of one row that generated code keeps at once
   private static final long CACHED = 1 << 20; // bytes of an index that a core's caches keep
 
@@ -56,7 +54,6 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   private final Seq<Expression> arguments;
   private final Seq<Expression> condition;
   private final Seq<NamedExpression> columns;
-  private final SparkPlan child;
   private Seq<Attribute> output; // rules ask for it often, and each join for that of the one below
   private CodegenSupport parent;
   private Counts counts;
@@ -75,11 +72,11 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   public LookupExec(
       Lookup lookup, Seq<Expression> arguments, Seq<Expression> condition,
       Seq<NamedExpression> columns, SparkPlan child) {
+    super(child, lookup, arguments, condition, columns);
     this.lookup = lookup;
     this.arguments = arguments;
     this.condition = condition;
     this.columns = columns;
-    this.child = child;
   }
 
   /** The same, in a stage of its own if a row may have more matches than generated code keeps. */
@@ -120,16 +117,6 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   }
 
   @Override
-  public Partitioning outputPartitioning() {
-    return child.outputPartitioning();
-  }
-
-  @Override
-  public Seq<SortOrder> outputOrdering() {
-    return child.outputOrdering();
-  }
-
-  @Override
   public scala.collection.immutable.Map<String, SQLMetric> metrics() {
     return counts() == null ? Scala.map(Collections.emptyMap()) : Scala.map(counts.metrics());
   }
@@ -164,11 +151,6 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
   @Override
   public String verboseStringWithOperatorId() {
     return formattedNodeName() + "\n" + simpleString(conf().maxToStringFields()) + "\n";
-  }
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return Scala.seq(child);
   }
 
   @Override
@@ -381,28 +363,5 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     List<ExprCode> table = code.codes(Scala.list(bound(values())));
     List<ExprCode> stream = code.columns().subList(0, lookup.kept());
     return consume(context, Scala.seq(ordered(stream, table)), null);
-  }
-
-  // Equal plans make equal rows: Spark runs one of them.
-
-  @Override
-  public int productArity() {
-    return 5;
-  }
-
-  @Override
-  public Object productElement(int number) {
-    Object[] all = {lookup, arguments, condition, columns, child};
-    return all[number];
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof LookupExec;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return OwnExpression.areEqual(this, other);
   }
 }

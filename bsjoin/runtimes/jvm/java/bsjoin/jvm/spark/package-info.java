@@ -1,5 +1,5 @@
 /**
- * Spark's own classes in other words: expressions and functions in Java, the timestamp of a
+ * Spark's own classes in other words: expressions, operators and functions in Java, the timestamp of a
  * micro-batch, settings.
  */
 package bsjoin.jvm.spark;
