@@ -12,7 +12,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from bsjoin._secrets import scrubbed, secrets_of
-from bsjoin.errors import StoreError
+from bsjoin.errors import StoreError, VersionNotFoundError
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.source_version import SourceVersion
 
@@ -69,7 +69,7 @@ class RefreshProgress:
 # those that were used longest ago are forgotten.
 _tables: LRUCache[str, RefreshProgress] = LRUCache(_KEPT)
 _joins: LRUCache[str, str] = LRUCache(_KEPT)
-_sources: LRUCache[str, LRUCache[int, SourceVersion]] = LRUCache(_KEPT)
+_sources: LRUCache[str, LRUCache[int, SourceVersion | None]] = LRUCache(_KEPT)
 _lock = threading.Lock()
 
 
@@ -127,16 +127,18 @@ def source_of(url: str | None, version: int | None) -> SourceVersion | None:
     """
     with _lock:
         known = _sources.get(url or "")
-        if url is None or version is None or known is None or version in known:
-            return None if known is None or version is None else known.get(version)
+        if url is None or version is None or known is None:
+            return None
+        if version in known:
+            return known[version]
     try:
         source = versions.load(StorageLocation.of(url), version).source
+    except VersionNotFoundError:
+        source = None
     except (OSError, StoreError):
         return None
-    if source is not None:
-        with _lock:
-            known[version] = source
-    return source
+    with _lock:  # whatever it is: it is asked for with each progress of a micro-batch
+        return known.setdefault(version, source)
 
 
 def url_of(join: str) -> str | None:

@@ -54,8 +54,6 @@ _KINDS: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",
     T.StringType: "string",
 }
-
-
 _MOST = 200  # expressions, which a worker gets one inside the other
 
 

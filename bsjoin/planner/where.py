@@ -112,14 +112,17 @@ def where_over(
             "result first, or collect the value and give it as a literal"
         )
     shown = text if isinstance(where, str) else facts.text or text
-    check = functools.partial(_check, facts, pairs)
+    check = functools.cache(functools.partial(_check, facts.tree, pairs))
     return Where(condition, how, shown, facts.in_python, check=check), list(facts.needed)
 
 
-def _check(facts: _Facts, pairs: DataFrame) -> Call | None:
-    """The condition as one for a worker; None without a tree."""
+def _check(tree: Callable[[], tuple[str, list[int]]] | None, pairs: DataFrame) -> Call | None:
+    """The condition with this tree as one for a worker; None without a tree."""
     try:
-        return None if facts.tree is None else check_of(facts.tree(), pairs.schema, facts.ids())
+        if tree is None:
+            return None
+        text, ids = tree()
+        return check_of(text, pairs.schema, ids)
     except compat.failures():
         return None
 
@@ -166,8 +169,8 @@ class _Facts:
         has_all: whether it has all columns, or all of the table, by ``*``; None (default) where
             that is not known.
         text: in SQL; empty (default) where that is not known.
-        tree: reads it as JSON; None (default) where there is none.
-        ids: reads the identities of the columns of pairs of rows, which it has.
+        tree: reads it as JSON, and the identities of the columns of pairs of rows, which it has;
+            None (default) where there is none.
     """
 
     needed: Sequence[str]
@@ -177,8 +180,7 @@ class _Facts:
     in_python: bool = False
     has_all: bool | None = None
     text: str = ""
-    tree: Callable[[], str] | None = None
-    ids: Callable[[], list[int]] = list
+    tree: Callable[[], tuple[str, list[int]]] | None = None
 
 
 def _facts(
@@ -241,8 +243,10 @@ def _facts_of_plan(
         in_python=condition.containsPattern(spark.python_function),
         has_all=any(name in has for name in lacking),
         text=condition.sql(),
-        tree=condition.toJSON,
-        ids=lambda: [one.exprId().id() for one in listed(plan.output())],
+        tree=lambda: (
+            condition.toJSON(),
+            [one.exprId().id() for one in listed(plan.output())],
+        ),
     )
 
 
