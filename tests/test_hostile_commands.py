@@ -31,6 +31,8 @@ HOSTILE = pa.table(
         "x": [math.nan, math.inf, -math.inf],
         "told": ["\x1b[2J\x1b]0;owned\x07", "a\nb\tc", "☃ \u202e"],
         "raw": [b"\xff", b"", None],
+        "far": pa.array([0, 4_000_000, None], pa.int32()).cast(pa.date32()),
+        "times": pa.array([[1 << 58], [0], []], pa.list_(pa.timestamp("us", "UTC"))),
         "\x1b[2J": [1, 2, 3],
     }
 )
@@ -63,6 +65,9 @@ def test_values_that_json_and_terminals_do_not_take(
     assert [row["x"] for row in found] == ["NaN", "Infinity", "-Infinity"]
     assert [row["told"] for row in found] == HOSTILE["told"].to_pylist()
     assert [row["raw"] for row in found] == ["ff", "", None]
+    assert [row["far"] for row in found] == ["1970-01-01", "12921-08-18", None]
+    assert [row["times"] for row in found][1:] == [["1970-01-01 00:00:00+00:00"], []]
+    assert found[0]["times"][0].startswith("11103-")
     assert main(["sample", str(path)]) == 0
     text = capsys.readouterr().out
     assert text.count("\n") == 4, "a row is a line"

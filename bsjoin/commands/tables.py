@@ -19,6 +19,7 @@ from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.durations import microseconds_ago
 from bsjoin.values.plain import plain
+from bsjoin.values.python_values import shown
 from bsjoin.values.retype import whole
 
 
@@ -178,18 +179,25 @@ def _sample(options: argparse.Namespace) -> Answer:
 
 
 def _values(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows. Texts of Spark need not be UTF-8: what is not has the replacement character."""
-    columns = [plain(whole(column), _decoded) for column in table.columns]
+    """The rows. Texts of Spark need not be UTF-8: what is not has the replacement character.
+
+    What Python has no values for, as dates after 9999, are texts.
+    """
+    columns = [plain(whole(column), _readable) for column in table.columns]
     found: list[dict[str, Any]] = pa.table(columns, table.column_names).to_pylist()
     return found
 
 
-def _decoded(array: pa.Array) -> pa.Array:
-    if not pa.types.is_string(array.type):
-        return array
-    texts = array.view(pa.binary()).to_pylist()
-    read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
-    return pa.array(read, pa.string())
+def _readable(array: pa.Array) -> pa.Array:
+    if pa.types.is_string(array.type):
+        texts = array.view(pa.binary()).to_pylist()
+        read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
+        return pa.array(read, pa.string())
+    try:
+        array.to_pylist()
+    except (ValueError, OverflowError):
+        return pa.array([shown(one) if one.is_valid else None for one in array], pa.string())
+    return array
 
 
 def _shown(value: object) -> str:
