@@ -27,8 +27,9 @@ from bsjoin.metrics.progress import ObservedProgress
 from bsjoin.metrics.refreshes import RefreshProgress
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.monitoring import openmetrics
+from bsjoin.monitoring.listening import Listener
 from bsjoin.monitoring.log import line
-from bsjoin.monitoring.model import BATCHES, OF_JOINS, Sample
+from bsjoin.monitoring.model import BATCHES, OF_JOINS, Metric, Sample
 from bsjoin.monitoring.prometheus import gauge_name
 from bsjoin.monitoring.totals import MicroBatch, QueryTotals, Totals
 from bsjoin.storage.source_version import SourceVersion
@@ -243,6 +244,45 @@ def test_counters_go_on_when_a_query_is_started_again(monkeypatch: pytest.Monkey
     for number in range(200):
         known.end(f"q{number}")
     assert len([one for one in known.samples() if one.metric is BATCHES]) == 66
+
+
+def test_of_joins_that_have_ended_the_counters_stay_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another run of the query has joins of its own."""
+    joins = iter([[full(0)], [replace(full(1), join=2)]])
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: next(joins))
+    known = Totals()
+    for run, number in enumerate(("1", "2")):
+        known.take(ended(run, number))
+        of: dict[str, set[Metric]] = {"1": set(), "2": set()}
+        for one in known.samples():
+            of.get(one.attributes.get("join", ""), set()).add(one.metric)
+        assert of[number] == {one for one in monitoring.metrics() if "join" in one.labels}
+        assert {one.kind for one in of["1"]} == {"counter"} or number == "1"
+        known.end("q")
+        assert {one.metric.kind for one in known.samples() if not one.suffix} == {"counter"}
+
+
+def test_a_listener_is_told_of_queries_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the metrics system of Spark would keep theirs."""
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [])
+    monkeypatch.setattr(Listener, "spark", None)
+    shown: dict[str, int] = {}
+
+    class Shows(Listener):
+        def changed(self, query: str) -> None:
+            shown[query] = len(self.totals.samples(query))
+
+    listener = Shows()
+    for number in range(100):
+        progress = ended(0, id=f"q{number}", name=None)
+        listener.onQueryProgress(SimpleNamespace(progress=progress))
+        listener.onQueryTerminated(SimpleNamespace(id=f"q{number}"))
+    assert len(shown) == 100
+    assert [query for query, samples in shown.items() if not samples] == [
+        f"q{number}" for number in range(36)
+    ]
 
 
 def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:

@@ -37,7 +37,8 @@ class Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
-        self._guarded(str(event.id), lambda: self.totals.end(str(event.id)))
+        query = str(event.id)
+        self._guarded(query, lambda: [*map(self.changed, self.totals.end(query))])
 
     def _guarded(self, query: str, change: Callable[[], object]) -> None:
         """Change the totals; what fails is logged, and no query ends by it."""

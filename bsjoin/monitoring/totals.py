@@ -67,9 +67,16 @@ class _Join:
 
     last: CycleProgress
     values: dict[Metric, Any] = field(default_factory=dict)
+    is_over: bool = False
+
+    def end(self) -> None:
+        """Keep the sums alone: another run of the query may have other joins."""
+        self.is_over = True
+        counters = (one for one in self.values.items() if one[0].kind == "counter")
+        self.values = dict(counters)
 
     def add(self, cycle: CycleProgress) -> None:
-        self.last = cycle
+        self.last, self.is_over = cycle, False
         for one in OF_JOINS:
             value = one.of(cycle)
             if value is None:
@@ -86,7 +93,8 @@ class _Join:
         cycle = self.last
         labels = query, str(cycle.join), ",".join(cycle.on)
         more = cycle.runtime, cycle.mode, cycle.partition.kind, cycle.table or ""
-        yield Sample(JOIN_INFO, (*labels, *more), 1)
+        if not self.is_over:
+            yield Sample(JOIN_INFO, (*labels, *more), 1)
         for metric, value in self.values.items():
             if isinstance(value, dict):
                 for label, one in value.items():
@@ -132,6 +140,8 @@ class QueryTotals:
         self.is_over = True
         self.recent.clear()
         self.waiting.clear()
+        for join in self.joins.values():
+            join.end()
 
     def add(self, batch: MicroBatch) -> None:
         """Add one micro-batch, which comes after all others."""
@@ -155,11 +165,6 @@ class QueryTotals:
 
     def samples(self) -> Iterator[Sample]:
         """The values of all metrics; of a query that has ended those of counters."""
-        if not self.is_over:
-            return self._all()
-        return (one for one in self._all() if one.metric.kind == "counter" or one.suffix)
-
-    def _all(self) -> Iterator[Sample]:
         labels = (self.name,)
         yield Sample(BATCHES, labels, self.batches)
         yield Sample(UNSEEN, labels, self.unseen)
@@ -224,16 +229,19 @@ class Totals:
                     query.add(batch)
             return made
 
-    def end(self, query: str) -> None:
-        """Keep of a query, by Spark's id, its counters alone: it has ended, and may start again."""
+    def end(self, query: str) -> list[str]:
+        """Keep of a query, by Spark's id, its counters alone: it has ended, and may start again.
+
+        Returns:
+            The names of queries that ended long before, of which nothing is kept any more.
+        """
         with self.lock:
             self._samples = None
             if query in self._queries:
                 self._queries[query].end()
                 self._queries.move_to_end(query)
             over = [one for one, known in self._queries.items() if known.is_over]
-            for one in over[:-_ENDED]:
-                del self._queries[one]
+            return [self._queries.pop(one).name for one in over[:-_ENDED]]
 
     def of(self, query: str) -> QueryTotals | None:
         """What a query has done, by Spark's id of it; None if it is not known."""
