@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 import random
 import re
@@ -18,11 +19,11 @@ import pyarrow as pa
 import pytest
 from layer_samples import FORMS, IDENTITIES, Form, Row, Sample
 
-from bsjoin.errors import DamagedTableError
+from bsjoin.errors import ArgumentError, DamagedTableError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.layers import overlay
 from bsjoin.storage.layers.applying import with_changes
-from bsjoin.storage.layers.change_set import DELETE, UPSERT
+from bsjoin.storage.layers.change_set import DELETE, UPSERT, ChangeSet, group_ids
 from bsjoin.storage.layers.compacting import compacted, is_due, rebased
 from bsjoin.storage.open_table import OpenTable
 from tests.fuzz.values import KINDS
@@ -143,6 +144,29 @@ def test_columns_of_all_types_are_read_through_a_layer(tmp_path: Path) -> None:
     }
     assert found.pop("interval").to_pylist() == [None, value, None]
     assert all(one.null_count == 3 for one in found.values())
+
+
+def test_changes_are_told_apart_by_values_that_python_does_not_have() -> None:
+    """NaN, texts that are not UTF-8, and dates after 9999; a message shows them."""
+
+    def changes(texts: Sequence[bytes], keys: Sequence[int | None] = (7, 7)) -> ChangeSet:
+        rows = pa.table(
+            {
+                "k": pa.array(keys, pa.int64()),
+                "x": [math.nan] * 2,
+                "name": pa.array(texts, pa.binary()).view(pa.string()),
+                "day": pa.array([4_000_000] * 2, pa.int32()).cast(pa.date32()),
+            }
+        )
+        order, kinds = pa.array([1, 1]), np.full(2, UPSERT, np.int8)
+        return ChangeSet(pa.array([5, 5], pa.int64()), rows, kinds, order)
+
+    groups = group_ids([pa.array([7, 7])])
+    assert len(changes([b"\xff", b"\xff"]).last(groups, several=False)) == 1
+    with pytest.raises(ArgumentError, match="two changes of one row have the sequence 1 both"):
+        changes([b"\xff", b"\xfe"]).last(groups, several=False)
+    with pytest.raises(ArgumentError, match=r"null in 'k', .* 'x': nan, 'name': .* 12921-08-18}"):
+        changes([b"\xff", b"\xfe"], [None, 7]).check_identity({"k": 0})
 
 
 @pytest.mark.parametrize("identity", [("id",), ("v",)])

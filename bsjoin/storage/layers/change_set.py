@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from bsjoin.errors import ArgumentError
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
+from bsjoin.values.plain import has_inside
+from bsjoin.values.python_values import reprs
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -138,7 +140,7 @@ class ChangeSet:
         if self.order is not None and self._are_same(ones, others):  # mostly, and many
             return
         for one, other in zip(ones.tolist(), others.tolist(), strict=True):
-            if self.order is not None and self._text(one) == self._text(other):
+            if self.order is not None and self._is_same(one, other):
                 continue
             why = "no order" if self.order is None else f"the sequence {self.order[one]} both"
             raise ArgumentError(
@@ -152,14 +154,21 @@ class ChangeSet:
         pairs = (self.rows.take(pa.array(places)) for places in (ones, others))
         return kinds and next(pairs).equals(next(pairs))
 
-    def _text(self, number: int) -> str:
-        """A change in full, by which it is told from others."""
-        row = self.rows.slice(number, 1).to_pylist()[0]
-        what = ("before an update", "delete", "upsert")[self.kinds[number]]
-        return f"{what} {row}"
+    def _is_same(self, one: int, other: int) -> bool:
+        """The same of two changes, where NaN is NaN."""
+        return self.kinds[one] == self.kinds[other] and all(
+            a.equals(b) or (has_inside(a.type, pa.types.is_floating) and reprs(a) == reprs(b))
+            for a, b in zip(self._values(one), self._values(other), strict=True)
+        )
+
+    def _values(self, number: int) -> list[pa.Array]:
+        return [column.combine_chunks() for column in self.rows.slice(number, 1).columns]
 
     def _shown(self, number: int) -> str:
-        return self._text(number)[:300]
+        row = dict(zip(self.rows.column_names, map(reprs, self._values(number)), strict=True))
+        what = ("before an update", "delete", "upsert")[self.kinds[number]]
+        values = ", ".join(f"{name!r}: {value}" for name, (value,) in row.items())
+        return f"{what} {{{values}}}"[:300]
 
 
 def values_of(column: pa.Array) -> pa.Array:
