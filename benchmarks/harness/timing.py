@@ -18,7 +18,7 @@ T = TypeVar("T")
 Times = dict[str, list[float]]
 """Seconds by way and round."""
 
-_IDLE_S = 30
+_IDLE_S, _SHORT = 30, 10
 
 
 def timed(action: Callable[..., T], *arguments: Any) -> tuple[float, T]:
@@ -36,31 +36,37 @@ def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
 def alternate(
     ways: Mapping[str, Callable[[], float]],
     rounds: int,
-    warm: Iterable[str] = (),
+    warm: Mapping[str, float] | None = None,
     slow_s: float = math.inf,
     say: Callable[[str], None] = lambda _: None,
 ) -> Times:
     """Run all alternatives in each round, so that a change of the machine's speed affects all.
 
-    Each round begins with another way, so that none always runs after the same one. A quick way
-    that waited for half a minute runs once uncounted before: Spark ends Python workers that idle
-    for a minute, with the table that they have open, and those of a stream do not idle.
+    Each round begins with another way, so that none always runs after the same one. A way that
+    waited for more than ten times what it takes runs once uncounted before: others have left their
+    rows in the caches meanwhile, of which longer ways notice nothing. So does one that waited for
+    half a minute: Spark ends Python workers that idle for a minute, with the table that they have
+    open, and those of a stream do not idle.
 
-    Each of the ``ways`` runs once and returns its seconds; those that are not ``warm`` run once
-    uncounted. What takes longer than ``slow_s`` is timed at most twice.
+    Each of the ``ways`` runs once and returns its seconds. ``warm``: the seconds of those that have
+    just run; others run once uncounted. What takes longer than ``slow_s`` is timed at most twice,
+    and never uncounted between.
     """
     times: Times = {name: [] for name in ways}
-    ended: dict[str, float] = {}
-    for name in set(ways).difference(warm):
-        ways[name]()
+    last = dict(warm or {})
+    for name in set(ways).difference(last):
+        last[name] = ways[name]()
+    ended = dict.fromkeys(ways, time.monotonic())
     for turn in range(rounds):
         for name in rotated(ways, turn):
-            is_quick = max(times[name], default=0.0) < slow_s
+            is_quick = max([last[name], *times[name]]) < slow_s
             if not is_quick and len(times[name]) >= 2:
                 continue
-            if is_quick and time.monotonic() - ended.get(name, math.inf) > _IDLE_S:
+            waited = time.monotonic() - ended[name]
+            if is_quick and waited > min(_IDLE_S, _SHORT * last[name]):
                 ways[name]()
-            times[name].append(ways[name]())
+            last[name] = ways[name]()
+            times[name].append(last[name])
             ended[name] = time.monotonic()
     for name, seconds in times.items():
         middle, least, most = (f(seconds) * 1e3 for f in (statistics.median, min, max))
@@ -90,12 +96,13 @@ def compare(
     """
     first = {name: timed(answer) for name, answer in answers.items()}
     right = check_equal({name: answer for name, (_, answer) in first.items()})
-    quick = [name for name in runs if name not in first or first[name][0] <= slow_s]
+    warm = {name: seconds for name, (seconds, _) in first.items() if name in runs}
+    quick = [name for name in runs if warm.get(name, 0.0) <= slow_s]
     for name in quick * (context.pick(0, 1) if warm_ups is None else warm_ups):
-        runs[name]()
+        warm[name] = seconds_of(runs[name])
     say = lambda line: context.say(f"  {label}  {line}")  # noqa: E731
     timers = {name: partial(seconds_of, run) for name, run in runs.items()}
-    return right, alternate(timers, rounds, warm=runs, slow_s=slow_s, say=say)
+    return right, alternate(timers, rounds, warm=warm, slow_s=slow_s, say=say)
 
 
 def compare_joins(

@@ -110,24 +110,50 @@ def test_alternatives_run_in_each_round_another_first_and_slow_ones_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[str] = []
+    clock = [0.0]
+    monkeypatch.setattr(timing.time, "monotonic", lambda: clock[0])
 
     def way(name: str, seconds: float) -> Callable[[], float]:
-        return lambda: calls.append(name) or seconds  # type: ignore[func-returns-value]
+        def run() -> float:
+            calls.append(name)
+            clock[0] += seconds
+            return seconds
+
+        return run
 
     ways = {"slow": way("slow", 9.0), "fast": way("fast", 1.0)}
-    found = alternate(ways, 4, warm=["slow"], slow_s=3.0)
+    found = alternate(ways, 4, warm={"slow": 9.0}, slow_s=3.0)
     assert found == {"slow": [9.0, 9.0], "fast": [1.0, 1.0, 1.0, 1.0]}
     assert calls == ["fast", "slow", "fast", "fast", "slow", "fast", "fast"]
     calls.clear()
-    found = alternate({name: way(name, at) for at, name in enumerate("abc")}, 6, warm="abc")
+    found = alternate(
+        {name: way(name, at) for at, name in enumerate("abc", 1)}, 6, warm=dict.fromkeys("abc", 1.0)
+    )
     assert Counter(calls[::3]) == {"a": 2, "b": 2, "c": 2}
     assert all({*calls[at : at + 3]} == {*"abc"} for at in range(0, 18, 3))
-    assert found == {"a": [0] * 6, "b": [1] * 6, "c": [2] * 6}
-    # What is quick runs once more where it waited for long.
-    monkeypatch.setattr(timing, "_IDLE_S", -1.0)
-    calls.clear()
-    assert alternate(ways, 3, warm=["slow"], slow_s=3.0)["fast"] == [1.0, 1.0, 1.0]
-    assert " ".join(calls) == "fast slow fast fast fast slow fast fast"
+    assert found == {"a": [1] * 6, "b": [2] * 6, "c": [3] * 6}
+
+
+@pytest.mark.parametrize(("slow_s", "fast_s"), [(9.0, 0.5), (32.0, 4.0)])
+def test_what_waited_for_long_runs_once_before_it_is_timed(
+    slow_s: float, fast_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, ended = [0.0], [0.0]
+    monkeypatch.setattr(timing.time, "monotonic", lambda: clock[0])
+
+    def slow() -> float:
+        clock[0] += slow_s
+        return slow_s
+
+    def fast() -> float:
+        seconds = fast_s if clock[0] - ended[0] < 5.0 else 20 * fast_s  # cold
+        clock[0] += seconds
+        ended[0] = clock[0]
+        return seconds
+
+    warm = {"slow": slow_s, "fast": fast_s}
+    found = alternate({"slow": slow, "fast": fast}, 5, warm=warm, slow_s=8.0)
+    assert found == {"slow": [slow_s] * 2, "fast": [fast_s] * 5}
 
 
 any_float = st.floats() | st.sampled_from([1e-9, 9.96, 0.9999, 59.6, 3599.7, 1e15, -0.0])
