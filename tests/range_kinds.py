@@ -120,7 +120,7 @@ def _times(zone: tzinfo | None) -> Kind:
 _TEXTS = ["", "\0", "a" * 7, "a" * 7 + "\0", "a" * 8, "a" * 16 + "b", "Ä", "\uffff", "😀"]
 
 _LONG = _decimal(
-    38, 6, *(2**64 + n for n in (-1, 0, 1)), -(2**64), widths=(0, 1, 2, 2**64, 10**37, INF)
+    38, 6, *(2**64 + n for n in (-1, 0, 1)), -(2**64), widths=(0, 1, 2, 2**64, 10**37, 10**300, INF)
 )
 
 KINDS: dict[str, Kind] = {
@@ -129,7 +129,7 @@ KINDS: dict[str, Kind] = {
         lambda n: n,
         [-1, LOW, LOW + 1, HIGH - 1, HIGH],
         st.integers(LOW, HIGH),
-        (0, 2, Decimal("1.5"), 2**63, 2**65 + 1, INF),
+        (0, 2, Decimal("1.5"), 2**63, 2**65 + 1, 10**300, INF),
     ),
     "double": Kind(
         pa.float64(),

@@ -103,8 +103,9 @@ def add_saturated(values: NDArray[Any], delta: float) -> NDArray[Any]:
             return np.asarray(values + np.float64(delta))
     if values.dtype.kind not in "iu" or values.dtype == np.uint64 or delta != int(delta):
         raise TypeError(f"{delta!r} cannot be added to values of type {values.dtype}")
-    sums, left = values.astype(np.int64), int(delta)
-    while left:  # A width of more than 64 bits is added in pieces that fit.
+    # Further than from one limit to the other is the same; more than 64 bits are added in pieces.
+    sums, left = values.astype(np.int64), max(2 * LEAST, min(-2 * LEAST, int(delta)))
+    while left:
         piece = max(LEAST, min(GREATEST, left))
         room = GREATEST - max(piece, 0), LEAST - min(piece, 0)
         sums = np.clip(sums, room[1], room[0]) + np.int64(piece)

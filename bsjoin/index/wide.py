@@ -83,7 +83,8 @@ def add_wide(words: Int64s, delta: int) -> Int64s:
 
     Complexity: O(n).
     """
-    sums, left = words, delta
+    # Further than from one limit to the other is the same.
+    sums, left = words, max(-4 * _LARGEST, min(4 * _LARGEST, delta))
     while left:
         piece = max(-_LARGEST, min(_LARGEST, left))
         sums = _add(sums, piece)

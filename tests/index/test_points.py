@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from index_slices import run_lengths
 from numpy.typing import NDArray
 
-from bsjoin.index import GREATEST, LEAST, SkipList, SortedRows, codes, floats, levels, reach
+from bsjoin.index import (
+    GREATEST,
+    LEAST,
+    SkipList,
+    SortedRows,
+    add_saturated,
+    add_wide,
+    codes,
+    floats,
+    levels,
+    reach,
+)
 
 Int64s = NDArray[np.int64]
 LARGEST = float(np.finfo(np.float64).max)
@@ -66,6 +77,22 @@ def test_what_is_in_reach() -> None:
     assert least[1] > greatest[1]
     with pytest.raises(ValueError, match="a tolerance is 0 or more, not -1"):
         reach(np.arange(3), -1)
+
+
+@given(st.lists(any_int, max_size=9), st.one_of(any_int, st.integers(-(10**40), 10**40)))
+@example([0], 10**900)  # which pieces of 64 bits would never come to
+@example([0], -(10**900))
+def test_a_width_of_any_size_moves_no_further_than_the_limits(
+    values: list[int], width: int
+) -> None:
+    moved = [max(LEAST, min(GREATEST, value + width)) for value in values]
+    assert add_saturated(np.array(values, np.int64), width).tolist() == moved
+    least, most = -(1 << 127), (1 << 127) - 1
+    ends = [*values, least, most]
+    words = np.array([[(n & (1 << 64) - 1) - (n >> 63 & 1) * 2**64, n >> 64] for n in ends])
+    wide = [max(least, min(most, value + width)) for value in ends]
+    found = add_wide(words, width).tolist()
+    assert [high << 64 | low & (1 << 64) - 1 for low, high in found] == wide
 
 
 def test_the_levels_are_those_of_formula_4_as_printed() -> None:
