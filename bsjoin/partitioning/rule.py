@@ -183,6 +183,7 @@ class Rule:
                 return f"the key {key.code} has partitions that are not there"
             if not all(0 <= share <= 2 for share in key.shares):
                 return f"the shares of the key {key.code} are {key.shares}"
-            if abs(math.fsum(key.shares) - 1) > _SHARES_ADD_UP:
+            rounded = len(key.shares) * 10**-_DIGITS
+            if abs(math.fsum(key.shares) - 1) > _SHARES_ADD_UP + rounded:
                 return f"the shares of the key {key.code} do not add up to 1"
         return None

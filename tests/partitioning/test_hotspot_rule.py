@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,15 @@ def test_a_rule_comes_out_of_json_as_it_went_in(rule: Rule) -> None:
         assert (key.code, key.first) == (before.code, before.first)
         assert key.shares == pytest.approx(before.shares, abs=1e-6)
     assert pickle.loads(pickle.dumps(rule)) == rule
+
+
+@pytest.mark.parametrize("partitions", [2_210, 9_500])
+def test_a_key_on_thousands_of_partitions_has_shares_of_few_digits(partitions: int) -> None:
+    even = Rule.even(partitions)
+    rule = replace(even, hot=(HotKey(7, 0, (1 / partitions,) * partitions),))
+    read = Rule.from_json(rule.to_json())
+    found = Router(read).route(np.full(10**6, 7), contents(10**6))
+    assert len(np.unique(found)) == partitions
 
 
 GOOD = json.loads(Rule(3, 3, (5, 9), (HotKey(7, 1, (0.5, 0.5)),)).to_json())
