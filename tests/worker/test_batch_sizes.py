@@ -35,6 +35,10 @@ def test_batches_are_put_together_up_to_some_rows_or_bytes() -> None:
     sizes = [batch.num_rows for batch in together([large] * 5, 10_000)]
     assert sizes == [80, 80, 40]
     assert [batch.num_rows for batch in together([large, small.slice(0, 0), small], 1)] == [40, 10]
+    most = batch_sizes.MOST_ROWS
+    longer = pa.record_batch({"n": range(2 * most + 5)})
+    sizes = [batch.num_rows for batch in together([longer, small.select(["n"])], 1)]
+    assert sizes == [most, most, 5, 10]
 
 
 def read(rows: Rows) -> list[pa.Array]:

@@ -22,13 +22,21 @@ _VARIATION = 16  # of the bytes of a row, that is expected
 
 
 def together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches, ``enough`` rows or bytes at a time if there are so many."""
+    """The rows of the batches, ``enough`` rows or bytes at a time if there are so many.
+
+    Large batches come in slices of some rows.
+    """
     held: list[pa.RecordBatch] = []
     size = 0
-    for batch in batches:
-        held += [batch.slice(at, MOST_ROWS) for at in range(0, batch.num_rows, MOST_ROWS)]
-        size += batch.nbytes
-        if held and (size >= MOST_BYTES or sum(one.num_rows for one in held) >= enough):
+    slices = (
+        batch.slice(at, MOST_ROWS)
+        for batch in batches
+        for at in range(0, batch.num_rows, MOST_ROWS)
+    )
+    for one in slices:
+        held.append(one)
+        size += one.nbytes
+        if size >= MOST_BYTES or sum(each.num_rows for each in held) >= enough:
             yield pa.concat_batches(held) if len(held) > 1 else held[0]
             held, size = [], 0
     if held:
