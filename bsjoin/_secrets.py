@@ -35,7 +35,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
     ('p%40ss', 'p@ss')
     """
     raw: list[str] = []
-    userinfo, at, _ = url.partition("?")[0].partition("://")[2].rpartition("@")
+    userinfo, at, _ = _parts(url)[0].partition("://")[2].rpartition("@")
     for begun in {userinfo, userinfo.rpartition("://")[2]}:  # a chained URL has several
         if at and ":" in begun:
             raw.append(begun.partition(":")[2])
@@ -89,10 +89,12 @@ def hidden(url: str) -> str:
 
     >>> hidden("postgresql://me:secret@host:5432/db?sslmode=require&sslpassword=x")
     'postgresql://me:***@host:5432/db?sslmode=require&sslpassword=***'
+    >>> hidden("ftp://me:se?cret@host/table?x=1")
+    'ftp://me:***@host/table?x=1'
     >>> hidden("abfss://data@account.dfs.core.windows.net/t?sv=2024-11-04&sig=a%2Fb")
     'abfss://data@account.dfs.core.windows.net/t?sv=***&sig=***'
     """
-    head, mark, query = url.partition("?")
+    head, mark, query = _parts(url)
     scheme, colon, rest = head.partition("://")
     userinfo, at, place = rest.rpartition("@")
     if colon and at and ":" in userinfo:
@@ -125,6 +127,15 @@ def _shown(value: object) -> str:
     if isinstance(value, os.PathLike):
         return hidden(repr(value))
     return repr(value)
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """What is before the query of a URL, the question mark, and the query."""
+    begin = url.find("://") + 3
+    place = url.find("/", begin)
+    at = url.rfind("@", begin, None if place < 0 else place)  # one in a password begins none
+    end = url.find("?", max(at, 0))
+    return (url, "", "") if end < 0 else (url[:end], "?", url[end + 1 :])
 
 
 def _is_secret(name: str) -> bool:

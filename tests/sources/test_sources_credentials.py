@@ -120,6 +120,7 @@ def test_every_secret_of_a_url_is_hidden() -> None:
         "mysql://me:s3cret1@host/db?ssl_key_password=s3cret2",
         "redis://:s3cret1@host/0",
         "s3://key:s3cret1@bucket/path",
+        "s3://key:s3cret?1@bucket/path?x=1",
         "duckdb:///file.db?token=s3cret",
     ):
         assert "***" in hidden(url)
