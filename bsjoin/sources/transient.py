@@ -19,6 +19,7 @@ from bsjoin.errors import BSJoinError, DataError, SourceError
 T = TypeVar("T")
 
 _LONGEST_PAUSE_S = 30.0
+_MOST_DOUBLED = 1000  # a double has no 2**1024
 
 
 class TransientSourceError(Exception):
@@ -92,5 +93,6 @@ def run_with_retries(
             if not is_transient(failure):
                 raise
             noted(failure)
-        time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, backoff_s * 2**attempt)))
+        longest_s = min(_LONGEST_PAUSE_S, backoff_s * 2.0 ** min(attempt, _MOST_DOUBLED))
+        time.sleep(random.uniform(0, longest_s))
     return work()

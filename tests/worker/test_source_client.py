@@ -86,6 +86,12 @@ def test_a_transient_error_is_retried(tmp_path: Path, pauses: list[float]) -> No
     assert pauses == [0.1, 0.2]
 
 
+def test_an_outage_of_any_length_is_waited_for(tmp_path: Path, pauses: list[float]) -> None:
+    source = Troubled([OSError("gone")] * 1_100)
+    assert client(source, tmp_path, retries=2_000).look_up(KEYS, ["k"], Figures()).equals(KEYS)
+    assert (len(pauses), max(pauses)) == (1_100, 30.0)
+
+
 def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
     source = Troubled()
     source.seconds = 0.02
