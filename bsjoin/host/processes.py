@@ -50,10 +50,14 @@ class ProcessId(NamedTuple):
         return self.machine == _machine()
 
     def is_alive(self) -> bool | None:
-        """Whether it is alive; None if that is not visible: in other containers and machines."""
+        """Whether it is alive; None if that is not visible, as in other containers and machines."""
         if not self.is_of_this_machine() or self.space != _space():
             return None
-        return _exists(self.pid) and _begun(self.pid) == self.begun
+        if not _exists(self.pid):
+            return False
+        begun = _begun(self.pid)
+        # One of two that is not known says nothing: /proc may hide the processes of other users.
+        return None if begun != self.begun and "0" in (begun, self.begun) else begun == self.begun
 
 
 def has_ended(process: str, age_us: int, longest_us: int) -> bool:

@@ -241,6 +241,16 @@ def test_machines_without_a_boot_id_are_told_apart_by_their_names(
     assert all(one.isalnum() for one in found)  # as part of a file's name
 
 
+def test_a_process_whose_start_is_not_known_may_be_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of other users, which /proc may hide."""
+    known = ProcessId.of(os.getpid())
+    unknown = known._replace(begun="0")
+    assert (known.is_alive(), unknown.is_alive()) == (True, None)
+    monkeypatch.setattr(processes, "_begun", lambda _: "0")
+    assert (known.is_alive(), unknown.is_alive()) == (None, True)
+    assert [processes.has_ended(str(known), age, 2) for age in (1, 3)] == [False, True]
+
+
 def test_a_temporary_folder_goes_when_its_process_ends(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"{MAKE}\nraise RuntimeError"],
