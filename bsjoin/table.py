@@ -774,10 +774,12 @@ class BatchTable:
     def _tidied(self, manifest: Manifest) -> None:
         """Compact a version that was published, and remove old ones now and then."""
         start_compacting(self._location, manifest, self._options.segment_bytes)
-        is_read_whole = not manifest.layers
-        if self._options.store is None and is_read_whole:
+        changes = manifest.changes if manifest.layers else None
+        # Of changes not the version: compactions between them are versions, too.
+        count = manifest.version if changes is None else changes.count
+        if self._options.store is None and changes is None:
             self.vacuum(older_than=_TEMPORARY_STAYS)
-        elif manifest.version % _CHANGES_UNTIL_VACUUM == 0:
+        elif count % _CHANGES_UNTIL_VACUUM == 0:
             self._remove_older(_TEMPORARY_STAYS if self._options.store is None else _STORED_STAYS)
 
     def _remove_older(self, retain: timedelta | str | float) -> None:
