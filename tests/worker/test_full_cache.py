@@ -116,6 +116,11 @@ def test_every_shape_of_an_answer(location: StorageLocation, cuts: tuple[int, ..
         assert answered(plan_of(there_is_none, shape), [1, None]).to_pylist() == [nobody] * 2  # type: ignore[arg-type]
 
 
+def test_a_plan_of_one_version_takes_no_other_of_its_number(location: StorageLocation) -> None:
+    with pytest.raises(VersionNotFoundError, match=r"version 1 .* the table was built again"):
+        answered(plan_of(stored(location), "row", epoch=99), [1])
+
+
 def follow(location: StorageLocation, epoch: int = 100) -> JoinPlan:
     """A plan that takes, for each micro-batch, the version that is active at its time."""
     row_type = pa.struct([pa.field("c0", pa.int64())])
@@ -221,10 +226,10 @@ def test_a_version_that_a_query_was_not_planned_for_is_an_error(
     location: StorageLocation, changes: Mapping[str, Any], said: str
 ) -> None:
     """As others may write one: builds refuse what a running query cannot use."""
-    given = {"shape": "rows", **changes}
+    given = {"shape": "rows", "version": None, **changes}
     plan = plan_of(stored(location), **given)
     if (keys := changes.get("keys")) is not None:
         plan = replace(plan, table=replace(plan.table, keys=keys))  # type: ignore[arg-type]
     error = DuplicateKeyError if given["shape"] == "row" else TableMismatchError
     with pytest.raises(error, match=rf"^(in )?version 1 of the table in .*{said}"):
-        answered(plan, [2])
+        answered(plan, [2], 150)

@@ -17,7 +17,12 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from bsjoin.errors import DuplicateKeyError, StoreError, TableMismatchError
+from bsjoin.errors import (
+    DuplicateKeyError,
+    StoreError,
+    TableMismatchError,
+    VersionNotFoundError,
+)
 from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import notes
 from bsjoin.runtimes.python.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
@@ -135,6 +140,11 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
         table.checked = {one for one in table.checked if one[1] != version}
     if opened is None:
         manifest = known or versions.load(location, version)
+        if stored.version is not None and manifest.created_at_us != stored.epoch:
+            raise VersionNotFoundError(
+                f"version {version} of the table in {str(location)!r} is not the one that the "
+                "query was planned with: the table was built again. Make the DataFrame anew"
+            )
         # Most of its segments may be those of a version that is open: a table that changes.
         open_here = [one for known in _tables_at(location) for one in known.open.values()]
         opened = table.open[version] = OpenTable(location, manifest, open_here)
