@@ -40,6 +40,7 @@ _DENIED = {
 }  # fmt: skip
 _LARGEST = 1 << 30
 _FLUSHED_AT_ONCE = 8
+_PROBE = ".writable-"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,6 @@ class StorageLocation:
                     found = os.listdir(self._path(folder))
                 else:
                     fs, _ = self._remote
-                    fs.invalidate_cache(self._url_of(folder))
                     found = fs.ls(self._url_of(folder), detail=False)
             except FileNotFoundError:
                 return []
@@ -384,10 +384,14 @@ class StorageLocation:
 
     def make(self) -> None:
         """Create the folder and check that it is writable."""
-        probe = f".writable-{uuid.uuid4().hex}"
+        probe = f"{_PROBE}{uuid.uuid4().hex}"
         with self._errors("create the folder", writes=True), self._writing(probe) as path:
             path.write_bytes(b"")
         self.remove(probe)
+        for left in self.names(""):  # by a process that was killed here
+            if left.startswith(_PROBE):
+                with contextlib.suppress(OSError, StoreError):  # it is another user's
+                    self.remove(left)
 
     def missing_folders(self, names: Iterable[str]) -> list[Path]:
         """The local folders that files below some folders would bring, innermost first.

@@ -41,7 +41,8 @@ class RemoteFiles:
 
     An error of a method is raised again as an ``OSError`` with its number, or as a
     :class:`StoreError` if it has none. Secrets are removed from its message, and the original error
-    is not chained, because a traceback would print it.
+    is not chained, because a traceback would print it. Listings are not remembered: other processes
+    write and remove files.
 
     Args:
         url: the URL of the files.
@@ -60,10 +61,22 @@ class RemoteFiles:
         if name.startswith("_"):
             raise AttributeError(name)
         method = getattr(self._fs, name)
-        return lambda *args, **options: self._quietly(lambda: method(*args, **options))
+
+        def call(path: str, *args: Any, **options: Any) -> Any:
+            self._forget_listings(path)
+            return method(path, *args, **options)
+
+        return lambda *args, **options: self._quietly(lambda: call(*args, **options))
+
+    def _forget_listings(self, path: str) -> None:
+        """Forget the listings that answer for a file or folder: its own, and of where it is."""
+        path = path.rstrip("/")
+        for listed in (path, path.rpartition("/")[0]):
+            self._fs.invalidate_cache(listed)
 
     def open(self, path: str) -> RemoteFile:
         """Open a file, to be read in pieces."""
+        self._quietly(lambda: self._forget_listings(path))
         file = self._quietly(lambda: self._fs.open(path, "rb"))
         return RemoteFile(lambda size: self._quietly(lambda: file.read(size)), file.close)
 

@@ -210,6 +210,77 @@ def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> No
     assert location.read("versions/1") == (b"one" if exclusive else b"other")
 
 
+class Listing(MemoryFileSystem):
+    """A memory file system that answers from its last listings, as those of object stores do."""
+
+    protocol = "listing"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.replace("listing://", "memory://")))
+
+    def ls(self, path: str, detail: bool = True, **named: Any) -> Any:
+        path = self._strip_protocol(path)
+        if path not in self.dircache:
+            self.dircache[path] = super().ls(path, detail=True)
+        found = self.dircache[path]
+        return found if detail else [one["name"] for one in found]
+
+    def info(self, path: str, **named: Any) -> Any:
+        path = self._strip_protocol(path)
+        parent = self._parent(path)
+        if parent not in self.dircache:
+            return super().info(path)
+        for one in self.dircache[parent]:
+            if one["name"] == path:
+                return one
+        raise FileNotFoundError(path)
+
+    def rm(self, path: str, recursive: bool = False, maxdepth: int | None = None) -> None:
+        for name in self.ls(path, detail=False):
+            self.store.pop(name)
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        if path is not None:
+            self.dircache.pop(self._strip_protocol(path), None)
+
+    def exists(self, path: str, **named: Any) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return bool(self.info(path))
+        return False
+
+    def size(self, path: str) -> int:
+        return int(self.info(path)["size"])
+
+
+def test_what_other_processes_have_done_is_seen_behind_a_listing() -> None:
+    fsspec.register_implementation("listing", Listing, clobber=True)
+    location = StorageLocation.of(f"listing://{uuid.uuid4().hex}")
+    others = StorageLocation.of(f"memory://{location.url.partition('://')[2]}")
+    for name in ("builds/1", "versions/1", "data/x/1"):
+        others.create(name, b"one")
+    for folder in ("builds", "versions", "data/x"):
+        assert location.names(folder) == ["1"]
+    others.remove("builds/1")
+    assert location.size("builds/1") is None
+    others.create("versions/2", b"two")
+    assert (location.size("versions/2"), location.read("versions/2")) == (3, b"two")
+    others.remove("versions/2")
+    assert location.create("versions/2", b"ours")
+    others.create("data/x/2", b"of a task")
+    location.remove("data/x")
+    assert others.names("data/x") == []
+
+
+def test_what_killed_processes_have_left_of_a_look_at_a_place_goes_with_the_next(
+    location: StorageLocation,
+) -> None:
+    location.create(".writable-0123", b"")
+    location.create("rules/x", b"")
+    location.make()
+    assert location.names("") == ["rules"]
+
+
 def test_verify_notices_damage_of_a_remote_file_that_this_host_has_a_copy_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
