@@ -180,6 +180,7 @@ class SortedRows:
         closed: Closed = "both",
         lows: Int64s | None = None,
         highs: Int64s | None = None,
+        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
     ) -> tuple[Int64s, Int64s]:
         """The rows between two values: the range query of the BS-Join paper's Algorithm 5.
 
@@ -189,14 +190,17 @@ class SortedRows:
             closed: which ends belong to the band; default ``"both"``.
             lows: as in :meth:`search`.
             highs: as in :meth:`search`.
+            shifts: those of the lower and of the upper ends, as in :meth:`search`.
 
         Returns:
             int64[m] and int64[m]: the first row and one past the last; equal if there is none.
 
         Complexity: two searches.
         """
-        firsts = self.search(lower, "left" if closed in ("both", "left") else "right", lows, highs)
-        stops = self.search(upper, "right" if closed in ("both", "right") else "left", lows, highs)
+        left: Side = "left" if closed in ("both", "left") else "right"
+        right: Side = "right" if closed in ("both", "right") else "left"
+        firsts = self.search(lower, left, lows, highs, shifts[0])
+        stops = self.search(upper, right, lows, highs, shifts[1])
         return firsts, np.maximum(firsts, stops)
 
     def validate(self, runs: Int32s) -> None:

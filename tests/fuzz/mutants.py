@@ -103,12 +103,12 @@ MUTANTS = (
     Mutant("forward goes into the next key", "index/nearest.py",
            "behind[behind >= high] = -1", "behind[behind > high] = -1\n"
            "        behind[behind >= rows.rows] = -1"),
-    Mutant("a band is closed on the left", "runtimes/python/worker/range_search.py",
-           'left: Side = "left" if predicate.closed in ("both", "left") else "right"',
+    Mutant("a band is closed on the left", "index/sorted_rows.py",
+           'left: Side = "left" if closed in ("both", "left") else "right"',
            'left: Side = "left"'),
-    Mutant("a band is closed on the wrong side", "runtimes/python/worker/range_search.py",
-           'right: Side = "right" if predicate.closed in ("both", "right") else "left"',
-           'right: Side = "right" if predicate.closed in ("both", "left") else "left"'),
+    Mutant("a band is closed on the wrong side", "index/sorted_rows.py",
+           'right: Side = "right" if closed in ("both", "right") else "left"',
+           'right: Side = "right" if closed in ("both", "left") else "left"'),
     Mutant("a null point matches", "runtimes/python/worker/range_search.py",
            "    high = _without_nulls(probes, low, high)\n    rows = index.rows\n"
            "    if isinstance(rows, SortedRows):\n        yield",

@@ -23,10 +23,9 @@ from bsjoin.index import (
     nearest_rows,
     pairs,
 )
-from bsjoin.index.skiplist import Side
 from bsjoin.plan import Predicate
 from bsjoin.runtimes.python.worker.interval_orders import order_of
-from bsjoin.runtimes.python.worker.probes import Points, points_of
+from bsjoin.runtimes.python.worker.probes import points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
 
 Int64s = NDArray[np.int64]
@@ -230,7 +229,9 @@ def _points(
     """The rows that match each point: the first, and one past the last."""
     if predicate.kind == "band":
         points = points_of(probes, index, predicate.finer)
-        return _band(predicate, index.starts, points, low, high)
+        lower, upper = points.moved(-predicate.before), points.moved(predicate.after)
+        ends, shifts = (lower.codes, upper.codes), (lower.shifts, upper.shifts)
+        return index.starts.band(*ends, predicate.closed, low, high, shifts)
     codes, details = _nearest(predicate, index, probes)
     found = nearest(index.starts, codes, low, high, **details)
     return found, np.where(found < 0, found, found + 1)
@@ -251,15 +252,3 @@ def _nearest(
         "later": points.later(index) if predicate.direction == "nearest" else None,
         "shifts": points.cuts.shifts,
     }
-
-
-def _band(
-    predicate: Predicate, rows: SortedRows, points: Points, low: Int64s, high: Int64s
-) -> tuple[Int64s, Int64s]:
-    """Algorithm 5 of the BS-Join paper, for all probes."""
-    lower, upper = points.moved(-predicate.before), points.moved(predicate.after)
-    left: Side = "left" if predicate.closed in ("both", "left") else "right"
-    right: Side = "right" if predicate.closed in ("both", "right") else "left"
-    firsts = rows.search(lower.codes, left, low, high, lower.shifts)
-    stops = rows.search(upper.codes, right, low, high, upper.shifts)
-    return firsts, np.maximum(firsts, stops)
