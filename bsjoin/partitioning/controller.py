@@ -89,6 +89,7 @@ class Controller:
                 f"partitions={wanted}: the active rule has {rule.partitions}; call resize()"
             )
         self._options = options
+        self._threshold_squared = options.threshold * options.threshold  # which may be infinite
         self._targets = Targets.equal(wanted)
         self._take(Rule.even(wanted) if rule is None else rule)
         self._since = options.min_cycles
@@ -183,7 +184,7 @@ class Controller:
             )
         if wrong := {*splits, *(r for parts in splits.values() for r in parts)} - set(range(n)):
             raise ArgumentError(f"there are {n} partitions, and none is {sorted(wrong)}")
-        followed = self._smoothed <= self._options.threshold**2
+        followed = self._smoothed <= self._threshold_squared
         if not self._window or self._since < self._options.min_cycles or not followed:
             return None
         sample = self._sample()
@@ -236,7 +237,7 @@ class Controller:
         """Whether a change is above the threshold beyond the random variation then and now."""
         n = self._rule.partitions
         rare = rarely_by_chance(n, rows, cycles) + rarely_by_chance(n, self._expected_of)
-        return squared - rare > self._options.threshold**2
+        return squared - rare > self._threshold_squared
 
     def _are_changed_together(self) -> bool:
         """The same for small cycles, from their combined sample; evaluated at intervals."""
@@ -252,7 +253,7 @@ class Controller:
         sample = self._sample()
         squared = self._targets.skew(self._rule.loads(sample.codes, sample.weights)) ** 2
         rare = rarely_by_chance(self._rule.partitions, known)
-        return squared - rare > self._options.threshold**2
+        return squared - rare > self._threshold_squared
 
     def _changed_by(self, sample: Sample) -> float:
         """DS of a sample's loads relative to those for which the rule was made.

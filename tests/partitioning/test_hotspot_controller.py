@@ -97,6 +97,12 @@ def test_rows_that_are_not_dealt_out_as_the_rule_says_do_not_make_it_flap() -> N
     assert controller.spread({2: {1: 0.5}}) is None  # nor is what cannot follow spread
 
 
+def test_a_threshold_that_no_skew_reaches_keeps_the_rule() -> None:
+    controller, cycle = Controller(HotSpot(partitions=9, threshold=1e200)), stream(1)
+    assert controller.observe(statistics(controller.rule, cycle(0))) is None
+    assert controller.spread({0: {1: 0.1}}) is not None  # which has a reason of its own
+
+
 def test_changes_keep_their_distance() -> None:
     for least in (1, 3):
         controller = Controller(HotSpot(partitions=8, min_cycles=least))
