@@ -103,6 +103,33 @@ def test_rows_are_those_of_sparks_own_join(spark: SparkSession, collations: list
     assert len({frozenset(some) for some in pairs.values()}) == len(collations)
 
 
+def test_columns_with_a_collation_are_brought_by_both_runtimes(spark: SparkSession) -> None:
+    """They keep it: what is above a join compares them as it does with Spark's own."""
+    table = spark.createDataFrame([*enumerate([*TEXTS, None])], "k int, t string").selectExpr(
+        "k", *(f"collate(t, '{name}') AS t{place}" for place, name in enumerate(COLLATIONS))
+    )
+    stream = spark.range(len(TEXTS) + 3).selectExpr("cast(id AS int) AS k").coalesce(1)
+    own = stream.join(table, "k", "left")
+    results = {"own": own}
+    for runtime in ("jvm", "python"):
+        with configured(spark, CODE["jvm"] | {"spark.bsjoin.runtime": runtime}):
+            results[runtime] = bsjoin.join(stream, table, "k", how="left")
+            assert joined_by(results[runtime]) == runtime
+        assert results[runtime].schema == own.schema
+    groups = {
+        (name, column): df.groupBy(column).agg(F.sort_array(F.collect_list("k")).alias("ks"))
+        .select(F.concat_ws(" ", "ks").alias("ks"))
+        for name, df in results.items()
+        for column in own.columns[1:]
+    }  # fmt: skip
+    found = rows_of_all(groups)
+    rows = rows_of_all({(name, "rows"): df for name, df in results.items()})
+    for runtime in ("jvm", "python"):
+        assert counted(rows[runtime, "rows"]) == counted(rows["own", "rows"])
+        for column in own.columns[1:]:
+            assert counted(found[runtime, column]) == counted(found["own", column]), column
+
+
 @pytest.mark.long
 def test_keys_beside_others_ranges_and_partitions(spark: SparkSession) -> None:
     two = [texts(spark, "UNICODE_CI_AI").withColumn("w", F.col("v") + n) for n in (0, 1)]

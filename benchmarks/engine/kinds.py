@@ -97,14 +97,16 @@ def _kinds() -> dict[str, Kind]:
 def _joins(history: DataFrame, folder: Any) -> dict[str, dict[str, Join]]:
     """The joins of all kinds, by the way: each row of a stream has one match."""
     cache, source = Incremental(max_rows=1 << 24), bsjoin.sources.parquet(folder)
-    history = history.withColumn("name", F.expr(f"{_TEXT} {_COLLATION}"))
+    named = history.withColumn("name", F.expr(f"{_TEXT} {_COLLATION}"))
 
     def selected(join: Callable[..., DataFrame], value: str, given: dict[str, Any]) -> Join:
         return lambda stream: join(stream, **given).selectExpr("id", value)
 
     joins: dict[str, dict[str, Join]] = {}
     for kind, (built, given, value) in _kinds().items():
-        join = BatchTable.build(history, **{"on": "k", **built}).join
+        given_on = {"on": "k", **built}
+        rows = named if given_on["on"] == "name" else history
+        join = BatchTable.build(rows, **given_on).join
         full = selected(join, value, given)
         by = {"full, python": in_runtime("python", full), "full, jvm": in_runtime("jvm", full)}
         if kind not in _NOT_INCREMENTAL:

@@ -60,8 +60,8 @@ def spark_session(
 
 
 def in_runtime(name: str, join: Join) -> Join:
-    """The same joins, planned with a setting of ``spark.bsjoin.runtime``."""
-    return with_settings({"runtime": name}, join)
+    """The same joins in one runtime, ``jvm`` or ``python``; an error where it cannot run them."""
+    return with_settings({"runtime": {"jvm": "jvm-only"}.get(name, name)}, join)
 
 
 def in_runtimes(join: Join, jvm: str = JVM) -> dict[str, Join]:

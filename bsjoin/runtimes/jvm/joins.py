@@ -21,7 +21,6 @@ from bsjoin.metrics.lines import plain
 from bsjoin.metrics.observing import label_of
 from bsjoin.plan import Predicate, StoredTable
 from bsjoin.planner.chain import JoinStep, remember, step_of
-from bsjoin.planner.keys import is_binary_collation
 from bsjoin.planner.planned_join import PlannedJoin
 from bsjoin.planner.projections import register
 from bsjoin.planner.references import with_table_columns
@@ -40,6 +39,7 @@ _READ = (
     T.FloatType,
     T.DoubleType,
     T.DecimalType,
+    T.StringType,
     T.BinaryType,
     T.DateType,
     T.TimestampType,
@@ -65,19 +65,13 @@ def why_not(planned: PlannedJoin) -> str | None:
                 "files: set spark.sql.execution.pyspark.python"
             )
     for column, field in zip(planned.join.columns, planned.read, strict=True):
-        if not _is_read(field.dataType):
+        if not isinstance(field.dataType, _READ):
             kind = field.dataType.simpleString()
             return f"the column {column!r} of type {kind} is not read in the JVM"
     where = planned.join.where
     if where is not None and where.in_python and not where.is_filter:
         return f"the condition where={where.text!r} calls a Python function"
     return None
-
-
-def _is_read(dtype: T.DataType) -> bool:
-    if isinstance(dtype, T.StringType):
-        return is_binary_collation(dtype)
-    return isinstance(dtype, _READ)
 
 
 def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
