@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, cycle, ended, full, totals
+from test_monitoring import HOSTILE, cached, cycle, ended, full, totals
 
 import bsjoin
 from bsjoin.errors import ArgumentError
@@ -384,6 +385,30 @@ def test_it_is_used_by_keyboard_and_read_aloud(page: pages.Dashboard, browser: B
     rows = "[...held.tBodies[0].rows]"
     browser.wait(f"{rows}.length === 7")
     assert browser.run("held.isConnected && document.activeElement.tagName") == "SUMMARY"
+
+
+def test_what_is_not_there_any_more_leaves_and_what_is_new_is_in_its_place(
+    page: pages.Dashboard, browser: Browser
+) -> None:
+    def then(**changed: Any) -> None:
+        last = totals(full(0), replace(full(6), **changed)).recent[-1]
+        page._server.watched.totals.of("q").add(last)  # type: ignore[union-attr]
+        page._server.watched._note_change()
+        browser.run("look()")
+
+    browser.look()
+    browser.open(page.url, DRAWN)
+    assert "Most frequent keys" in browser.run("document.body.innerText")
+    then(cache=cached(hottest=()), refresh=replace(full().refresh, last_error=None))  # type: ignore[type-var]
+    browser.wait("!document.body.innerText.includes('Most frequent keys')")
+    assert "SourceError" not in browser.run("document.body.innerText")
+    then()
+    browser.wait("document.body.innerText.includes('SourceError')")
+    last = (
+        "[...document.querySelectorAll('.card')].find((one) => one.textContent.includes('SourceE'))"
+    )
+    assert browser.run(f"{last}.lastElementChild.textContent.includes('Versions taken up')")
+    assert "Most frequent keys" in browser.run("document.body.innerText")
 
 
 def test_colours_can_be_told_apart_and_nothing_is_cut_off(

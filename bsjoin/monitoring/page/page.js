@@ -1,12 +1,13 @@
 "use strict";
-// What is on the page is changed in place: focus, open details and the reader's position stay.
+// What is on the page is changed in place: focus, open details and the reader's position stay. What is
+// not drawn again goes, and what is new comes where it is drawn.
 // Texts come from queries and tables of others: they are only ever set as textContent.
 
 const base = location.pathname.replace(/\/*$/, "/");
 const main = document.getElementById("queries");
 const pause = document.getElementById("pause");
 const status = document.getElementById("state");
-let seen = -1, isPaused = false, timer = 0, isOver = false;
+let seen = -1, isPaused = false, timer = 0, isOver = false, turn = 0;
 document.getElementById("metrics").href = base + "metrics";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -19,8 +20,11 @@ function at(parent, key, tag, attributes = {}) {
     const isSvg = tag === "svg" || parent.namespaceURI === SVG;
     child = isSvg ? document.createElementNS(SVG, tag) : document.createElement(tag);
     parent.kept.set(key, child);
-    parent.append(child);
+    if (parent.last?.turn === turn) parent.last.after(child);
+    else parent.prepend(child);
   }
+  child.turn = turn;
+  parent.last = child;
   for (const [name, value] of Object.entries(attributes)) {
     if (child.getAttribute(name) !== String(value)) child.setAttribute(name, value);
   }
@@ -34,10 +38,11 @@ function say(parent, key, tag, text, attributes = {}) {
   return child;
 }
 
-/** Remove the children that have other keys. */
-function keep(parent, keys) {
+/** Remove what was not drawn in this turn. */
+function sweep(parent) {
   for (const [key, child] of parent.kept ?? []) {
-    if (!keys.has(key)) { child.remove(); parent.kept.delete(key); }
+    if (child.turn === turn) sweep(child);
+    else { child.remove(); parent.kept.delete(key); }
   }
 }
 
@@ -66,7 +71,6 @@ function table(parent, key, caption, head, rows) {
     cells.forEach((cell, n) => say(row, n, n ? "td" : "th", typeof cell === "number" ? cell.toLocaleString() : String(cell ?? "–"),
       n ? { class: typeof cell === "number" ? "number" : "" } : { scope: "row" }));
   });
-  keep(body, new Set(rows.keys()));
 }
 
 /** Lines over the last micro-batches: [{name, values}], the second one dashed; values as a table. */
@@ -101,7 +105,6 @@ function chart(parent, key, title, batches, lines, format, least = 0) {
       const points = piece.length > 1 ? piece : [[piece[0][0] - 2, piece[0][1]], [+piece[0][0] + 2, piece[0][1]]];
       at(group, p, "polyline", { class: n ? "two" : "one", points: points.map((point) => point.join(",")).join(" ") });
     });
-    keep(group, new Set(drawn.keys()));
   });
   if (lines.length > 1) {
     const legend = at(figure, "legend", "p", { class: "legend", "aria-hidden": "true" });
@@ -116,13 +119,11 @@ function chart(parent, key, title, batches, lines, format, least = 0) {
 
 function facts(parent, key, pairs) {
   const list = at(parent, key, "dl", { class: "facts" });
-  const shown = pairs.filter(([, value]) => value !== null);
-  for (const [name, value] of shown) {
+  for (const [name, value] of pairs.filter((pair) => pair[1] !== null)) {
     const pair = at(list, name, "div");
     say(pair, "dt", "dt", name);
     say(pair, "dd", "dd", value);
   }
-  keep(list, new Set(shown.map(([name]) => name)));
 }
 
 /** A card with lines of text: [text, class]. */
@@ -130,7 +131,6 @@ function card(parent, key, title, lines) {
   const found = at(parent, key, "section", { class: "card", "aria-label": title });
   say(found, "title", "h4", title);
   lines.forEach(([text, kind], n) => say(found, n, "p", text, { class: kind || "" }));
-  keep(found, new Set(["title", "rest", ...lines.keys()]));
   return at(found, "rest", "div");
 }
 
@@ -153,7 +153,6 @@ function partitions(parent, rows) {
     x: (n * width + width * 0.1).toFixed(2), width: (width * 0.8).toFixed(2),
     y: (80 - 76 * value / most).toFixed(2), height: (76 * value / most).toFixed(2),
   }));
-  keep(svg, new Set(rows.keys()));
   const details = at(figure, "values", "details");
   say(details, "summary", "summary", "Values");
   if (details.open) table(details, "table", "Rows of each partition", ["Partition", "Rows"], [...rows.entries()]);
@@ -240,7 +239,6 @@ function drawQuery(query, place) {
   state.hidden = query.state === "running" && !query.error;
   const last = query.batches.at(-1);
   if (!last) { say(section, "none", "p", "No micro-batch has ended yet.", { class: "soft" }); return; }
-  if (section.kept.has("none")) { section.kept.get("none").remove(); section.kept.delete("none"); }
   const rates = query.batches.map((one) => one.rate), durations = query.batches.map((one) => one.s);
   const waits = query.routes.map((one) => one.waiting_now).filter((rows) => rows !== null);
   const { latency } = query, batches = query.batches.map((one) => one.n);
@@ -262,21 +260,19 @@ function drawQuery(query, place) {
       query.routes.map((one) => [one.topic, one.found, one.recovered, one.waiting, one.expired, one.waiting_now]));
   }
   query.joins.forEach((join) => drawJoin(section, join));
-  const left = query.joins.map((join) => `join ${join.join}`);
-  keep(section, new Set([...section.kept.keys()].filter((key) => !key.startsWith("join ") || left.includes(key))));
   if (!query.joins.length) say(section, "nojoin", "p", "No join of bsjoin has run in it.", { class: "soft" });
-  else if (section.kept.has("nojoin")) { section.kept.get("nojoin").remove(); section.kept.delete("nojoin"); }
 }
 
 let drawn = null;
 
 function draw(data) {
   drawn = data;
+  turn += 1;
   data.queries.forEach(drawQuery);
+  sweep(main);
   const running = data.queries.filter((query) => query.state === "running").length;
   isOver = running === 0;
   const count = data.queries.length;
-  keep(main, new Set(data.queries.keys()));
   const isGone = data.queries.some((query) => query.state === "gone");
   tell(isOver && isGone ? "The session of a query has ended, or cannot be reached" :
     isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
