@@ -295,6 +295,7 @@ def test_what_cannot_be_built_or_estimated_is_a_line(
         (["build", source, target, "--keep", 0], "keep=0"),
         (["build", source, target, "--within", "at", "none"], "none"),
         (["build", source, target, "--within", "at", "at", "--closed", "all"], "closed='all'"),
+        (["build", source, target, "--band", "at", "--closed", "both"], "--closed='both' is of"),
         (["build", source, target, "--latest-by", "none"], "none"),
         (["build", source, target, "--nulls-equal", "at"], "at"),
     ]

@@ -40,7 +40,7 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     kinds.add_argument("--within", nargs=2, metavar=("START", "END"), help="... for intervals")
     kinds.add_argument("--overlaps", nargs=2, metavar=("START", "END"), help="... for overlaps")
     told = "which ends belong to intervals: left, right, both, neither; left"
-    source.add_argument("--closed", default="left", help=told)
+    source.add_argument("--closed", help=told)
     told = "keep the latest row of each key by these columns, separated by commas"
     source.add_argument("--latest-by", default="", metavar="COLUMNS", help=told)
     told = "how many rows of a key --latest-by keeps; 1"
@@ -83,6 +83,9 @@ def _names(text: str) -> list[str]:
 
 
 def _condition(options: argparse.Namespace) -> Condition | None:
+    closed = "left" if options.closed is None else options.closed
+    if options.closed is not None and options.within is None and options.overlaps is None:
+        raise ArgumentError(f"--closed={closed!r} is of intervals: give --within or --overlaps too")
     # The stream's columns are those of each join; the table's are stored.
     if options.band is not None:
         return Band(options.band, options.band, before=0, after=0)
@@ -90,10 +93,10 @@ def _condition(options: argparse.Namespace) -> Condition | None:
         return AsOf(options.as_of, options.as_of)
     if options.within is not None:
         start, end = options.within
-        return Within(start, start, end, closed=options.closed)
+        return Within(start, start, end, closed=closed)
     if options.overlaps is not None:
         pair = tuple(options.overlaps)
-        return Overlaps(pair, pair, closed=options.closed)
+        return Overlaps(pair, pair, closed=closed)
     return None
 
 
