@@ -21,11 +21,15 @@ from bsjoin.spark.session import is_dataframe
 from bsjoin.spark.sql import quoted
 from bsjoin.values.durations import seconds
 
-__all__ = ["WAITING_SINCE", "RouteProgress", "progress", "route"]
+__all__ = ["WAITED_SINCE", "WAITING_SINCE", "RouteProgress", "progress", "route"]
 
 WAITING_SINCE = "bsjoin-waiting-since"
 """The header of a record that had to wait: since when, in milliseconds since the epoch, as text;
 empty between its first miss and the second."""
+
+WAITED_SINCE = "bsjoin-waited-since"
+"""What the header is called of a record that was found at last: in another stream, which may be
+routed, too, it does not wait yet."""
 
 _OBSERVED = "bsjoin.kafka.route "
 _FOR_EVER_MS = 1 << 62
@@ -41,7 +45,8 @@ class RouteProgress:
         batch_id: its number, as Spark's.
         topic: the topic of rows that were found.
         found: rows that went there.
-        recovered: those of them that had to wait before.
+        recovered: those of them that had to wait before, for this table or one that the record was
+            joined with earlier.
         waiting: rows that went to the retry topic.
         expired: rows that went to the dead letters.
         waiting_now: rows that wait after the micro-batch: those that it sent to the retry topic,
@@ -73,8 +78,9 @@ def route(
     A row that is found goes to ``topic``, with a new value; another one, as it came, to ``retry``,
     which a second query reads; and one that has waited longer than ``patience`` to ``dead``. Its
     key and headers stay, and the header ``bsjoin-waiting-since`` (:data:`WAITING_SINCE`) tells
-    since when it waits. Where a row goes depends on the record and the table's version alone, not
-    on the time of the query: a micro-batch that runs again sends the same rows to the same places.
+    since when it waits; of one that is found it is ``bsjoin-waited-since`` (:data:`WAITED_SINCE`).
+    Where a row goes depends on the record and the table's version alone, not on the time of the
+    query: a micro-batch that runs again sends the same rows to the same places.
 
     Args:
         joined: a left join with ``indicator=``, of a stream of Kafka (read with the option
@@ -92,6 +98,7 @@ def route(
 
     Returns:
         The columns ``key``, ``value``, ``headers`` and ``topic``, a row for each of ``joined``.
+        Give the sink no option ``topic``: it would send all rows there.
 
     Raises:
         ArgumentError: two topics are the same, or one is no text; the patience is no duration
@@ -148,7 +155,7 @@ def route(
         _OBSERVED + topic,
         _count(F.col("topic") == topic).alias("found"),
         _count(
-            (F.col("topic") == topic) & F.array_contains(F.col("headers.key"), WAITING_SINCE)
+            (F.col("topic") == topic) & F.array_contains(F.col("headers.key"), WAITED_SINCE)
         ).alias("recovered"),
         _count(F.col("topic") == retry).alias("waiting"),
         _count(F.col("topic") == dead).alias("expired"),
@@ -161,10 +168,14 @@ def _headers(headers: str, hit: str, at: str) -> str:
     known = f"coalesce({_since(headers)}, unix_millis({at}))"
     place, given = _place(headers), f"coalesce({headers}, CAST(array() AS {_HEADERS}))"
     behind = f"slice({headers}, {place} + 1, size({headers}))"
-    told = f"slice({headers}, 1, {place} - 1), {_mark(f'CAST({known} AS STRING)')}, {behind}"
+    name = f"IF({hit}, '{WAITED_SINCE}', '{WAITING_SINCE}')"
+    told = (
+        f"slice({headers}, 1, {place} - 1), {_header(name, f'CAST({known} AS STRING)')}, {behind}"
+    )
     return (
         f"CASE WHEN {place} > 0 THEN concat({told})"
-        f" WHEN {hit} THEN {given} ELSE concat({given}, {_mark(repr(''))}) END"
+        f" WHEN {hit} THEN {given}"
+        f" ELSE concat({given}, {_header(repr(WAITING_SINCE), repr(''))}) END"
     )
 
 
@@ -178,8 +189,8 @@ def _since(headers: str) -> str:
     return f"try_cast(CAST(get({headers}, {_place(headers)} - 1).value AS STRING) AS BIGINT)"
 
 
-def _mark(text: str) -> str:
-    return f"array(named_struct('key', '{WAITING_SINCE}', 'value', CAST({text} AS BINARY)))"
+def _header(name: str, text: str) -> str:
+    return f"array(named_struct('key', {name}, 'value', CAST({text} AS BINARY)))"
 
 
 def _count(condition: Column) -> Column:
@@ -199,7 +210,7 @@ def _checked(
     if len(set(topics.values())) < len(topics):
         listed = ", ".join(f"{name}={given!r}" for name, given in topics.items())
         raise ArgumentError(f"{listed}: give three topics, or rows of one are taken for another's")
-    patience_ms = min(round(seconds(patience, "patience") * 1000), _FOR_EVER_MS)
+    patience_ms = round(min(seconds(patience, "patience") * 1000, _FOR_EVER_MS))
     if patience_ms < 1:
         raise ArgumentError(f"patience={patience!r}: give a duration of a millisecond or more")
     todo = {

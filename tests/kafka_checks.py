@@ -168,7 +168,8 @@ def late_rows(spark: SparkSession, folder: Path) -> None:
     enriched = [(k, json.loads(v)) for k, v, _ in records("enriched")]
     found = {b"%d" % i: {"order": f"order {i}", "name": f"name {i}"} for i in (1, 2, 7)}
     assert sorted(enriched, key=repr) == sorted(found.items()), enriched
-    assert records("enriched")[-1][2] == {"trace": b"t", waits: str(since[0]).encode()}
+    waited = {bsjoin.kafka.WAITED_SINCE: str(since[0]).encode()}
+    assert records("enriched")[-1][2] == {"trace": b"t", **waited}
     dead = [(b"9", b"order 9", {"trace": b"t", waits: str(since[1]).encode()})]
     assert records("dead") == dead
 

@@ -18,7 +18,7 @@ from programs import ROOT, environment, program
 from pyspark.sql import SparkSession
 from servers import Kafka, free_port
 
-from bsjoin.kafka import WAITING_SINCE
+from bsjoin.kafka import WAITED_SINCE
 from examples import _kafka
 
 PAGE = ROOT / "docs" / "how-to" / "whole-job.md"
@@ -70,7 +70,7 @@ def test_orders_find_their_customers_and_the_figures_are_there(
         names = {number: value["name"] for number, (value, _) in enriched(kafka).items()}
         assert names == {100: "Ada", 101: "Cleo", 102: "Ada L."}
         headers = {number: {*found} for number, (_, found) in enriched(kafka).items()}
-        assert headers == {100: {"shop"}, 101: {"shop", WAITING_SINCE}, 102: {"shop"}}
+        assert headers == {100: {"shop"}, 101: {"shop", WAITED_SINCE}, 102: {"shop"}}
         assert _kafka.count(kafka.url, "dead-letters") == 0
 
         for name, value in {

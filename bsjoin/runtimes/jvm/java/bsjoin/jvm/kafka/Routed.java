@@ -18,7 +18,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * it does not look into.
  */
 public abstract class Routed<R> extends Function<R> {
-  static final UTF8String MARK = UTF8String.fromString("bsjoin-waiting-since");
+  static final UTF8String WAITING = UTF8String.fromString("bsjoin-waiting-since");
+  static final UTF8String WAITED = UTF8String.fromString("bsjoin-waited-since"); // that is found
 
   private static final StructType HEADER =
       new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
@@ -32,11 +33,11 @@ public abstract class Routed<R> extends Function<R> {
     return HEADERS;
   }
 
-  /** Where the first header is that tells since when a record waits; -1 for none. */
-  static int mark(ArrayData headers) {
+  /** Where the first header of a name is; -1 for none. */
+  static int place(ArrayData headers, UTF8String name) {
     for (int i = 0; i < headers.numElements(); i++) {
       InternalRow header = headers.getStruct(i, 2);
-      if (header != null && MARK.equals(header.getUTF8String(0))) {
+      if (header != null && name.equals(header.getUTF8String(0))) {
         return i;
       }
     }
@@ -66,7 +67,7 @@ public abstract class Routed<R> extends Function<R> {
 
     public ArrayData invoke(ArrayData given, boolean found, long us) {
       ArrayData headers = given == null ? new GenericArrayData(new Object[0]) : given;
-      int mark = mark(headers);
+      int mark = place(headers, WAITING);
       if (mark < 0 && found) {
         return headers;
       }
@@ -76,17 +77,18 @@ public abstract class Routed<R> extends Function<R> {
         all[i] = headers.isNullAt(i) ? null : headers.getStruct(i, 2);
       }
       if (mark < 0) {
-        all[count] = header("");
+        all[count] = header(WAITING, "");
       } else {
         Long since = since(headers, mark);
-        all[mark] = header(String.valueOf(since == null ? Math.floorDiv(us, 1000) : since));
+        String text = String.valueOf(since == null ? Math.floorDiv(us, 1000) : since);
+        all[mark] = header(found ? WAITED : WAITING, text);
       }
       return new GenericArrayData(all);
     }
 
-    private static InternalRow header(String text) {
+    private static InternalRow header(UTF8String name, String text) {
       return new GenericInternalRow(
-          new Object[] {MARK, text.getBytes(StandardCharsets.US_ASCII)});
+          new Object[] {name, text.getBytes(StandardCharsets.US_ASCII)});
     }
   }
 
@@ -114,7 +116,7 @@ public abstract class Routed<R> extends Function<R> {
       if (found) {
         return topic;
       }
-      int mark = headers == null ? -1 : mark(headers);
+      int mark = headers == null ? -1 : place(headers, WAITING);
       Long since = mark < 0 ? null : since(headers, mark);
       // A header of somebody else's making may have any number: no difference of that is taken.
       boolean isLate = since != null && since < Math.floorDiv(us, 1000) - patienceMs;

@@ -80,7 +80,7 @@ public final class RoutedRows
     UTF8String to = row.getUTF8String(place);
     if (to.equals(topic)) {
       counts[0]++;
-      counts[1] += Routed.mark(row.getArray(headers)) < 0 ? 0 : 1;
+      counts[1] += Routed.place(row.getArray(headers), Routed.WAITED) < 0 ? 0 : 1;
     } else {
       counts[to.equals(retry) ? 2 : 3]++;
     }
