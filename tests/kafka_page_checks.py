@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import checks_apart
+import pytest
 import sessions
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
@@ -232,14 +234,15 @@ def changes_of_mysql_make_a_table(spark: SparkSession, folder: Path) -> None:
         assert place in code
         code = code.replace(place, here)
 
-    def run() -> bsjoin.BatchTable:
+    def run(code: str = code, said: str = "") -> bsjoin.BatchTable:
         names: dict[str, Any] = {"spark": spark, "bsjoin": bsjoin}
         exec(compile(code, "changes.md", "exec"), names)
         (query,) = spark.streams.active
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
+        with pytest.raises(StreamingQueryException, match=said) if said else nullcontext():
+            try:
+                query.processAllAvailable()
+            finally:
+                query.stop()
         table: bsjoin.BatchTable = names["table"]
         return table
 
@@ -258,6 +261,17 @@ def changes_of_mysql_make_a_table(spark: SparkSession, folder: Path) -> None:
     commits = sorted((folder / "checkpoints-prices" / "commits").glob("[0-9]*"))
     commits[-1].unlink()  # a crash after the batch was applied, before that was noted
     assert run().version == version
+    # What cannot be read is no tombstone: the query ends, each time.
+    (change,) = debezium(90, "c", None, (90, "1.00", 90))
+    schemas = {"key": "90", "value": json.dumps({"schema": {}, "payload": change["value"]})}
+    cut = {"key": "90", "value": change["value"][:-1]}
+    for record, said in ((schemas, "the change 'missing' in the column 'op'"), (cut, "MALFORMED")):
+        other = f"{topic}-{len(said)}"
+        _kafka.create(address, {other: 1})
+        send(other, [record])
+        elsewhere = code.replace(topic, other).replace(f"{folder}/", f"{folder}/{other}-")
+        for _ in range(2):
+            assert run(elsewhere, said).to_df().count() == 0
 
 
 def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
