@@ -83,7 +83,7 @@ def _names(text: str) -> list[str]:
 
 
 def _condition(options: argparse.Namespace) -> Condition | None:
-    closed = "left" if options.closed is None else options.closed
+    closed: Any = "left" if options.closed is None else options.closed
     if options.closed is not None and options.within is None and options.overlaps is None:
         raise ArgumentError(f"--closed={closed!r} is of intervals: give --within or --overlaps too")
     # The stream's columns are those of each join; the table's are stored.
