@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bsjoin.storage import fields
 from bsjoin.storage.segment_entries import MOST_ROWS
 from bsjoin.storage.segment_writer import Rows, one_column, pieces, taken
-from bsjoin.storage.ties import Tie, break_all_ties
+from bsjoin.storage.ties import Tie, break_all_ties, first_rows
 from bsjoin.values.sort_order import SortOrder, respelled, sort_orders
 
 Int64s = NDArray[np.int64]
@@ -94,23 +94,28 @@ class Latest:
         [3, 1]
         """
         # NumPy sorts values much faster than positions, and keys often occur once.
-        in_order = np.sort(hashes)
-        if not (in_order[1:] == in_order[:-1]).any():
+        if not _has_equals(hashes) and not _has_equals(np.sort(hashes)):
             return None
         order = np.argsort(hashes, kind="stable").astype(np.int32)
+        in_order = hashes.take(order)
         same = np.zeros(len(order), np.bool_)
         same[1:] = in_order[1:] == in_order[:-1]
         del in_order
         some = pieces(np.flatnonzero(~same), len(order))
         column = partial(one_column, rows)
         break_all_ties(order, same, column, [*map(Tie, range(self.identity))], some)
+        if self.keep == 1:
+            return first_rows(order, same, column, self.ties, some)
         starts = np.flatnonzero(~same)
         break_all_ties(order, same, column, self.ties, some)
-        if self.keep == 1:
-            return order.take(starts)
         lengths = np.diff(starts, append=len(order))
         places = np.arange(len(order)) - np.repeat(starts, lengths)
         return order[places < self.keep]
+
+
+def _has_equals(hashes: Int64s) -> bool:
+    """Whether two neighbours are equal."""
+    return bool((hashes[1:] == hashes[:-1]).any())
 
 
 class PickedRows:

@@ -87,21 +87,77 @@ def break_ties(order: Order, same: Bools, values: pa.Array, tie: Tie) -> None:
         return
     rows, again = order.take(places), same.take(places)
     taken = values.take(pa.array(rows))
-    found = order_codes(taken, tie.exact)
+    found = _tie_codes(taken, tie)
     if not (again[1:] & (found[1:] != found[:-1])).any():
         return
-    if tie.descending:
-        found = ~found
-    runs = np.cumsum(~again, dtype=np.int64)
-    if taken.null_count:
-        null = taken.is_null().to_numpy(zero_copy_only=False)
-        found = np.unique(found, return_inverse=True)[1]
-        found[null] = len(places) if tie.nulls_last else -1
-    sorted_ = row_order(runs, found)
+    sorted_ = row_order(np.cumsum(~again, dtype=np.int64), found)
     found = found.take(sorted_)
     order[places] = rows.take(sorted_)
     again[1:] &= found[1:] == found[:-1]
     same[places] = again
+
+
+def first_rows(
+    order: Int32s,
+    same: Bools,
+    column: Callable[[int], pa.Array],
+    ties: Sequence[Tie],
+    some_rows: Sequence[tuple[int, int]],
+) -> Int32s:
+    """The first row of each run in the order of ties; of equal ones the one that is first in order.
+
+    Args:
+        order: int[n], rows, those of a run together.
+        same: bool[n], whether each row is of the run of the one before it.
+        column: returns a column by its number, by row.
+        ties: the columns that decide, first to last.
+        some_rows: as for :func:`break_all_ties`.
+
+    Complexity: O(n) for each column that decides, beside the codes of tied rows.
+
+    >>> values, same = pa.array([3, 1, 2]), np.array([False, True, False])
+    >>> order = np.arange(3, dtype=np.int32)
+    >>> first_rows(order, same, lambda _: values, [Tie(0)], [(0, 3)]).tolist()
+    [1, 2]
+    """
+    some = [(order[begin:end], same[begin:end]) for begin, end in some_rows]
+    for tie in ties:
+        if not any(tied.any() for _, tied in some):
+            break
+        values = column(tie.number)
+        some = [_least_rows(rows, tied, values, tie) for rows, tied in some]
+    return np.concatenate([rows[~tied] for rows, tied in some])
+
+
+def _least_rows(rows: Int32s, same: Bools, values: pa.Array, tie: Tie) -> tuple[Int32s, Bools]:
+    """The rows of each run that are the first by one column, and whether they are tied."""
+    tied = same.copy()
+    tied[:-1] |= same[1:]
+    places = np.flatnonzero(tied)
+    if not len(places):
+        return rows, same
+    found = _tie_codes(values.take(pa.array(rows.take(places))), tie)
+    starts = np.flatnonzero(~same.take(places))
+    least = np.repeat(np.minimum.reduceat(found, starts), np.diff(starts, append=len(places)))
+    stays = ~tied
+    stays[places] = found == least
+    begins = np.flatnonzero(~same)
+    runs = np.repeat(begins, np.diff(begins, append=len(rows)))[stays]  # cumsum takes longer
+    again = np.zeros(len(runs), np.bool_)
+    again[1:] = runs[1:] == runs[:-1]
+    return rows[stays], again
+
+
+def _tie_codes(values: pa.Array, tie: Tie) -> Int64s:
+    """Numbers in the order of a tie."""
+    found = order_codes(values, tie.exact)
+    if tie.descending:
+        found = ~found
+    if values.null_count:
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        found = np.unique(found, return_inverse=True)[1]
+        found[null] = len(values) if tie.nulls_last else -1
+    return found
 
 
 def break_all_ties(

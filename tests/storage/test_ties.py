@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import ArgumentError
-from bsjoin.storage.ties import Tie, break_ties
+from bsjoin.storage.ties import Tie, break_ties, first_rows
 from bsjoin.values.sort_order import SortOrder, sort_orders
 
 NAN = float("nan")
@@ -96,6 +96,9 @@ def test_values_of_any_type_are_in_one_order(dtype: pa.DataType, seed: int, tie:
     order = np.array(draw.sample(range(many), many), np.int32)
     same = np.array([False, *(one == other for one, other in pairwise(runs))])
     before = order.tolist()
+    begin = runs.index(runs[-1])  # rows of different pieces are not tied
+    pieces = [(0, begin), (begin, many)] if begin else [(0, many)]
+    first = first_rows(order, same, lambda _: array, [tie], pieces)
     break_ties(order, same, array, tie)
 
     def key(row: int) -> Any:
@@ -112,6 +115,8 @@ def test_values_of_any_type_are_in_one_order(dtype: pa.DataType, seed: int, tie:
     assert same.tolist() == [
         n > 0 and runs[n] == runs[n - 1] and got[n] == got[n - 1] for n in range(many)
     ]
+    starts = [n for n in range(many) if n == 0 or runs[n] != runs[n - 1]]
+    assert first.tolist() == order.take(starts).tolist()
 
 
 @settings(max_examples=20)
