@@ -160,13 +160,17 @@ def test_as_of(spark: SparkSession, stored: Path) -> None:
     assert [ahead(spark, query) for query in queries[2:]] == [1] * 4
 
 
-@pytest.mark.long
-def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
-    """A stream in Spark's memory, which is copied where the index is large, and few of its rows."""
+@pytest.mark.parametrize(
+    ("columns", "batch"), [("id k p", 70), pytest.param("id k s p", 10_000, marks=pytest.mark.long)]
+)
+def test_rows_of_the_cache(spark: SparkSession, stored: Path, columns: str, batch: int) -> None:
+    """A stream in Spark's memory and a large index: numbers come in batches, others are copied."""
     large = spark.range(100_000).selectExpr("id AS v", "id % 40 AS k", "id * 37 % 4001 AS t")
-    table = BatchTable.build(large, on="k", when=AsOf("p", "t"), path=stored / "large")
+    table = BatchTable.build(large, on="k", when=AsOf("p", "t"), path=stored / f"large {batch}")
     assert attached(spark) is None
-    stream = rows_of(spark, "int", 1500).repartition(2).cache()
+    with configured(spark, {"spark.sql.inMemoryColumnarStorage.batchSize": str(batch)}):
+        stream = rows_of(spark, "int", 1500).select(columns.split()).repartition(2).cache()
+        stream.count()
     stream.createOrReplaceTempView("s_cached")
     large.createOrReplaceTempView("t_large")
     try:
@@ -188,6 +192,9 @@ def test_rows_of_the_cache(spark: SparkSession, stored: Path) -> None:
             codes=["adaptive"],
         )
         assert ahead(spark, partial(query, wheres[0])) == 1
+        with configured(spark, {"spark.sql.adaptive.enabled": "false"}):
+            text = query(wheres[0])._jdf.queryExecution().toRdd().toDebugString()
+        assert ("executeColumnar at LookupExec" in text) == ("s" not in columns.split()), text
     finally:
         stream.unpersist(blocking=True)
 

@@ -2,11 +2,15 @@ package bsjoin.jvm.lookup;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.NoSuchElementException;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.sql.vectorized.ColumnarBatchRow;
 import org.apache.spark.unsafe.Platform;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
@@ -24,29 +28,42 @@ import scala.runtime.AbstractFunction2;
 public final class InputAhead extends AbstractFunction2<Object, Iterator<Object>, Iterator<Object>>
     implements Serializable {
   private final ArrayList<KeysAhead> joins;
-  private final boolean isColumnar;
+  private final boolean hasBatches;
+  private final boolean takesBatches;
 
-  private InputAhead(List<KeysAhead> joins, boolean isColumnar) {
+  private InputAhead(List<KeysAhead> joins, boolean hasBatches, boolean takesBatches) {
     this.joins = new ArrayList<>(joins);
-    this.isColumnar = isColumnar;
+    this.hasBatches = hasBatches;
+    this.takesBatches = takesBatches;
   }
 
-  /** The same input, for these joins. Spark calls batches rows where a stage begins with them. */
+  /**
+   * The same input, for these joins. Spark calls batches rows where a stage begins with them.
+   *
+   * @param hasBatches whether the input are batches
+   * @param takesBatches whether the stage takes them, not their rows
+   */
   @SuppressWarnings("unchecked")
-  static RDD<InternalRow> of(RDD<InternalRow> input, List<KeysAhead> joins, boolean isColumnar) {
-    RDD<Object> any = (RDD<Object>) (RDD<?>) input;
-    Class<?> type = isColumnar ? ColumnarBatch.class : InternalRow.class;
+  static RDD<InternalRow> of(
+      RDD<?> input, List<KeysAhead> joins, boolean hasBatches, boolean takesBatches) {
+    RDD<Object> any = (RDD<Object>) input;
+    Class<?> type = takesBatches ? ColumnarBatch.class : InternalRow.class;
     return (RDD<InternalRow>)
         (RDD<?>)
             any.mapPartitionsWithIndex(
-                new InputAhead(joins, isColumnar), true, ClassTag$.MODULE$.apply((Class<Object>) type));
+                new InputAhead(joins, hasBatches, takesBatches), true,
+                ClassTag$.MODULE$.apply((Class<Object>) type));
   }
 
   @Override
   public Iterator<Object> apply(Object partition, Iterator<Object> input) {
     List<KeysAhead.Keys> keys = new ArrayList<>();
     joins.forEach(join -> keys.add(join.open()));
-    return isColumnar ? new Batches(input, keys) : new Rows(input, keys);
+    if (!hasBatches) {
+      return new Rows(input, keys);
+    }
+    Iterator<Object> batches = new Batches(input, keys);
+    return takesBatches ? batches : new BatchRows(batches);
   }
 
   private static final class Batches extends AbstractIterator<Object> {
@@ -68,6 +85,44 @@ public final class InputAhead extends AbstractFunction2<Object, Iterator<Object>
       ColumnarBatch batch = (ColumnarBatch) input.next();
       keys.forEach(one -> one.begin(batch));
       return batch;
+    }
+  }
+
+  /** The rows of batches, each of which is closed behind its last row. */
+  private static final class BatchRows extends AbstractIterator<Object> {
+    private final Iterator<Object> batches;
+    private ColumnarBatch batch;
+    private ColumnarBatchRow row; // not that of the batch, by which others read ahead
+    private int next;
+    private int size;
+
+    BatchRows(Iterator<Object> batches) {
+      this.batches = batches;
+    }
+
+    @Override
+    public boolean hasNext() {
+      while (next == size && batches.hasNext()) {
+        if (batch != null) {
+          batch.close(); // Spark keeps it until the task ends
+        }
+        batch = (ColumnarBatch) batches.next();
+        ColumnVector[] columns = new ColumnVector[batch.numCols()];
+        Arrays.setAll(columns, batch::column);
+        row = new ColumnarBatchRow(columns);
+        next = 0;
+        size = batch.numRows();
+      }
+      return next < size;
+    }
+
+    @Override
+    public Object next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException();
+      }
+      row.rowId = next++;
+      return row;
     }
   }
 

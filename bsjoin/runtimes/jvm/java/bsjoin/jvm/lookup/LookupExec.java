@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.execution.CoalesceExec;
@@ -267,15 +268,30 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
       }
       first = first.children().head();
     }
-    Seq<RDD<InternalRow>> input = ((CodegenSupport) first).inputRDDs();
-    boolean isColumnar = first instanceof ColumnarToRowExec;
+    boolean takesBatches = first instanceof ColumnarToRowExec;
+    SparkPlan source = first instanceof InputAdapter ? first.children().head() : first;
+    boolean hasBatches = takesBatches || hasNumbers(source);
     List<KeysAhead> joins = new ArrayList<>();
-    if (isColumnar || first instanceof InputAdapter && isKept(first.children().head())) {
+    if (takesBatches || first instanceof InputAdapter && isKept(source)) {
       for (LookupExec one : lookups) {
-        one.addKeysAhead(first.output(), isColumnar, joins);
+        one.addKeysAhead(first.output(), takesBatches, joins);
       }
     }
-    return joins.isEmpty() ? input : Scala.seq(InputAhead.of(input.head(), joins, isColumnar));
+    if (joins.isEmpty()) {
+      return ((CodegenSupport) first).inputRDDs();
+    }
+    RDD<?> input =
+        hasBatches && !takesBatches
+            ? source.executeColumnar()
+            : ((CodegenSupport) first).inputRDDs().head();
+    return Scala.seq(InputAhead.of(input, joins, hasBatches, takesBatches));
+  }
+
+  /** Whether a plan has batches of numbers: of Spark's cache stages take rows all the same. */
+  private static boolean hasNumbers(SparkPlan plan) {
+    return plan.supportsColumnar()
+        && Scala.list(plan.output()).stream()
+            .allMatch(column -> CodeGenerator.isPrimitiveType(column.dataType()));
   }
 
   /** Whether rows of a plan may be taken before they are used: see {@link InputAhead}. */
@@ -296,8 +312,8 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
   }
 
   /** Find the keys of the stage's input ahead of its rows, if they are one of its columns. */
-  private void addKeysAhead(Seq<Attribute> input, boolean isColumnar, List<KeysAhead> joins) {
-    boolean pays = isColumnar || lookup.indexBytes() > CACHED; // rows are copied first
+  private void addKeysAhead(Seq<Attribute> input, boolean takesBatches, List<KeysAhead> joins) {
+    boolean pays = takesBatches || lookup.indexBytes() > CACHED; // else rows are made or copied
     List<Expression> values = new ArrayList<>(Scala.list(condition));
     values.addAll(values());
     KeysAhead found =

@@ -127,9 +127,15 @@ public final class AggregateTree {
     for (int i = first; i < stop; i++) {
       sum += Platform.getByte(null, column.near(Version.row(references[i])));
     }
+    int within = (1 << BLOCK_BITS) - 1;
+    for (int i = first; i < stop; i++) { // the other end of the block may be on another line
+      int row = Version.row(references[i]);
+      int other = isLast ? row & ~within : Math.min(row | within, rows - 1);
+      sum += Platform.getByte(null, column.near(other));
+    }
     AggregateBlocks made = blocks;
     if (made != null) {
-      int more = isLast ? 1 : (1 << BLOCK_BITS) - 1; // blocks begin from there on, or end up to there
+      int more = isLast ? 1 : within; // blocks begin from there on, or end up to there
       for (int i = first; i < stop; i++) {
         sum += made.touch(Version.row(references[i]) + more >> BLOCK_BITS);
       }
