@@ -35,7 +35,7 @@ from benchmarks.ranges import spark_joins
 OURS, BUILD = "bsjoin", "bsjoin, build"
 _SLOW_S = 2.0  # what takes longer needs no warm-up after its answer has been checked
 _WARM_UP = 5  # until the JVM has compiled what a case runs often
-_FIRST_WARM_UP = 30  # until it has compiled Spark's planner, which all cases run
+FIRST_WARM_UP = 30  # until it has compiled Spark's planner, which all cases run
 _BOUNDS = {"wide band": 1.2}
 
 
@@ -66,7 +66,7 @@ def range_joins(context: Context) -> Outcome:
 
 def warm_ups(context: Context, case: int) -> int:
     """How often each way runs before a case, by its number, is measured."""
-    return context.pick(0, _WARM_UP if case else _FIRST_WARM_UP)
+    return context.pick(0, _WARM_UP if case else FIRST_WARM_UP)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from benchmarks.harness.timing import (
     ratio,
     timed,
 )
-from benchmarks.ranges.range_joins import BUILD, OURS, in_duckdb, sums
+from benchmarks.ranges.range_joins import BUILD, FIRST_WARM_UP, OURS, in_duckdb, sums
 from bsjoin import Band
 from bsjoin.functions import network_end, network_start
 
@@ -56,7 +56,7 @@ def aggregates(context: Context) -> Outcome:
         for runtime in ("jvm", "python"):
             ways[runtime] = in_runtime(runtime, partial(built.join, when=_band(_AGG)))
             ways[f"making the rows, {runtime}"] = in_runtime(runtime, partial(_rows, built))
-        rounds, warm = context.pick((3, 1), (7, 5))
+        rounds, warm = context.pick((3, 1), (7, FIRST_WARM_UP))
         _, seconds = compare_joins(
             context, _LABEL, ways, stream, _COLUMNS, rounds, warm_ups=warm, slow_s=_SLOW_S
         )
