@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -70,7 +69,6 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         StoreFullError, StoreAccessError: the location cannot be written to.
     """
     check_workers(df.sparkSession)
-    started = time.monotonic()
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
     safe = [name in layout.nulls_equal for name in layout.on] if layout.nulls_equal else None
@@ -139,13 +137,12 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         indexed = [run for run in runs if not run.name.endswith(UNINDEXED_RUN)]
         segments = merged(df.sparkSession, merge, indexed, layout.segment_bytes, progress)
         unindexed = gathered(df.sparkSession, gathering, others, layout.segment_bytes)
-        merge.clean()
     _check_unique(df, layout, segments)
     manifest = Manifest(
         version=0,
         activates_at_us=0,
         created_at_us=0,
-        build_s=time.monotonic() - started,
+        build_s=0,
         keys=keys,
         compared=len(compared),
         unique=layout.has_unique_keys,
@@ -160,6 +157,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         boxes=layout.boxes,
         base=begun.name,
     )
+    merge.clean({name for name, _, _ in manifest.files})
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types, safe) == (not compared)
     return manifest

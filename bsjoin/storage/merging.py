@@ -7,7 +7,7 @@ runs: so its size is bounded, however many rows are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.builds import Build
 from bsjoin.storage.latest import Latest, PickedRows
-from bsjoin.storage.runs import RUN, RunInfo, RunRows
+from bsjoin.storage.runs import RunInfo, RunRows
 from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo
 from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.unindexed import write_unindexed
@@ -66,11 +66,11 @@ class Merge:
                 location, f"{self.build.folder}/{name}", rows.given_hashes(), rows, self.form
             )
 
-    def clean(self) -> None:
-        """Remove all runs, those of tasks that failed too."""
+    def clean(self, kept: Collection[str]) -> None:
+        """Remove all but some files: runs, and what tasks that failed have left."""
         location, folder = self.build.location, self.build.folder
         for name in location.names(folder):
-            if name.endswith(RUN):
+            if f"{folder}/{name}" not in kept:
                 location.remove(f"{folder}/{name}")
 
 

@@ -104,13 +104,14 @@ def test_every_row_is_in_one_segment(
     assert again == replace(whole, name="data/merged")
 
 
-def test_the_runs_of_failed_tasks_are_removed_too(location: StorageLocation) -> None:
+def test_what_failed_tasks_have_left_goes_with_the_runs(location: StorageLocation) -> None:
     merge = Merge(builds.begin(location), SCHEMA, SegmentForm(2))
     folder, rows = merge.build.folder, pa.table([["a"], [b""], [[1]]], SCHEMA)
     run, _ = (run_of(location, f"{folder}/{number}{RUN}", [5], rows) for number in (0, 9))
     info = merge.segment("0000", [run], (None, None))
     assert info is not None
-    merge.clean()
+    merge.segment("0000-9", [run], (None, None))
+    merge.clean(info.files)
     assert sorted(f"{folder}/{name}" for name in location.names(folder)) == sorted(info.files)
 
 
