@@ -199,6 +199,17 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.fixture
+def slow_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds take two hours, and their rows are as old."""
+    published = bsjoin.build.storing._published
+    monkeypatch.setattr(
+        bsjoin.build.storing,
+        "_published",
+        lambda *given: published(*given[:-1], given[-1] - 7_200_000_000),
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of the property tests; the processes of a run share that of the first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import shutil
 from collections.abc import Callable
@@ -22,7 +21,7 @@ import bsjoin
 from bsjoin import BatchTable, Full, SourceVersion
 from bsjoin._clock import now_us
 from bsjoin.build import apply as applying
-from bsjoin.build import job, storing
+from bsjoin.build import storing
 from bsjoin.build.steps import most_rows
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following import dataframe, looks
@@ -30,7 +29,7 @@ from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.following.protocol import Changes
 from bsjoin.spark import settled, source_versions
-from bsjoin.storage import versions
+from bsjoin.storage import freshness, versions
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -183,7 +182,11 @@ def test_a_table_of_a_catalogue_that_is_partitioned(
 
 @pytest.mark.long
 def test_a_query_tells_the_version(
-    spark: SparkSession, tmp_path: Path, builds: list[str], feed: Feed
+    spark: SparkSession,
+    tmp_path: Path,
+    builds: list[str],
+    feed: Feed,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     number = tmp_path / "number"
     number.write_text("7\n")
@@ -192,7 +195,7 @@ def test_a_query_tells_the_version(
     source = tmp_path / "source"
     write(source / "0.parquet", [1], "a")
     df = spark.read.schema("k long, v string").parquet(str(source))
-    query = "SELECT max(batch) FROM loads"
+    query = "SELECT repeat('x', 9999) || max(batch) FROM loads"
     cache = Full(refresh="on_commit", version=query, store=tmp_path / "table")
     stream = feed.stream
     for turn in range(2):  # the second time the version is known
@@ -207,6 +210,20 @@ def test_a_query_tells_the_version(
     number.write_text("8\n")
     look.look()
     assert (len(builds), stored(table)) == (2, rows(df.select("*")))
+    # The same rows again are as old as this time of reading them.
+    location, times, build = table._location, list[int](), storing.build
+
+    def timed(*given: Any) -> Any:
+        times.append(now_us())
+        return build(*given)
+
+    monkeypatch.setattr(storing, "build", timed)
+    versions.publish(location, replace(versions.latest(location), build_s=0.0))
+    number.write_text("9\n")
+    look.look()
+    newest = versions.latest(location)
+    assert (len(builds), newest.source) == (3, figures(table).source)
+    assert freshness.read_us(newest, None, []) <= times[-1]
     number.write_text("")
     for _ in range(2):
         with pytest.raises(SourceError, match="has returned null"):
@@ -679,10 +696,8 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
 
 @pytest.mark.long
 def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
-    spark: SparkSession, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, feed: Feed
 ) -> None:
-    hours = itertools.count(0, 7_200)  # a build takes two of them, and its rows are as old
-    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: next(hours)))
     source, table, make = followed(
         spark, tmp_path / "table", fail_on_data_loss=True, max_staleness="1 hour"
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,11 +20,13 @@ import bsjoin
 import bsjoin.metrics.refreshes
 import bsjoin.table
 from bsjoin import BatchTable, Full
-from bsjoin.build import job
 from bsjoin.errors import StaleTableError
 from bsjoin.metrics.refreshes import error_text, follow, of_table, recorded, url_of
 
-pytestmark = [pytest.mark.usefixtures("runtime", "soon_active"), pytest.mark.in_turns("runtime")]
+pytestmark = [
+    pytest.mark.usefixtures("runtime", "soon_active", "slow_builds"),
+    pytest.mark.in_turns("runtime"),
+]
 
 SECRET = "s3cr3t"
 
@@ -69,12 +69,6 @@ def refreshes(monkeypatch: pytest.MonkeyPatch) -> Refreshes:
 
     monkeypatch.setattr(bsjoin.table, "start_refreshing", start)
     return found
-
-
-@pytest.fixture(autouse=True)
-def _slow_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    hours = itertools.count(0, 7_200)
-    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: next(hours)))
 
 
 class Source:

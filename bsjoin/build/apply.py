@@ -214,7 +214,13 @@ def _next_version(
         marked_as = None if is_step else before
         # A batch that is reported as applied stays.
         published = versions.publish(
-            location, draft, parent=before, marked_as=marked_as, durable=True
+            location,
+            draft,
+            parent=before,
+            marked_as=marked_as,
+            durable=True,
+            read_us=read.began_us if call.step is None else call.step.began_us,
+            check=build.check,
         )
         build.published()
     return published
@@ -248,9 +254,7 @@ def _draft(
     batches = dict(known.batches) | dict([call.batch] if call.batch else [])
     declared = identity if step is None or step.key is not None else known.identity
     applied = Applied(known.count + 1, declared, tuple(batches.items()))
-    began_us = read.began_us if step is None else step.began_us
-    build_s = max(0, now_us() - began_us) / 1e6
-    return replace(draft, changes=applied, build_s=build_s, source=source)
+    return replace(draft, changes=applied, source=source)
 
 
 def _box_sides(manifest: Manifest) -> tuple[BoxSide, ...]:
@@ -409,11 +413,15 @@ def _compacted(location: StorageLocation, before: Manifest, segment_bytes: int) 
             draft = rebased(now, before, base, build.name)
             if draft is None:
                 return None
-            # The rows are no newer than they were.
-            marks = freshness.marks_in(freshness.mark_names(location))
-            age_us = now_us() - freshness.read_us(now, None, marks)
-            draft = replace(draft, build_s=max(0, age_us) / 1e6)
-            published = versions.publish(location, draft, parent=now, marked_as=now, durable=True)
+            published = versions.publish(
+                location,
+                draft,
+                parent=now,
+                marked_as=now,
+                durable=True,
+                read_us=freshness.last_read_us(location, now),  # the rows are as old as they were
+                check=build.check,
+            )
             build.published()
             return published
 

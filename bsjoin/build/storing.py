@@ -146,11 +146,12 @@ def ensure(
         limited, recent_us = options.max_staleness is not None, began - _RECENT_US
         if is_newer:
             pass  # nobody has compared it with the source: its first look does
-        elif limited or not freshness.is_confirmed_since(location, before, recent_us):
+        elif limited or freshness.last_read_us(location, before) < recent_us:
             freshness.confirm(location, before, began)
         condition = before.condition if layout.condition is None else layout.condition
         known = replace(before, condition=condition, boxes=layout.boxes)
-        _remember(location, before, known, source)
+        read_us = freshness.last_read_us(location, before) if is_newer else began
+        _remember(location, before, known, source, read_us)
         return
     _build(location, df, layout, before, source)
 
@@ -286,26 +287,29 @@ def _built(
         if source.followed is not None:
             known = replace(known, source=version)
         if before is not None and known.same_as(draft) and _is_intact(location, before):
-            if source.is_renewed:  # else nobody knows how old the rows are that were read
+            if source.is_renewed:
                 freshness.confirm(location, before, began)
-            return _remember(location, before, known, source)
+            else:  # nobody knows how old the rows are that were read
+                began = freshness.last_read_us(location, before)
+            return _remember(location, before, known, source, began)
         if before is not None:
             check_columns(location, schema_of(before), schema)  # of queries begun since
             check_unique(location, before.longest_run, draft.longest_run)
         begun.check()
         # Noted before the version is there: what is applied to it carries that on.
-        published = _published(location, before, draft, source, fingerprint)
+        published = _published(begun, before, draft, source, fingerprint, began)
         if published is not None:
             begun.published()
         return published
 
 
 def _published(
-    location: StorageLocation,
+    begun: builds.Build,
     before: Manifest | None,
     draft: Manifest,
     source: SourceState,
     fingerprint: str | None,
+    read_us: int,
 ) -> Manifest | None:
     """Publish what was built; None if changes were applied since the version before it.
 
@@ -314,8 +318,20 @@ def _published(
     Raises:
         Superseded: there was no version before it, and now there is one.
     """
+
+    def publish(draft: Manifest, parent: Manifest | None) -> Manifest:
+        return versions.publish(
+            begun.location,
+            draft,
+            parent=parent,
+            first=parent is None,
+            fingerprint=fingerprint,
+            read_us=read_us,
+            check=begun.check,
+        )
+
     if before is None:
-        return versions.publish(location, draft, first=True, fingerprint=fingerprint)
+        return publish(draft, None)
     applied = _count(before)
 
     def attempt(newest: Manifest) -> Manifest | None:
@@ -324,10 +340,9 @@ def _published(
         is_older = source.followed or newest.source not in (None, draft.source)
         if newest.source != before.source and is_older:
             return None
-        carried = replace(draft, changes=_carried(newest, draft))
-        return versions.publish(location, carried, parent=newest, fingerprint=fingerprint)
+        return publish(replace(draft, changes=_carried(newest, draft)), newest)
 
-    return repeated(location, attempt, "built")
+    return repeated(begun.location, attempt, "built")
 
 
 def _count(manifest: Manifest | None) -> int:
@@ -355,11 +370,16 @@ def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
 
 
 def _remember(
-    location: StorageLocation, before: Manifest, known: Manifest, source: SourceState
+    location: StorageLocation,
+    before: Manifest,
+    known: Manifest,
+    source: SourceState,
+    read_us: int,
 ) -> Manifest:
     """Keep a version that holds the right rows; if more is known of it, it is published again.
 
-    The files stay the same: a condition says how they are searched.
+    The files stay the same: a condition says how they are searched. So do the rows, which were read
+    from ``read_us`` on.
     """
     if known == before:
         source.mark(location, before)
@@ -371,6 +391,7 @@ def _remember(
             parent=before,
             marked_as=before,
             fingerprint=source.unchanged().fingerprint,
+            read_us=read_us,
         )
     except Superseded:  # nobody drops what others have published; it is found out again
         return versions.latest(location)

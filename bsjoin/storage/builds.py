@@ -34,10 +34,9 @@ _FOLDER = re.compile(r"[0-9a-f]{32}")
 _NOBODY = "0"
 _UNKNOWN_AGE_US = 24 * 3_600_000_000
 # Not those of versions that may be withdrawn: these count as long as their publishers live.
-_TEMPORARY = re.compile(r"\.(writable-.*|[0-9]{8,9}\.json\.[^-]*)")
+_TEMPORARY = re.compile(r"\.[0-9]{8,9}\.json\.[^-]*")
 _SMALL = re.compile(r"\..*")  # of files that are written at once under a hidden name
 _TEMPORARIES = {
-    "": _TEMPORARY,
     VERSIONS: _TEMPORARY,
     **dict.fromkeys((BUILDS, MARKS, FRESH, READERS), _SMALL),
 }
@@ -81,7 +80,7 @@ class Build:
             self.check()
 
     def check(self) -> None:
-        """Make sure that it goes on, before its files are those of a version.
+        """Make sure that it goes on, before and after its files are those of a version.
 
         Raises:
             StoreError: it has ended; what it has written is removed.

@@ -59,9 +59,9 @@ def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None
         _log.info("bsjoin: a refresh of %r is not noted: %s", str(location), error)
 
 
-def is_confirmed_since(location: StorageLocation, newest: Manifest, since_us: int) -> bool:
-    """Whether the source of the newest version was read at a time or later."""
-    return read_us(newest, None, marks_in(mark_names(location))) >= since_us
+def last_read_us(location: StorageLocation, newest: Manifest) -> int:
+    """Since when the rows of the newest version may be out of date; see :func:`read_us`."""
+    return read_us(newest, None, marks_in(mark_names(location)))
 
 
 def mark_names(location: StorageLocation) -> list[str]:

@@ -183,8 +183,9 @@ class VersionedFolder:
         after: Callable[[int], int] | None = None,
         clock: Callable[[], int] = now_us,
         parent: Parent | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> Publication | None:
-        """Publish an entry that activates a moment later.
+        """Publish an entry that activates a moment later; withdrawn if an error follows.
 
         Args:
             content: makes the file for a number and its times.
@@ -196,6 +197,7 @@ class VersionedFolder:
             clock: microseconds since the epoch.
             parent: the entry that it is made from, which has to be the one before it; None
                 (default) for any.
+            check: called when it is there; raises an error if it must not stay.
 
         Returns:
             The entry's number and times; None where every try was too late.
@@ -204,11 +206,12 @@ class VersionedFolder:
             Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
         if not self.marked:
-            return self._published(content, activation, least, after, clock, parent)
+            return self._published(content, activation, least, after, clock, parent, check)
         number = self.last() + 1
         with self._undecided(number):
             # A number that was withdrawn is free again, and would be below the mark.
-            return self._published(content, activation, max(least, number), after, clock, parent)
+            least = max(least, number)
+            return self._published(content, activation, least, after, clock, parent, check)
 
     def _published(
         self,
@@ -218,6 +221,7 @@ class VersionedFolder:
         after: Callable[[int], int] | None,
         clock: Callable[[], int],
         parent: Parent | None,
+        check: Callable[[], None],
     ) -> Publication | None:
         delay = activation.first_us(self.location)
         for _ in range(activation.tries):
@@ -247,18 +251,23 @@ class VersionedFolder:
                 delay *= 1 if in_time() else 4
                 continue
             is_seen = first or clock() < active  # by all that begins when it is active
-            # It was withdrawn, perhaps, and its files are gone: who withdraws looks for followers.
-            alone = parent is None or not self._has_others(parent.number, number)
-            if parent is not None and not (alone and parent.is_there()):
+            try:
+                check()
+                # The parent was withdrawn, perhaps, and its files are gone: who withdraws looks for
+                # followers.
+                follows = parent is None or (
+                    not self._has_others(parent.number, number) and parent.is_there()
+                )
+                in_order = first or after is None or self._is_in_order(published, last, after)
+            except BaseException:
                 self.sweep([number])
-                raise Superseded
-            if first:
-                return published
-            in_order = after is None or self._is_in_order(published, last, after)
-            if in_order and is_seen:
+                raise
+            if follows and in_order and is_seen:
                 return published
             # A micro-batch may have begun without seeing it, or another entry hides it.
             self.sweep([number])
+            if not follows:
+                raise Superseded
             least = number + 1
             delay *= 4
         return None

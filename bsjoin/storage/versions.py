@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -127,6 +128,8 @@ def publish(
     *,
     first: bool = False,
     durable: bool = False,
+    read_us: int | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
@@ -142,6 +145,10 @@ def publish(
         first: whether there may be no version yet. Default False.
         durable: whether it stays after a loss of power, too: its files have been flushed, and the
             folder of the versions is. Default False.
+        read_us: since when its rows may be out of date, microseconds since the epoch: that many
+            before it is published are its ``build_s``. None (default): that of the draft.
+        check: as for :meth:`bsjoin.storage.versioned_folder.VersionedFolder.publish`: that of the
+            build that has written its files, which others may have taken for ended.
 
     Returns:
         The manifest as published.
@@ -155,12 +162,18 @@ def publish(
         names = location.names(MARKS)
         noted = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 
+    def numbered(slot: Publication) -> Manifest:
+        found = draft.published_as(*slot)
+        if read_us is None:
+            return found
+        return replace(found, build_s=max(0, slot.created_at_us - read_us) / 1e6)
+
     def content(slot: Publication) -> bytes:
         for digest in noted:
             location.create(f"{MARKS}/{_mark_prefix(*slot[:2])}{digest}", b"")
         if noted and durable:  # not every file system keeps the order of two folders
             location.sync(MARKS, files=False)
-        published = draft.published_as(*slot)
+        published = numbered(slot)
         if fingerprint is not None:
             mark(location, published, fingerprint)
         return published.to_bytes()
@@ -171,6 +184,7 @@ def publish(
         after=lambda version: _read(location, version).activates_at_us,
         clock=clock,
         parent=_parent(location, parent, first=first),
+        check=check,
     )
     if published is None:
         raise StoreError(
@@ -191,7 +205,7 @@ def publish(
             wait_s,
         )
     time.sleep(min(_LONGEST_WAIT_S, wait_s))
-    return draft.published_as(*published)
+    return numbered(published)
 
 
 def _parent(location: StorageLocation, manifest: Manifest | None, *, first: bool) -> Parent | None:

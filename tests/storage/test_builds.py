@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 from stored_tables import numbered, put
 
+from bsjoin import BatchTable, Full
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
 from bsjoin.host.processes import ProcessId
 from bsjoin.storage import StorageLocation, builds, versions
+from bsjoin.storage.layers.entries import Applied, Layer
 
 DAY_US = 24 * 3_600_000_000
 FOREVER = 1 << 62
@@ -56,6 +61,64 @@ def test_an_abandoned_build_leaves_nothing(location: StorageLocation, tmp_path: 
     left = [*tmp_path.rglob("*")]
     assert not [path for path in left if path.is_file()]
     assert not location.is_local or left == []
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.usefixtures("soon_active")
+def test_a_build_that_others_take_for_ended_publishes_nothing_whose_files_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """Another process removes its mark at any step of its publication, and its files later."""
+    build: builds.Build
+    known: set[str] = set()
+    step, now_and_then = -1, (-1, -1)
+
+    def other() -> None:
+        nonlocal step
+        place, step = step, -1  # what it does is no step
+        if place == now_and_then[0]:
+            build.location.remove(build.mark)
+            known.clear()
+            known.update(versions.data_folders(build.location))
+        if place == now_and_then[1] and build.folder not in known:
+            build.location.remove(build.folder)
+        step = place + 1
+
+    for name in ("names", "read", "create", "remove", "size"):
+
+        def counted(self: StorageLocation, *given: Any, called: Any) -> Any:
+            if step >= 0:
+                other()
+            return called(self, *given)
+
+        called = getattr(StorageLocation, name)
+        monkeypatch.setattr(StorageLocation, name, functools.partialmethod(counted, called=called))
+
+    def published(*when: int) -> int:
+        """How many steps it took; 0 if nothing was published."""
+        nonlocal build, step, now_and_then
+        location, now_and_then = StorageLocation.of(tmp_path / str(when)), when
+        before = None if first else put(location, numbered(location, 1), 1, 1)
+        draft = numbered(location, 2)
+        _, name, _ = draft.segments[0].name.split("/")
+        build = builds.Build(location, name, f"builds/{name}-1-0", ())
+        location.create(build.mark, b"")
+        step = 0
+        try:
+            versions.publish(location, draft, parent=before, first=first, check=build.check)
+            steps, step = step, -1
+        except StoreError:
+            steps, step = 0, -1
+            build.abandon()
+            assert len(location.names("data")) == (not first)
+        for one in versions.there(location):
+            versions.verify(location, one)
+        assert len(versions.there(location)) == (not first) + (steps > 0)
+        return steps
+
+    every = range(published(99, 99))
+    found = [published(one, two) > 0 for one in every for two in every[one:]]
+    assert 0 < sum(found) < len(found)
 
 
 def test_files_stay_where_it_is_not_known_whose_they_are(
@@ -171,10 +234,24 @@ def test_folders_of_no_version_and_no_build_go_a_day_after_they_are_found(
     running.abandon()
 
 
+def test_old_versions_of_a_followed_table_go_whatever_is_published_between_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction follows each step, so that no step has an even number."""
+    location, removed = StorageLocation.of(tmp_path), list[Any]()
+    table = BatchTable(location, may_change=True, options=Full(store=tmp_path))
+    monkeypatch.setattr(BatchTable, "_remove_older", lambda _, retain: removed.append(retain))
+    base = numbered(location)
+    step = replace(base, layers=(Layer(base.segments[0], None),))
+    for count in range(1, 129):
+        table._tidied(replace(step, version=2 * count + 1, changes=Applied(count, None)))
+    assert removed == ["7 days"] * 2
+
+
 def test_temporary_names_of_killed_processes_go_after_an_hour(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
     put(location, numbered(location, 1), 1, 1)
-    left = [tmp_path / ".writable-1", tmp_path / "versions" / ".00000002.json.1"]
+    left = [tmp_path / "versions" / ".00000002.json.1"]
     left += [tmp_path / folder / ".a-1-0.1" for folder in ("builds", "marks", "fresh", "readers")]
     for path in left:
         path.parent.mkdir(exist_ok=True)
