@@ -80,9 +80,11 @@ public final class Table {
     return known.get(number);
   }
 
+  /** A version that a query was analysed with; it may be withdrawn before one uses it. */
   public synchronized void know(Manifest manifest) {
-    known.put(manifest.version, manifest);
-    unused.remove(manifest.version);
+    if (known.put(manifest.version, manifest) == null) {
+      unused.add(manifest.version);
+    }
   }
 
   /**
