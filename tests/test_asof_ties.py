@@ -252,6 +252,15 @@ def test_what_cannot_be_an_order_is_refused_at_the_call(spark: SparkSession) -> 
     assert joined.columns == ["s", "k", "p", "a", "a_batch", "n"]  # it is no key
 
 
+def test_texts_with_a_collation_are_in_the_order_of_their_bytes(spark: SparkSession) -> None:
+    """By the collation the first row would be the other one."""
+    named = "1L AS k, 10L AS q, collate(t, 'UTF8_LCASE') AS t, n"
+    table = spark.sql(f"SELECT {named} FROM VALUES ('a', 1L), ('B', 2L) AS r(t, n)")
+    ours = bsjoin.join(streamed(spark), table, "k", when=AsOf("p", "q"), select=["n"])
+    assert {n for _, n in chosen({"": ours})[""]} == {2}
+    assert BatchTable.build(table, on="k", latest_by="q").to_df().select("n").collect() == [(2,)]
+
+
 @pytest.mark.long
 def test_a_join_that_brings_no_column_needs_no_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -342,14 +342,17 @@ class TestVersions:
     def test_a_version_that_was_withdrawn_leaves_its_number_to_another(
         self, spark: SparkSession, table: BatchTable, customers: str
     ) -> None:
-        """Of two publishers one was late; a query has seen its version, and not used it."""
-        joined = spark.range(5).withColumnRenamed("id", "k").join(spark.table(customers), "k")
+        """Of two publishers one was late; queries have seen its version, and not used it."""
+        probes = spark.range(5).withColumnRenamed("id", "k")
+        joined = analyzed = probes.join(spark.table(customers), "k")
         location = StorageLocation.of(table.path)
         newest, later_us = versions.latest(location), now_us() + 3_600_000_000
-        for created_us in (later_us, later_us + 1):
+        for created_us in (later_us, later_us + 1, later_us + 2):
             location.remove("versions/00000002.json")
             put(location, newest, 2, created_us)
             assert rows(joined.limit(9).select("k", "v")) == rows(joined.select("k", "v"))
+            assert rows(analyzed.select("k", "v")) == rows(joined.select("k", "v"))
+            analyzed = probes.join(spark.table(customers), "k")  # by one that is not there then
 
     @pytest.mark.long
     def test_a_table_that_is_built_again_is_never_mixed_up(

@@ -2,8 +2,9 @@
 
 As-of takes the first of such rows, and so do conditions that take one of several intervals. Their
 order follows the rows' content alone: first the columns of ``order_by``, then all columns of the
-table, ascending, as ``ORDER BY`` in Spark orders them. A map, which Spark does not order, is
-compared as the list of its entries in the order of their keys. Where rows are still equal, what
+table, ascending, as ``ORDER BY`` in Spark orders them, but for texts with a collation, which are
+in the order of their bytes. A map, which Spark does not order, is compared as the list of its
+entries in the order of their keys. Where rows are still equal, what
 Spark takes for equal is told apart: -0.0 comes before 0.0, and maps are compared in the order of
 their entries. Rows that remain are the same.
 """
