@@ -273,6 +273,33 @@ def test_columns_of_another_type_are_refused_when_a_table_is_read_again(
             read(["e"])
 
 
+def test_types_that_follow_from_data_may_change_under_a_given_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "bsjoin.following.source.scanned",
+        lambda _, source, names: [row for one in source.scan(names) for row in one.to_pylist()],
+    )
+    spark: Any = None
+    file = tmp_path / "a.csv"
+    query, given = f"SELECT * FROM read_csv('{file}')", {"v": pa.string()}
+    file.write_text("v\n5\n")
+    plain, text = (
+        rereading(spark, sql("duckdb:///:memory:", query=query, schema=schema))
+        for schema in (None, given)
+    )
+    for value, kind in (("5", ""), ("7.5", "DOUBLE"), ("x", "VARCHAR"), ("6", "")):
+        file.write_text(f"v\n{value}\n")
+        assert text(["v"]) == [{"v": value}]
+        if kind:
+            with pytest.raises(
+                TableMismatchError, match=f"'v' of .* is {kind} now, and was BIGINT"
+            ):
+                plain(["v"])
+        else:
+            assert plain(["v"]) == [{"v": int(value)}]
+
+
 @pytest.mark.parametrize(
     ("kind", "ends"),
     [

@@ -206,7 +206,7 @@ def _column(name: str, declared: str, arrow: pa.DataType) -> Column:
         read, dtype = _READ_AS[declared]
         return Column(name, dtype, declared, read, exact="STAMP" not in declared)
     known = None if declared.startswith(_TEXTS) and "STAMP" not in declared else sparkable(arrow)
-    if known is None:
+    if known in (None, pa.string()):  # a query over files may have either, by the data
         return Column(name, pa.string(), declared, "CAST({} AS VARCHAR)")
     # An infinite time becomes equal to a finite one.
     exact = declared != "DATE" and not declared.startswith("TIMESTAMP")
