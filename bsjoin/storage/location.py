@@ -358,6 +358,15 @@ class StorageLocation:
             except FileNotFoundError:
                 return None
 
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        """What tells a local file from a later one of its name; None if unknown, or missing."""
+        if not self.is_local:
+            return None
+        with contextlib.suppress(FileNotFoundError), self._errors(f"look at {name!r}"):
+            found = self._path(name).stat()
+            return found.st_ino, found.st_mtime_ns, found.st_size
+        return None
+
     def age_s(self, name: str) -> float | None:
         """Seconds since a local file or folder was last modified; None if unknown."""
         if not self.is_local:

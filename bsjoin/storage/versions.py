@@ -37,6 +37,9 @@ from bsjoin.storage.versioned_folder import (
 
 _log = logging.getLogger("bsjoin")
 
+Settled = dict[tuple[int, object], Manifest]
+"""Versions that need not be read again, by their numbers and what tells their files."""
+
 _LONGEST_WAIT_S = 10.0
 _SETTLED_US = 60_000_000
 _ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10, host_us=40_000)
@@ -253,22 +256,24 @@ def _mark_prefix(version: int, created_at_us: int) -> str:
 
 
 def since(
-    location: StorageLocation, time_us: int, settled: dict[int, Manifest] | None = None
+    location: StorageLocation, time_us: int, settled: Settled | None = None
 ) -> list[Manifest]:
     """The version that a micro-batch of this time uses, and all after it, ascending.
 
     They are read from the newest one backwards, so that it is no matter how many older ones there
     are. Those that were certain to stay when they were read are kept in ``settled``, and not read
-    again: another process may withdraw any other, and give its number away.
+    again while their files are the same: another process may withdraw any other, and give its
+    number away, and a table may be built anew.
 
     Raises:
         VersionNotFoundError: the version was vacuumed, or the table removed.
     """
     later: list[Manifest] = []
-    settled = {} if settled is None else settled
+    settled, stamps = {} if settled is None else settled, {}
     listing = _versions(location).listed()
     for number in reversed(listing.numbers):
-        manifest = settled.get(number)
+        stamps[number] = stamp = location.stamp(_versions(location).name(number))
+        manifest = settled.get((number, stamp))
         if manifest is None:
             try:
                 manifest = _read(location, number)
@@ -278,7 +283,9 @@ def since(
         if manifest.activates_at_us <= time_us:
             break
     settled.clear()
-    settled.update({one.version: one for one in later if _is_settled(one, listing)})
+    settled.update(
+        {(one.version, stamps[one.version]): one for one in later if _is_settled(one, listing)}
+    )
     if later and later[0].activates_at_us <= time_us:
         return later
     if not later:

@@ -124,7 +124,8 @@ def test_what_is_older_than_the_version_in_use_is_not_read(
     location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {manifest.version: manifest for manifest in three(location)}
-    settled = dict(known)
+    settled: versions.Settled = {}
+    versions.since(location, 350, settled)
     read = []
     original = versions._read
     monkeypatch.setattr(versions, "_read", lambda at, n: read.append(n) or original(at, n))
@@ -141,7 +142,7 @@ def test_a_number_that_was_withdrawn_may_be_another_versions(
     before = three(location)
     mark = f"versions/.00000004.json.{'7' * 32}-1-{ProcessId.of(os.getppid())}"
     for behind_us in (1, 10**12):  # the clock of the publisher
-        settled: dict[int, Manifest] = {}
+        settled: versions.Settled = {}
         if behind_us > 1:
             location.create(mark, b"")  # it may withdraw it
         first = put(location, numbered(location, 4), 4, now_us() - behind_us)
@@ -153,7 +154,7 @@ def test_a_number_that_was_withdrawn_may_be_another_versions(
         second = put(location, numbered(location, 5), 4, first.activates_at_us)
         monkeypatch.setattr(versions, "now_us", lambda: now_us() + 120_000_000)
         assert versions.since(location, now_us(), settled) == [second] != [first]
-        assert settled == {4: second}
+        assert [*settled.values()] == [second]
         folders = {file.rpartition("/")[0] for one in (*before, second) for file, *_ in one.files}
         assert versions.data_folders(location) == folders
         monkeypatch.undo()

@@ -192,6 +192,8 @@ def test_a_table_built_anew_at_the_same_path_is_another_table(location: StorageL
         location.remove(folder)
     put(location, numbered(location, 7), 1, 900)
     assert value_at(follow(location, epoch=900), 950) == 7
+    # A query that goes on has what a worker has that begins now.
+    assert value_at(follow(location), 950) == 7
 
 
 def test_a_version_that_was_withdrawn_is_not_kept_for_another_of_its_number(

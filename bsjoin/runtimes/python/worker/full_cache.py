@@ -48,7 +48,7 @@ class _Table:
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
-    settled: dict[int, Manifest] = field(default_factory=dict)
+    settled: versions.Settled = field(default_factory=dict)
     chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
     open: dict[int, OpenTable] = field(default_factory=dict)
     checked: set[tuple[str, int]] = field(default_factory=set)
