@@ -695,6 +695,7 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("slow_builds")
 def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
     spark: SparkSession, tmp_path: Path, feed: Feed
 ) -> None:

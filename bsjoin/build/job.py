@@ -47,6 +47,7 @@ from bsjoin.storage import (
     SegmentForm,
     SegmentInfo,
     StorageLocation,
+    versions,
 )
 from bsjoin.storage.manifest import has_integer_key
 from bsjoin.storage.ties import ties_of
@@ -197,12 +198,11 @@ def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]
 
 
 def _check_visible(location: StorageLocation, manifest: Manifest) -> None:
-    for name, size, _ in manifest.files:
-        if location.size(name) != size:
-            raise StoreError(
-                f"the workers wrote {name!r} to {str(location)!r}, but it is not visible from "
-                "here: give store=/path= a folder that the driver and all workers share"
-            )
+    if (name := versions.first_missing(location, manifest)) is not None:
+        raise StoreError(
+            f"the workers wrote {name!r} to {str(location)!r}, but it is not visible from here: "
+            "give store=/path= a folder that the driver and all workers share"
+        )
 
 
 @contextlib.contextmanager

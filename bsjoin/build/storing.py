@@ -183,7 +183,8 @@ def refreshed(
     layout = layout_of_refresh(df, before, path, options, adds=adds)
     serves = _serves(before, layout, df, layout.is_ordered)
     serves &= before.columns == list(layout.columns)
-    if serves and source.is_of(location, before) and _is_there(location, before):
+    there = serves and source.is_of(location, before)
+    if there and versions.first_missing(location, before) is None:
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
         freshness.confirm(location, before, began)
         return before
@@ -395,10 +396,6 @@ def _remember(
         )
     except Superseded:  # nobody drops what others have published; it is found out again
         return versions.latest(location)
-
-
-def _is_there(location: StorageLocation, manifest: Manifest) -> bool:
-    return all(location.size(name) == size for name, size, _ in manifest.files)
 
 
 def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:

@@ -358,6 +358,20 @@ class StorageLocation:
             except FileNotFoundError:
                 return None
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The sizes in bytes of what is in a folder, by name; none if the folder is missing."""
+        found: dict[str, int] = {}
+        with self._errors(f"list {folder!r}"), contextlib.suppress(FileNotFoundError):
+            if not self.is_local:
+                fs, _ = self._remote
+                listed = fs.ls(self._url_of(folder), detail=True)
+                return {one["name"].rsplit("/", 1)[-1]: one["size"] for one in listed}
+            with os.scandir(self._path(folder)) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):  # it goes at this moment
+                        found[entry.name] = entry.stat().st_size
+        return found
+
     def stamp(self, name: str) -> tuple[int, ...] | None:
         """What tells a local file from a later one of its name; None if unknown, or missing."""
         if not self.is_local:

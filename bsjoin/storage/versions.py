@@ -313,6 +313,20 @@ def _is_settled(one: Manifest | _Held, listing: Listing) -> bool:
     return is_old and listing.is_decided(one.version)
 
 
+def first_missing(location: StorageLocation, manifest: Manifest) -> str | None:
+    """The first file of a version that is not there in its size; None if all are.
+
+    Complexity: one listing of each folder: the files may be thousands.
+    """
+    folders = {_folder(name) for name, _, _ in manifest.files}
+    sizes = {
+        f"{folder}/{name}": size
+        for folder in folders
+        for name, size in location.sizes(folder).items()
+    }
+    return next((name for name, size, _ in manifest.files if sizes.get(name) != size), None)
+
+
 def verify(location: StorageLocation, manifest: Manifest) -> None:
     """Compare every file of a version with its checksum, and check what is in it.
 

@@ -74,11 +74,12 @@ def test_a_location_is_a_folder_of_files(location: StorageLocation, tmp_path: Pa
         path.write_bytes(b"abc")
     for _ in range(2):
         assert mapped(location, b"abc") == b"abc"
-    assert location.size("data/x/rows") == 3
+    assert (location.size("data/x/rows"), location.sizes("data/x")) == (3, {"rows": 3})
     assert location.is_local or len(copies_in(tmp_path)) == 1
     # What is removed takes the copies of this host along.
     location.remove("data/x")
     assert (location.size("data/x/rows"), location.names("data/x")) == (None, [])
+    assert location.sizes("data/x") == {}
     assert copies_in(tmp_path) == []
 
 
