@@ -106,14 +106,17 @@ def page() -> tuple[str, dict[str, str]]:
     """The program of the page, and the settings of its command."""
     text = PAGE.read_text("utf-8")
     (code,) = re.findall(r'(?ms)^```python title="app.py"\n(.*?)^```$', text)
-    (command,) = re.findall(r"(?ms)^(spark-submit .*?)^```$", text)
-    words = shlex.split(command)
-    pairs = list(itertools.pairwise(words))
+    command, here = re.findall(r"(?ms)^(spark-submit .*?)^```$", text)
+    pairs = list(itertools.pairwise(shlex.split(command)))
     (packages,) = (after.split(",") for before, after in pairs if before == "--packages")
     assert {"io.delta:delta-spark_4.2_2.13:4.4.0", _kafka._CONNECTOR[0]} < {*packages}
     given = [after.partition("=") for before, after in pairs if before == "--conf"]
     settings = {name: value for name, _, value in given if not name.startswith("spark.pyspark.")}
     assert len(settings) == 5, settings
+    of_one_machine = itertools.pairwise(shlex.split(here))
+    assert {after for before, after in of_one_machine if before == "--conf"} == {
+        f"{name}={value}" for name, value in settings.items()
+    }
     return code, settings
 
 
