@@ -30,6 +30,11 @@ Shape = Literal["exists", "row", "rows", "runs"]
 OnError = Literal["fail", "stale", "null"]
 
 
+def needs_unique(how: str, shape: Shape) -> bool:
+    """Whether a join whose answers have a shape relies on keys that do not repeat."""
+    return shape == "row" or (shape == "exists" and how in ("inner", "left"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredTable:
     """A table in files: a full cache.
@@ -277,7 +282,7 @@ class JoinPlan:
     @property
     def needs_unique(self) -> bool:
         """Whether the plan relies on keys that do not repeat."""
-        return self.shape == "row" or (self.shape == "exists" and self.how in ("inner", "left"))
+        return needs_unique(self.how, self.shape)
 
 
 @dataclass(frozen=True)

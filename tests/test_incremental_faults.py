@@ -174,6 +174,8 @@ def test_a_wrong_answer_is_an_error_that_names_it(spark: SparkSession, tmp_path:
     assert len(source.asked) == 1
     found = rows(bsjoin.join(stream, source, "k", how="semi", cache=cache))
     assert found == [(1,), (2,)]  # which needs no single row
+    with pytest.raises(PySparkException, match="2 rows of the key"):
+        bsjoin.join(stream, source, "k", select=[], cache=cache).collect()  # this does
     for column in ("k", "v"):
         wrong = Wrong(tmp_path / column, planes([1, 2]))
         wrong.drops = column

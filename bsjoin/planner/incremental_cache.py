@@ -17,7 +17,7 @@ from bsjoin.cache import CacheLimits, remove_at_exit
 from bsjoin.conditions import chooses
 from bsjoin.errors import ArgumentError, ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
-from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable
+from bsjoin.plan import RangeOrder, RetryPolicy, Shape, SourceTable, needs_unique
 from bsjoin.planner.keys import hash_is_exact, type_of
 from bsjoin.planner.planned_join import PlannedJoin, plan_join, shape_of
 from bsjoin.planner.resolved_join import ResolvedJoin
@@ -105,7 +105,8 @@ def _table(
     # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
     # The representation of the options hides the secrets of a URL.
     log = str(options.invalidation_log)
-    same = (source.token, keys, join.columns, shape, options, log, order, join.nulls_equal)
+    unique = needs_unique(join.how, shape)
+    same = (source.token, keys, join.columns, shape, unique, options, log, order, join.nulls_equal)
     token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
     warm_up = options.warm_up
     return SourceTable(
@@ -115,7 +116,7 @@ def _table(
         keys=keys,
         exact=hash_is_exact(join.key_types, join.nulls_equal),
         payload=payload,
-        unique=shape == "row",
+        unique=unique,
         limits=_limits(options),
         retry_policy=RetryPolicy(
             retries=options.retries,
