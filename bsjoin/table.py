@@ -121,8 +121,8 @@ class BatchTable:
         self._looks: Following | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # A DataFrame stays in the process of its session.
-        return {**vars(self), "_given": None, "_looks": None}
+        # A DataFrame stays in the process of its session, and so does what refreshes the table.
+        return {**vars(self), "_given": None, "_refreshing": None, "_looks": None}
 
     def __repr__(self) -> str:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import pickle
 import sqlite3
 import threading
 import time
@@ -209,6 +210,7 @@ def test_refreshing_can_be_started_and_stopped(
     query = feed.start(table.join(feed.stream))
     table.start_refreshing(spark.read.schema("k long, v int").parquet(str(source)), 0.1)
     soon(lambda: table.version > 1, True)
+    assert pickle.loads(pickle.dumps(table)).path == table.path  # for a function of foreachBatch
     table.stop_refreshing()
     table.stop_refreshing()
     name = f"bsjoin-refresh-{table.path}"  # of the thread, which ends
