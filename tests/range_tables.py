@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -170,7 +171,7 @@ def _predicate(case: Case) -> Predicate:
             floating=kind.floating,
             finer=kind.finer,
             direction=when.direction,
-            tolerance=None if when.tolerance is None else _width(when.tolerance),
+            tolerance=None if when.tolerance in (None, math.inf) else _width(when.tolerance),
             exact=when.exact,
             n=when.n,
         )

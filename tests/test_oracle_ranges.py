@@ -5,9 +5,11 @@ They run in the JVM here; the kernels of Python workers meet a loop in `worker/t
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pytest
 from oracle import rows_of_all
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from sessions import CODE, configured
 
 import bsjoin
@@ -221,3 +224,36 @@ def test_a_day_has_24_hours_where_spark_follows_the_calendar(spark: SparkSession
             for width in ("1 day", "23 hours")
         ]
         assert [sorted(row.n for row in rows.collect()) for rows in exactly] == [[3], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_an_infinite_width_is_no_limit_to_infinities_and_nan(
+    spark: SparkSession, runtime: str
+) -> None:
+    rows = list(enumerate([None, math.nan, math.inf, -math.inf, 0.5, 2.0]))
+    stream = spark.createDataFrame([(1, *row) for row in rows], "g int, s int, p double")
+    table = spark.createDataFrame([(1, *row) for row in rows], "h int, n int, q double")
+    plain = {
+        "q <= p + 1D": Band("p", "q", math.inf, 1),
+        "q >= p - 1D": Band("p", "q", 1, math.inf),
+        "q < p + 1D": Band("p", "q", math.inf, 1, "neither"),
+        "p IS NOT NULL AND q IS NOT NULL": Band("p", "q", math.inf, math.inf),
+    }
+    results, wanted = {}, {}
+    with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE["python"]}):
+        for text, band in plain.items():
+            expected = stream.join(table, F.expr(text))
+            joins: list[tuple[When, ...]] = [(band,), (Band("g", "h", 0, 0), band)]
+            for when in joins:
+                results[when] = bsjoin.join(stream, table, [], when=when).select("s", "n")
+                wanted[when] = Counter(tuple(row) for row in expected.select("s", "n").collect())
+        for direction in ("backward", "forward", "nearest"):
+            for how in ({}, {"tolerance": math.inf}):
+                near = AsOf("p", "q", direction, n=9, **how)
+                results[near] = bsjoin.join(stream, table, [], when=near).select("s", "n")
+        found = {told: rows_of(one) for told, one in rows_of_all(results).items()}
+    for told, one in wanted.items():
+        assert found[told] == one, told
+    for told, one in found.items():
+        if isinstance(told, AsOf):
+            assert one == found[replace(told, tolerance=None)], told

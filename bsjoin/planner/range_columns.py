@@ -183,11 +183,14 @@ def predicate_of(when: Condition, table: RangeColumns, stream: T.StructType) -> 
             **alike,
         )
     if isinstance(when, AsOf):
-        tolerance = when.tolerance
+        tolerance = None
+        if when.tolerance is not None:
+            found = width_in_units(when.tolerance, probes, "tolerance")
+            tolerance = None if found == math.inf else found
         return Predicate(
             kind="asof",
             direction=when.direction,
-            tolerance=None if tolerance is None else width_in_units(tolerance, probes, "tolerance"),
+            tolerance=tolerance,
             exact=when.exact,
             n=when.n,
             **alike,

@@ -174,13 +174,14 @@ class _Scale:
         """``value sign other + width`` for values that are not null."""
         if width == 0:
             return f"{value} {sign} {other}"
-        if isinstance(self._dtype, T.DoubleType):
-            return f"{value} {sign} {other} + {_double(float(width))}"
         # Whether all is on the right side of a sum that is beyond the limits of the type.
         everything = sign.startswith("<") == (width > 0)
-        furthest = 2 * self._limit + 1
-        if not -furthest <= width <= furthest:
+        is_double = isinstance(self._dtype, T.DoubleType)
+        furthest = math.inf if is_double else 2 * self._limit + 2
+        if not -furthest < width < furthest:
             return "true" if everything else "false"
+        if is_double:
+            return f"{value} {sign} {other} + {_double(float(width))}"
         # No value is between two that differ by one unit.
         step = math.floor(width) if sign in ("<=", ">") else math.ceil(width)
         for piece in _pieces(step, self._limit):
@@ -216,5 +217,4 @@ def _pieces(step: int, limit: int) -> Iterator[int]:
 
 
 def _double(value: float) -> str:
-    text = repr(value) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
-    return sql.cast(f"'{text}'", T.DoubleType())
+    return sql.cast(f"'{value!r}'", T.DoubleType())

@@ -449,10 +449,10 @@ def width_of(width: Any, kind: str) -> Fraction | float:
 def _moved(value: Any, width: Any, kind: str, sign: int) -> Any:
     """An end of a band; None where it is without limit."""
     by = width_of(width, kind)
+    if abs(by) == math.inf:
+        return None
     if KINDS[kind].family == "floating":
         return value + sign * by  # in double, as Spark does
-    if isinstance(by, float):
-        return None if (by > 0) else math.copysign(math.inf, -sign)
     return Fraction(value) + sign * by
 
 
@@ -469,7 +469,8 @@ def nearest_groups(
 
 def _nearest_rows(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
     """All rows with the nearest value."""
-    distances = when.tolerance is not None or when.direction == "nearest"
+    is_limited = when.tolerance is not None and width_of(when.tolerance, kind) != math.inf
+    distances = is_limited or when.direction == "nearest"
     floating = KINDS[kind].family == "floating"
     allowed = {}
     for number, value in values.items():
@@ -479,7 +480,7 @@ def _nearest_rows(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> 
             or (when.direction == "backward" and a > b)
             or (when.direction == "forward" and a < b)
             or (floating and distances and (math.isnan(value) or math.isnan(point)))
-            or (when.tolerance is not None and _is_far(value, point, when.tolerance, kind))
+            or (is_limited and _is_far(value, point, when.tolerance, kind))
         ):
             continue
         allowed[number] = value

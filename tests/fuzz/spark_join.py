@@ -148,9 +148,9 @@ def _number(column: Column, kind: str) -> Column:
 
 def _moved(point: Column, width: object, kind: str, sign: int) -> Column | None:
     by = width_of(width, kind)
+    if abs(by) == math.inf:
+        return None
     if KINDS[kind].family == "floating":
         return point + F.lit(sign * float(by))
-    if isinstance(by, float) and math.isinf(by):
-        return None
     exact = Fraction(by) * sign
     return point + F.lit(str(float(exact))).cast(T.DecimalType(38, 12))

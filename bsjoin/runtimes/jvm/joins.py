@@ -175,9 +175,7 @@ def _condition(predicate: Predicate) -> dict[str, Any]:
         }
     elif predicate.kind == "asof":
         found |= {"direction": predicate.direction, "exact": predicate.exact}
-        if predicate.tolerance is not None and (
-            predicate.floating or predicate.tolerance < math.inf
-        ):
+        if predicate.tolerance is not None:
             found["tolerance"] = _width(predicate.tolerance, predicate)
     else:
         found["closed"] = predicate.closed

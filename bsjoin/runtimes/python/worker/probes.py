@@ -65,7 +65,7 @@ class Points(ABC):
 
     def moved(self, delta: Width) -> Cuts:
         """The positions of the points moved by a width, in units of the probes' codes."""
-        if isinstance(delta, float) and math.isinf(delta):
+        if abs(delta) == math.inf:
             end, shift = (GREATEST, 1) if delta > 0 else (LEAST, -1)
             many = len(self.cuts.codes)
             return Cuts(np.full(many, end), np.full(many, shift))
@@ -78,7 +78,7 @@ class Points(ABC):
 
     def reach(self, tolerance: Width | None) -> tuple[Int64s, Int64s] | None:
         """The least and the greatest code within the tolerance; None for any."""
-        if tolerance is None or math.isinf(tolerance):
+        if tolerance is None:
             return None
         low, high = self.moved(-tolerance), self.moved(tolerance)
         least, greatest = low.codes, high.codes
@@ -124,6 +124,8 @@ class _Floating(Points):
         self.cuts = Cuts(codes(self._values))
 
     def moved(self, delta: Width) -> Cuts:
+        if abs(delta) == math.inf:  # no limit, of an infinity and NaN neither
+            return super().moved(delta)
         return Cuts(codes(add_saturated(self._values, float(delta))))
 
     def _moved(self, step: int, further: bool) -> Cuts:

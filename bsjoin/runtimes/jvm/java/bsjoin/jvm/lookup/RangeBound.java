@@ -232,6 +232,9 @@ public class RangeBound implements Serializable {
 
   /** The bound for a floating-point number: codes of doubles are not at the ends of 64 bits. */
   public long code(double value) {
+    if (Double.isInfinite(width) && !near) {
+      return lower ? Long.MIN_VALUE : Long.MAX_VALUE; // no limit, of an infinity and NaN neither
+    }
     double moved = value + width;
     if (near && Double.isNaN(value)) {
       return lower ? Long.MAX_VALUE : Long.MIN_VALUE; // no row is within
