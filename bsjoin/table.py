@@ -59,7 +59,7 @@ from bsjoin.storage import (
     versions,
 )
 from bsjoin.storage.temporary import temporary_location
-from bsjoin.values.durations import microseconds_ago, seconds
+from bsjoin.values.durations import microseconds, microseconds_ago, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -349,6 +349,11 @@ class BatchTable:
         return table
 
     @property
+    def _max_staleness_us(self) -> int:
+        limit_s = self._options.max_staleness_s
+        return microseconds(limit_s) if limit_s else 0
+
+    @property
     def path(self) -> str:
         """The folder or URL of the table; secrets in the query of a URL are shown as ``***``."""
         return str(self._location)
@@ -470,7 +475,7 @@ class BatchTable:
     ) -> DataFrame:
         attach_for(stream.sparkSession, join.key_types)
         check_collations(stream.sparkSession, manifest, self.path)
-        limit_us = round(self._options.max_staleness_s * 1e6)
+        limit_us = self._max_staleness_us
         if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
             marks = freshness.marks_in(freshness.mark_names(self._location))
             freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
@@ -494,9 +499,10 @@ class BatchTable:
     def register(self, spark: SparkSession, name: str) -> None:
         """Give the table a name in Spark's catalog ``bsjoin``, for plain joins and SQL.
 
-        The name is a setting of the session, ``spark.bsjoin.table.<name>``: a session made by
-        ``newSession()`` does not inherit it, and ``spark.conf.unset`` forgets it. A name that is
-        given again stands for the new table from then on.
+        The name is a setting of the session, ``spark.bsjoin.table.<name>``, and how old rows may be
+        another one, ``spark.bsjoin.maxStalenessUs.<name>``: a session made by ``newSession()`` does
+        not inherit them, and ``spark.conf.unset`` forgets them. A name that is given again stands
+        for the new table from then on.
 
         Args:
             spark: the session.
@@ -515,7 +521,7 @@ class BatchTable:
             >>> spark.conf.unset("spark.bsjoin.table.customers")
         """
         versions.latest(self._location)
-        name_table(spark, self._location, name)
+        name_table(spark, self._location, name, self._max_staleness_us)
 
     def to_df(self, spark: SparkSession | None = None) -> DataFrame:
         """The table as a DataFrame: its rows are read from the stored files, in Spark's JVM.
@@ -542,8 +548,7 @@ class BatchTable:
             'Ada'
         """
         versions.check_there(self._location)
-        limit_us = round(self._options.max_staleness_s * 1e6)
-        return relation(spark or active_session(), self._location, limit_us)
+        return relation(spark or active_session(), self._location, self._max_staleness_us)
 
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 ROOMY = Incremental(max_rows=100_000)
 A_ROW = Incremental(max_rows=1)
 EVERY_OPTION = Incremental(
-    max_rows=20, max_bytes=4_000, eviction="s3-fifo", ttl="1 day", idle_ttl="1 day",
+    max_rows=20, max_bytes=4_000, eviction="s3-fifo", ttl=timedelta.max, idle_ttl="1 day",
     negative_ttl="1 hour", stale_while_revalidate="1 hour", warm_up=[1, 2, 99], on_error="stale",
     retries=1, backoff="1 ms", failure_cooldown="1 second", max_connections=1,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,16 @@ def test_tables_that_others_refresh_and_those_behind_a_url(
     probes = spark.range(1, 2).withColumnRenamed("id", "k")
     with pytest.raises(StaleTableError, match="Let one succeed"):
         table.join(probes)
+    for limit in (LIMIT, None, timedelta.max):
+        BatchTable.open(url, max_staleness=limit).register(spark, "guarded")
+        named = probes.join(spark.table("bsjoin.guarded"), "k")
+        if limit == LIMIT:
+            with pytest.raises(Exception, match="StaleTableError"):
+                named.collect()
+        else:
+            assert rows(named) == [(1, 1)]
+    for setting in ("table", "maxStalenessUs"):
+        spark.conf.unset(f"spark.bsjoin.{setting}.guarded")
     assert rows(BatchTable.open(url).join(probes)) == [(1, 1)]  # of any age
     BatchTable.open(url).refresh(table_of(spark, 1))  # the same rows
     assert rows(table.join(probes)) == [(1, 1)]

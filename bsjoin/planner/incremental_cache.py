@@ -28,7 +28,7 @@ from bsjoin.spark.arrow import arrow_fields
 from bsjoin.storage import RangeColumns, StorageLocation
 from bsjoin.storage.temporary import temporary_location
 from bsjoin.storage.ties import ties_of
-from bsjoin.values.durations import seconds
+from bsjoin.values.durations import microseconds, seconds
 
 V = TypeVar("V")
 
@@ -198,7 +198,7 @@ def _database(token: str, source: Source, options: Incremental) -> str:
 
 def _limits(options: Incremental) -> CacheLimits:
     def micro(value: object, name: str) -> int | None:
-        return None if value is None else round(seconds(value, name) * 1e6)  # type: ignore[arg-type]
+        return None if value is None else microseconds(seconds(value, name))  # type: ignore[arg-type]
 
     ttl = micro(options.ttl, "ttl")
     negative_ttl = micro(options.negative_ttl, "negative_ttl")

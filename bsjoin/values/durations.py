@@ -21,6 +21,7 @@ _UNITS = {
 }  # fmt: skip
 _PART = re.compile(r"([+-]?\d{1,100}(?:\.\d{1,100})?)\s*([a-z]+)")
 _MICROSECOND = timedelta(microseconds=1)
+_LONGEST_US = 1 << 61  # 73,000 years: a time and twice as much fit into 64 bits
 
 
 def seconds(value: timedelta | str | float, name: str) -> float:
@@ -46,6 +47,16 @@ def seconds(value: timedelta | str | float, name: str) -> float:
         return float(found)
     except OverflowError:
         raise _error(value, name) from None
+
+
+def microseconds(length_s: float) -> int:
+    """A duration above zero in whole microseconds, as workers and the JVM count them.
+
+    Example:
+        >>> microseconds(2.5e-6), microseconds(1e-9), microseconds(timedelta.max.total_seconds())
+        (2, 1, 2305843009213693952)
+    """
+    return max(1, min(round(length_s * 1e6), _LONGEST_US))
 
 
 def microseconds_ago(value: timedelta | str | float, name: str) -> int:

@@ -12,12 +12,14 @@ from bsjoin.spark.session import too_old
 from bsjoin.spark.workers import check_workers
 from bsjoin.storage import StorageLocation
 
-_SETTING = "spark.bsjoin.table."
+_SETTING, _STALENESS = "spark.bsjoin.table.", "spark.bsjoin.maxStalenessUs."
 _NAME = re.compile(r"\w+")
 
 
-def name_table(spark: SparkSession, location: StorageLocation, name: str) -> None:
-    """Let a table be ``bsjoin.<name>`` in a session.
+def name_table(
+    spark: SparkSession, location: StorageLocation, name: str, max_staleness_us: int
+) -> None:
+    """Let a table be ``bsjoin.<name>`` in a session; its rows as old as that, or of any age for 0.
 
     Raises:
         ArgumentError: it is not a name.
@@ -29,6 +31,10 @@ def name_table(spark: SparkSession, location: StorageLocation, name: str) -> Non
         )
     _check(spark, location)
     spark.conf.set(f"{_SETTING}{name}", location.url)
+    if max_staleness_us:
+        spark.conf.set(f"{_STALENESS}{name}", str(max_staleness_us))
+    else:
+        spark.conf.unset(f"{_STALENESS}{name}")  # of another table that had the name
 
 
 def relation(

@@ -23,6 +23,7 @@ from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of
 from bsjoin.runtimes.python.worker.matching import canonical, owners
 from bsjoin.runtimes.python.worker.null_keys import with_nulls, without_nulls
 from bsjoin.runtimes.python.worker.source_client import SourceClient
+from bsjoin.values.durations import microseconds
 from bsjoin.values.python_values import reprs
 from bsjoin.values.retype import retyped, whole
 
@@ -155,7 +156,7 @@ class Loader:
                 raise
             if not isinstance(error, CircuitOpenError):
                 _log.warning("bsjoin: %s", error)
-                rest_us = round(self._table.retry_policy.failure_cooldown_s * 1e6)
+                rest_us = microseconds(self._table.retry_policy.failure_cooldown_s)
                 self._cache.header.down_until_us = now_us() + rest_us
         finally:
             unanswered = np.flatnonzero(waiting)

@@ -28,6 +28,7 @@ import scala.Option;
  */
 public abstract class StoredTables implements TableCatalog {
   private static final String SETTING = "spark.bsjoin.table.";
+  private static final String STALENESS = "spark.bsjoin.maxStalenessUs.";
   private static final String[] NAMESPACE = {"default"}; // after USE, and in lists of tables
 
   @Override
@@ -41,7 +42,9 @@ public abstract class StoredTables implements TableCatalog {
 
   @Override
   public StoredTable loadTable(Identifier identifier) {
-    return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), 0));
+    String limit = setting(STALENESS, identifier.name());
+    long staleness = limit == null ? 0 : Long.parseLong(limit);
+    return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), staleness));
   }
 
   @Override
@@ -102,14 +105,19 @@ public abstract class StoredTables implements TableCatalog {
     if (Address.is(name)) {
       return name;
     }
+    return setting(SETTING, name);
+  }
+
+  /** What the session sets for a table's name; null for nothing. */
+  private static String setting(String prefix, String name) {
     Map<String, String> settings = SessionSettings.all();
-    String path = settings.get(SETTING + name);
-    if (path == null && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
+    String found = settings.get(prefix + name);
+    if (found == null && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
       for (Map.Entry<String, String> setting : settings.entrySet()) {
-        path = setting.getKey().equalsIgnoreCase(SETTING + name) ? setting.getValue() : path;
+        found = setting.getKey().equalsIgnoreCase(prefix + name) ? setting.getValue() : found;
       }
     }
-    return path;
+    return found;
   }
 
   @Override
