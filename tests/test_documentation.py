@@ -293,7 +293,16 @@ def check_command(command: str) -> None:
         for extra in re.findall(r"bsjoin\[([\w,]+)\]", command):
             assert set(extra.split(",")) <= extras().keys(), command
     else:
-        known = ("pip", "pre-commit", "python3", "sed", "spark-submit", "spark-sql", "venv-pack")
+        known = (
+            ".",
+            "pip",
+            "pre-commit",
+            "python3",
+            "sed",
+            "spark-submit",
+            "spark-sql",
+            "venv-pack",
+        )
         of_kafka = words[0].startswith("kafka-") and words[0].endswith(".sh")
         assert words[0] in known or of_kafka, command
 
