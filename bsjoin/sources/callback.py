@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError, DataError, SourceError
@@ -14,6 +16,7 @@ from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
 from bsjoin.values.durations import seconds
+from bsjoin.values.plain import has_inside
 
 
 def function(
@@ -135,7 +138,7 @@ class _Function(Source):
             return result
         if type(result).__module__.startswith("pandas."):
             present = {name: result[name] for name in wanted.names if name in result.columns}
-            return self._columns(present, wanted, len(result), pandas=True)
+            return self._columns(present, wanted, pandas=True)
         if isinstance(result, list) and all(isinstance(row, Mapping) for row in result):
             if not result:
                 return wanted.empty_table()
@@ -143,23 +146,23 @@ class _Function(Source):
             rows = {
                 name: [row.get(name) for row in result] for name in wanted.names if name in given
             }
-            return self._columns(rows, wanted, len(result), pandas=False)
+            return self._columns(rows, wanted, pandas=False)
         raise SourceError(
             f"{self!r} returned a {type(result).__name__}: return a pyarrow.Table or RecordBatch, "
             "a pandas DataFrame, a list of dicts, or None"
         )
 
-    def _columns(
-        self, columns: Mapping[str, Any], wanted: pa.Schema, rows: int, *, pandas: bool
-    ) -> pa.Table:
+    def _columns(self, columns: Mapping[str, Any], wanted: pa.Schema, *, pandas: bool) -> pa.Table:
         arrays = {}
         for name, values in columns.items():
             dtype = wanted.field(name).type
             try:
-                if pa.types.is_integer(dtype) and not pandas:
-                    # Through the values' own type, because a direct conversion truncates fractions.
-                    arrays[name] = pa.array(values).cast(dtype)
+                # A direct conversion of Python's numbers would cut fractions off.
+                if pa.types.is_integer(dtype):  # through the values' own type
+                    arrays[name] = pa.array(values, from_pandas=pandas or None).cast(dtype)
                 else:
+                    if has_inside(dtype, pa.types.is_integer):
+                        _refuse_fractions(values, pa.list_(dtype))
                     arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
                 continue
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -169,3 +172,21 @@ class _Function(Source):
 
     def __repr__(self) -> str:
         return f"function({getattr(self._fn, '__qualname__', type(self._fn).__name__)})"
+
+
+def _refuse_fractions(value: Any, dtype: pa.DataType) -> None:
+    """Raise a ``ValueError`` for a number that is not whole where a type has an integer."""
+    if pa.types.is_integer(dtype):
+        if isinstance(value, float | Decimal | np.floating) and value % 1 > 0:
+            raise ValueError(f"{value!r} is no whole number")
+    elif pa.types.is_struct(dtype) and isinstance(value, Mapping):
+        for field in dtype:
+            _refuse_fractions(value.get(field.name), field.type)
+    elif pa.types.is_list(dtype) and not isinstance(value, str) and hasattr(value, "__iter__"):
+        for item in value:
+            _refuse_fractions(item, dtype.value_type)
+    elif pa.types.is_map(dtype):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        for key, item in pairs if hasattr(pairs, "__iter__") else ():
+            _refuse_fractions(key, dtype.key_type)
+            _refuse_fractions(item, dtype.item_type)

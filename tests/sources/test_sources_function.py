@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -108,7 +109,10 @@ def test_another_answer_is_refused_by_name() -> None:
         pa.table({"id": ["x"], "name": ["a"], "price": [1]}),
         pa.table({"id": [1.5], "name": ["a"], "price": [1]}),
         *([{"id": value, **one}] for value in ("x", 1.5, 1 << 70)),
-        pd.DataFrame({"id": [1.5], "name": ["a"], "price": [Decimal(1)]}),
+        *(
+            pd.DataFrame({"id": pd.Series([value], dtype=dtype), "name": "a", "price": [1]})
+            for value, dtype in ((1.5, float), (1.5, object), (Decimal("1.5"), object))
+        ),
     )
     others = 5, "rows", [1], [ROWS, ROWS], {"id": [1]}
     for kind, words, answers in (
@@ -122,6 +126,25 @@ def test_another_answer_is_refused_by_name() -> None:
                 source.lookup(KEYS)
             if answers is lacking:
                 assert source.lookup(KEYS, []).schema.names == ["id"]
+
+
+def test_a_fraction_is_no_integer_inside_other_values_either() -> None:
+    pairs = pa.map_(pa.int32(), pa.struct([("a", pa.int32())]))
+    for dtype, fine, wrong in (
+        (pa.list_(pa.list_(pa.int64())), [[1, 2.0, None], None], [[1], [-1.5]]),
+        (pa.struct([("a", pa.int64()), ("b", pa.float64())]), {"b": 0.5}, {"a": Decimal("1.5")}),
+        (pairs, [(1, {"a": 1.0}), (2, None)], {1: {"a": np.float32(1.5)}}),
+        (pairs, {1: {}}, [(0.5, None)]),
+    ):
+        for made in (lambda value: [{"id": 1, "v": value}], lambda value: pd.DataFrame(
+            {"id": [1], "v": pd.Series([value], dtype=object)}
+        )):  # fmt: skip
+            answer = made(fine)
+            source = function(lambda keys: answer, {"id": pa.int64(), "v": dtype})  # noqa: B023
+            assert source.lookup(KEYS).column("v").cast(dtype) == pa.chunked_array([[fine]], dtype)
+            answer = made(wrong)
+            with pytest.raises(DataError, match=r"'v'.*no whole number"):
+                source.lookup(KEYS)
 
 
 class BusyError(Exception):
