@@ -118,7 +118,12 @@ class DuckDB(Database):
         equal = []
         for name, key in zip(names, inner, strict=True):
             column = self._columns[name]
-            sides = [column.read.format(self._at(name)), f"q.{key}"]
+            # What has no value in the key's type, in another row, is no fault of this key.
+            read = column.read.replace("CAST(", "TRY_CAST(").format(self._at(name))
+            if pa.types.is_decimal(keys.column(name).type) and column.read != "{}":
+                dtype = keys.column(name).type
+                read = f"TRY_CAST({read} AS DECIMAL({dtype.precision}, {dtype.scale}))"
+            sides = [read, f"q.{key}"]
             if pa.types.is_string(keys.column(name).type) != (column.type == pa.string()):
                 sides = [f"CAST({side} AS VARCHAR)" for side in sides]
             kind = "DATE" if pa.types.is_date(keys.column(name).type) else "TIMESTAMP"
@@ -131,14 +136,14 @@ class DuckDB(Database):
 
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         found = {}
-        for column, values in zip(columns, rows.columns, strict=False):
+        for column, values in zip(columns, rows.columns, strict=True):
             try:
                 found[column.name] = bounded(values, _INFINITIES)
                 continue
             except OverflowError as error:
                 reason = str(error)
             raise self._no_value(column, reason)
-        return pa.table(found) if found else rows
+        return pa.table(found)
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
