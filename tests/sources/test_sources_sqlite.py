@@ -20,7 +20,19 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from source_stands import SQLite
-from test_sources_sql_types import Case, check_own_keys, filled, quoted, us, utc
+from test_sources_sql_types import (
+    MORE,
+    TIMES,
+    ZONED,
+    Case,
+    check_own_keys,
+    filled,
+    quoted,
+    text,
+    told,
+    us,
+    utc,
+)
 
 from bsjoin.errors import DataError, SourceError
 from bsjoin.sources import Source, sql
@@ -132,6 +144,32 @@ def test_a_text_that_is_not_utf_8_costs_no_other_key_its_row(place: SQLite) -> N
         value = dt.datetime(2024, 1, 1) if pa.types.is_timestamp(dtype) else fine
         key = pa.table({"c": pa.array([value]).cast(dtype)})
         assert source.lookup(key, ["i"]).column("i").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_texts_of_any_encoding_are_found(place: SQLite, encoding: str) -> None:
+    place.run(f"PRAGMA encoding = '{encoding}'", "CREATE TABLE first (i INTEGER)")
+    cases = Case("TIMESTAMP", us, [], TIMES), told("TEXT", utc, ZONED), Case("TEXT", text, [], MORE)
+    source = filled(place, *((case, [], [*case.written]) for case in cases))
+    scanned = pa.Table.from_batches(source.scan())
+    for number, case in enumerate(cases):
+        values = scanned.select(["i", f"c{number or ''}"])
+        assert len(values.drop_null()) == len(case.written)
+        check_own_keys(source, values)
+
+
+def test_a_file_that_has_taken_the_place_of_another_is_read(place: SQLite) -> None:
+    places = [SQLite(place.path.parent), SQLite(place.path.parent)]
+    for number, one in enumerate(places):
+        one.path = place.path.with_name(f"{number}.db")
+        one.run("CREATE TABLE t (a INTEGER)", f"INSERT INTO t VALUES ({number})")
+    source, asked = place.source(table="t"), pa.table({"a": [0, 1]})
+    for number, one in enumerate(places):
+        one.path.rename(place.path)
+        assert source.lookup(asked).to_pylist() == [{"a": number}]
+    place.path.unlink()
+    with pytest.raises(SourceError, match="there is no file"):
+        source.lookup(asked)
 
 
 def test_a_column_without_a_type_needs_the_users_word(place: SQLite) -> None:

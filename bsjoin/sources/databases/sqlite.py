@@ -8,9 +8,9 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ from bsjoin.sources.databases.parts import sizes_of
 from bsjoin.sources.databases.sqlite_keys import canonical, form_of
 from bsjoin.sources.rows import array_of
 from bsjoin.sources.types import DECIMAL, decimal_type
+
+T = TypeVar("T")
 
 _MAY_PASS = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR,
@@ -93,16 +95,26 @@ class SQLite(Database):
         self.path = os.path.abspath(target.address.path)
         self._deadline = 0.0
 
-    def _open(self) -> sqlite3.Connection:
-        if not os.path.exists(self.path):
+    def _open(self) -> _Connection:
+        file = _file(self.path)
+        if file is None:
             raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             f"file:{quote(self.path)}?mode=ro",
             uri=True,
             timeout=min(self.target.timeout_s, self.target.connect_timeout_s),
             isolation_level=None,
             check_same_thread=False,
+            factory=_Connection,
         )
+        connection.file = file
+        return connection
+
+    def _with_connection(self, work: Callable[[Any], T]) -> T:
+        held = self._session.current()
+        if held is not None and held.file != _file(self.path):  # another one has its place now
+            self.close()
+        return super()._with_connection(work)
 
     def _overdue(self) -> bool:
         return 0 < self._deadline < time.monotonic()
@@ -216,8 +228,12 @@ class SQLite(Database):
             ):  # one pass, which finds each row's key
                 tail = f") SELECT {selected} FROM {source} CROSS JOIN bsjoin_keys AS q"
                 statement = head + rows + tail + on
+        ((encoding,),) = connection.execute("PRAGMA encoding")
         connection.create_function(
-            "bsjoin_key", 2, lambda value, key: canonical(value, types[key]), deterministic=True
+            "bsjoin_key",
+            2,
+            lambda value, key: canonical(value, types[key], encoding),
+            deterministic=True,
         )
         return self._fetched(connection, statement, list(itertools.chain(*values)))
 
@@ -308,6 +324,21 @@ class SQLite(Database):
                 "or let the owner run PRAGMA journal_mode = DELETE"
             )
         return super()._message(error)
+
+
+class _Connection(sqlite3.Connection):
+    """A connection, and the file that it reads, which may have lost its name since."""
+
+    file: tuple[int, int]
+
+
+def _file(path: str) -> tuple[int, int] | None:
+    """What tells the file at a path from those before it; None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:

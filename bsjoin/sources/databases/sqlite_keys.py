@@ -152,16 +152,16 @@ def _unscaled(text: str, scale: int) -> str:
     return "" if len(rest) > scale else str(int(whole + rest.ljust(scale, "0")))
 
 
-def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
+def canonical(value: Any, dtype: pa.DataType, encoding: str = "UTF-8") -> str | int | None:
     """Return the value that all spellings of a key share; None for a value that is no such key.
 
-    SQLite has a value, a text, or its bytes.
+    SQLite has a value, a text, or its bytes in the database's encoding.
 
     >>> canonical("1970-01-01 00:00:01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
     (1000000, '110')
     """
     if isinstance(value, bytes):
-        value = value.decode(errors="replace")
+        value = value.decode(encoding, "replace")
     if isinstance(value, str) != pa.types.is_timestamp(dtype):
         return None
     try:
