@@ -26,8 +26,9 @@ from tests.fuzz.engine import frame
 pytestmark = pytest.mark.usefixtures("without_code")
 
 YEAR = 31_556_952_000_000
-FAR = [0, 10**15, 20_000 * YEAR, -5_000 * YEAR, 2**62, -(2**63), 2**63 - 1]
-"""Microseconds since 1970; the first two are within Python's calendar."""
+FAR = [0, 10**15, 20_000 * YEAR, -5_000 * YEAR, 68_030 * YEAR, -(2**63), 2**63 - 1]
+"""Microseconds since 1970; the first two are within Python's calendar, and the fifth is of the year
+70,000, which is 4464 in 16 bits."""
 KINDS = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
@@ -111,7 +112,7 @@ def test_groups_of_files_with_known_bounds_are_left_out(tmp_path: Path) -> None:
     near = times([0, 10**15])
     pq.write_table(pa.table({"k": near}), tmp_path / "near.parquet", row_group_size=1)
     source = parquet(tmp_path)
-    asked = pa.table({"k": times([2**62, 10**15])})
+    asked = pa.table({"k": times([FAR[4], 10**15])})
     assert source.lookup(asked)["k"].to_pylist() == [near[1].as_py()]
     assert source.groups_read == 1
 

@@ -168,6 +168,8 @@ class _Redis(Source):
         fields = [name for name in names if name not in self._names]
         for name in self._names:
             keys = keys.filter(in_calendar(keys.column(name)))
+        if not len(keys):  # MGET takes at least one
+            return pa.schema([self._schema.field(name) for name in names]).empty_table()
         redis_keys = self._redis_keys(keys)
         rows = self._client.run(lambda client: self._fetched(client, redis_keys, fields))
         wrong = [index for index, row in enumerate(rows) if isinstance(row, DataError)]

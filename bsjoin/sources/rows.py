@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.errors import DataError
+from bsjoin.values.python_values import in_calendar
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ALL_DIGITS = 1e15  # smaller doubles have a decimal place within their first 15 digits
@@ -135,8 +136,7 @@ def python_values(keys: pa.Table) -> list[tuple[Any, ...]]:
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.int64()).cast(pa.timestamp("us"))  # in UTC
         if pa.types.is_temporal(column.type):
-            year = pc.year(column)
-            fine = pc.and_(pc.greater_equal(year, 0), pc.less_equal(year, 9999))
+            fine = in_calendar(column, year_0=True)
             keys = keys.filter(fine).set_column(place, name, column.filter(fine).cast(pa.string()))
         elif pa.types.is_floating(column.type):
             keys = keys.filter(pc.is_finite(column))

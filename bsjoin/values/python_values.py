@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -10,19 +9,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _ALL = 2**31 - 1
+_DAYS = (-719_162, 2_932_896)  # 0001-01-01 and 9999-12-31, from 1970
+_DAYS_OF_YEAR_0 = 366
+_DAY_US = 86_400_000_000
 
 
-def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def in_calendar(column: pa.ChunkedArray, *, year_0: bool = False) -> pa.ChunkedArray:
     """Tell the values that Python can express: all but dates and times outside of its calendar.
 
-    >>> days = pa.chunked_array([pa.array([0, 10_000_000], pa.int32()).cast(pa.date32())])
-    >>> in_calendar(days).to_pylist()
-    [True, False]
+    Timestamps are of microseconds. With ``year_0`` the calendar has the year 0, too.
+
+    >>> days = pa.chunked_array([pa.array([0, -719_163, 10_000_000], pa.int32()).cast(pa.date32())])
+    >>> in_calendar(days).to_pylist(), in_calendar(days, year_0=True).to_pylist()
+    ([True, False, False], [True, True, False])
     """
-    if not pa.types.is_temporal(column.type) or pa.types.is_duration(column.type):
+    if pa.types.is_date32(column.type):
+        numbers, day = column.cast(pa.int32()), 1
+    elif pa.types.is_timestamp(column.type):
+        numbers, day = column.cast(pa.int64()), _DAY_US
+    else:
         return pa.chunked_array([pa.array([True] * len(column), pa.bool_())])
-    year = pc.year(column)
-    return pc.and_(pc.greater_equal(year, dt.MINYEAR), pc.less_equal(year, dt.MAXYEAR))
+    # Not by their years: those of Arrow have 16 bits, and begin again.
+    first, last = _DAYS[0] - _DAYS_OF_YEAR_0 * year_0, _DAYS[1]
+    return pc.and_(
+        pc.greater_equal(numbers, first * day), pc.less_equal(numbers, (last + 1) * day - 1)
+    )
 
 
 def shown(value: pa.Scalar) -> str:

@@ -202,9 +202,13 @@ def test_key_columns_stand_in_the_key(client: Any, redis_server: Redis) -> None:
     # Python's calendar ends with the year 9999: a later day has no text, and so is in no key.
     client.hset("row:2000-01-01", mapping={"v": "b"})
     source = source_of(redis_server, {"id": pa.date32(), "v": pa.string()})
-    days = pa.array([10_957, 10_000_000, -(2**31)], pa.int32()).cast(pa.date32())
+    far = [10_000_000, 24_847_447, -(2**31)]  # the second is of the year 70,000: 4464 in 16 bits
+    days = pa.array([10_957, *far], pa.int32()).cast(pa.date32())
     found = source.lookup(pa.table({"id": days}))
     assert found.to_pylist() == [{"id": dt.date(2000, 1, 1), "v": "b"}]
+    for kind in ("hash", "json"):
+        source = source_of(redis_server, {"id": pa.date32(), "v": pa.string()}, kind=kind)
+        assert source.lookup(pa.table({"id": days[1:]})).num_rows == 0
 
 
 def test_a_restart_is_a_fault_and_then_forgotten_and_so_is_a_server_that_answers_nothing(

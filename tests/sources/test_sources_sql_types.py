@@ -486,6 +486,19 @@ def test_a_fixed_length_text_is_found_as_a_scan_returns_it(database: Database) -
     assert set(found.column("c").to_pylist()) == set(asked) & set(scanned.to_pylist())
 
 
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_value_that_is_null_to_the_database_comes_once(database: Database) -> None:
+    if isinstance(database, MariaDB):
+        database.run("CREATE TABLE t (c DATE NOT NULL)", "INSERT INTO t VALUES ('0000-00-00')")
+    else:
+        database.run("DROP TYPE IF EXISTS _pair CASCADE", "CREATE TYPE _pair AS (a int, b int)")
+        database.run("CREATE TABLE t (c _pair)", "INSERT INTO t VALUES (ROW(NULL, NULL)::_pair)")
+    source = database.source(table="t", schema={"c": text})
+    value = "0000-00-00" if isinstance(database, MariaDB) else "(,)"
+    assert source.lookup(pa.table({"c": [None, value]})).to_pylist() == [{"c": value}]
+    assert source.lookup(pa.table({"c": pa.nulls(1, text)})).num_rows == 0
+
+
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_other_types_are_no_keys(database: Database) -> None:
     kinds = [("TEXT", i64), ("TEXT", day), ("TEXT", pa.bool_()), ("TIMESTAMP", day)]
@@ -506,11 +519,13 @@ def test_other_types_are_no_keys(database: Database) -> None:
         assert source.lookup(one).column(name(number)).to_pylist() == [Decimal(18)]
 
 
+YEAR_70_000 = 24_847_447  # it is 4464 in 16 bits
+
 FOREIGN: dict[str, list[tuple[str, pa.DataType, list[Any]]]] = {
     "sqlite": [
         ("REAL", f64, [NAN, 0.5]),
-        ("DATE", day, [-5_000_000, 5_000_000, 0]),
-        ("TIMESTAMP", us, [-(1 << 62), (1 << 62), 0]),
+        ("DATE", day, [-5_000_000, 5_000_000, YEAR_70_000, 0]),
+        ("TIMESTAMP", us, [-(1 << 62), (1 << 62), YEAR_70_000 * 86_400_000_000, 0]),
     ],
     "duckdb": [("DATE", day, [-5_000_000, 5_000_000, 0]), ("VARCHAR", text, ["a\0b", "x"])],
     "postgresql": [
@@ -523,8 +538,12 @@ FOREIGN: dict[str, list[tuple[str, pa.DataType, list[Any]]]] = {
     ],
     "mariadb": [
         ("DOUBLE", f64, [NAN, INF, -INF, 0.5]),
-        ("DATE", day, [-5_000_000, 5_000_000, -719162, 0]),
-        ("DATETIME(6)", us, [-(1 << 62), (1 << 62), -62135596800000000, 0]),
+        ("DATE", day, [-5_000_000, 5_000_000, YEAR_70_000, -719162, 0]),
+        (
+            "DATETIME(6)",
+            us,
+            [-(1 << 62), (1 << 62), YEAR_70_000 * 86_400_000_000, -62135596800000000, 0],
+        ),
         ("TIMESTAMP(6)", utc, [-(1 << 62), (1 << 62), -62135596800000000, 5]),
         ("VARCHAR(9) CHARACTER SET latin1", text, ["☃", "é", "a\0"]),
         ("ENUM('a')", text, ["b", "☃"]),

@@ -159,11 +159,14 @@ class Database(Table):
         found = []
         for null, part in by_nulls(keys):
             try:
-                found.append(self._where_null(null)._rows_of(part, wanted))
+                rows = self._where_null(null)._rows_of(part, wanted)
             except DataError as fault:
                 if null:
                     fault.keys = None  # they have fewer columns
                 raise
+            for name in null:  # the database's null may be a value: MySQL's zero date is
+                rows = rows.filter(rows.column(name).is_null())
+            found.append(rows)
         return pa.concat_tables(found) if found else wanted.empty_table()
 
     def _where_null(self, names: Sequence[str]) -> Database:
@@ -304,7 +307,7 @@ class Database(Table):
         return f"(SELECT * FROM {found} WHERE {null}) AS t"
 
     def _selected(self, columns: Sequence[Column]) -> str:
-        """The list after SELECT; a constant if there is no column, so that rows are counted."""
+        """The list after SELECT."""
         return ", ".join(
             f"{column.read.format(self._at(column.name))} AS {self._quoted(column.name)}"
             for column in columns

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.sources.rows import decimal_of
+from bsjoin.values.python_values import in_calendar
 
-_YEARS = (-62_167_219_200_000_000, 253_402_300_799_999_999)  # 0000 to 9999, in microseconds
 _ALL_DIGITS = 10**15
 _EXACT_DIGITS = 14
 _INTEGERS = 1 << 63
@@ -90,7 +90,7 @@ def _instants(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
 
 def _times(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
     numbers = column.cast(pa.int64())
-    fine = pc.and_(pc.greater_equal(numbers, _YEARS[0]), pc.less_equal(numbers, _YEARS[1]))
+    fine = in_calendar(column, year_0=True)
     texts = pc.if_else(fine, numbers, 0).cast(column.type).cast(pa.string())
     return [
         [(*ends, number) for ends in _ranges(text)] if stored else ()
