@@ -286,3 +286,4 @@ def test_a_relative_path_is_the_drivers(tmp_path: Path, monkeypatch: pytest.Monk
     source = sql("sqlite:///a.db", table="t")
     monkeypatch.chdir("/")
     assert source.schema.names == ["a"]
+    assert sql("sqlite:///a.db", table="t").database != source.database  # nor is the connection

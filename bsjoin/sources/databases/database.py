@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -98,8 +100,9 @@ def sql(
     """
     address = address_of(url, _FILES, tuple(name for name in _HOMES if name not in _FILES))
     _check_changes(changes, table, address)
+    if address.scheme in _FILES:
+        address = _absolute(address)
     target = Target.of(address, table, query, timeout, connect_timeout, changes)
-    _check_path(address)
     module, name = _HOMES[address.scheme]
     database: type[Database] = getattr(importlib.import_module(module), name)
     return database(target, schema, unique, max_keys)
@@ -115,8 +118,12 @@ def _check_changes(changes: object, table: object, address: Address) -> None:
         )
 
 
-def _check_path(address: Address) -> None:
-    if address.scheme == "sqlite" and address.path in ("", ":memory:"):
+def _absolute(address: Address) -> Address:
+    """The same file from any folder: workers have their own."""
+    if address.path not in ("", ":memory:"):
+        return replace(address, path=os.path.abspath(address.path))
+    if address.scheme == "sqlite":
         raise ArgumentError(
             f"url={str(address)!r}: a database in memory is empty on every worker; give a file"
         )
+    return replace(address, path=":memory:")

@@ -59,8 +59,7 @@ class DuckDB(Database):
 
     def __init__(self, target: Target, *given: Any) -> None:
         super().__init__(target, *given)
-        path = target.address.path
-        self.path = ":memory:" if path in ("", ":memory:") else os.path.abspath(path)
+        self.path = target.address.path
 
     def _open(self) -> Any:
         duckdb = driver("duckdb", "duckdb")

@@ -91,8 +91,7 @@ class SQLite(Database):
 
     def __init__(self, target: Target, *given: Any) -> None:
         super().__init__(target, *given)
-        # Workers have their own working folders.
-        self.path = os.path.abspath(target.address.path)
+        self.path = target.address.path
         self._deadline = 0.0
 
     def _open(self) -> _Connection:
