@@ -25,7 +25,7 @@ from source_stands import (
 )
 
 from bsjoin.errors import DataError, SourceError
-from bsjoin.sources import Source, function, sql
+from bsjoin.sources import Source, adbc, function, sql
 from bsjoin.sources.databases import postgresql as postgresql_source
 from bsjoin.sources.databases.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
@@ -68,6 +68,37 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
             source.close()
     finally:
         postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
+
+
+def test_texts_of_postgresql_come_from_any_encoding(
+    postgresql: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgresql.execute("DROP DATABASE IF EXISTS latin")
+    postgresql.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 "
+        f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {postgresql.user}"
+    )
+    texts = ["é", "Ã©", "a"]  # in LATIN1 the second one has the bytes of the first in UTF-8
+    try:
+        urls = postgresql.url.rpartition("/")[0] + "/latin", postgresql.url
+        for url in urls:
+            PostgreSQL(url).run(
+                "DROP TABLE IF EXISTS t",
+                "CREATE TABLE t (c TEXT)",
+                *(f"INSERT INTO t VALUES ('{text}')" for text in texts),
+            )
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+        for url in urls:
+            for source in (sql(url, table="t"), adbc("postgresql", uri=url, table="t")):
+                scanned = pa.Table.from_batches(source.scan())
+                assert sorted(scanned["c"].to_pylist()) == sorted(texts)
+                assert source.lookup(pa.table({"c": ["é", "b"]}))["c"].to_pylist() == ["é"]
+                source.close()
+        source = sql(urls[0], table="t")
+        assert source.lookup(pa.table({"c": ["☃", "é"]}))["c"].to_pylist() == ["é"]
+        source.close()
+    finally:
+        postgresql.execute("DROP DATABASE latin WITH (FORCE)")
 
 
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)

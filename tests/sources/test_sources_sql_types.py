@@ -295,6 +295,9 @@ CASES: dict[str, list[Case]] = {
         Case("VARCHAR(30) COLLATE utf8mb4_bin", text, [*TEXTS, "a\0b"]),
         Case("VARCHAR(20) COLLATE utf8mb4_general_ci", text, [], MORE),
         Case("VARCHAR(9) CHARACTER SET latin1", text, ["é", "x"], quoted("é", "a", "A ")),
+        Case("VARCHAR(9) CHARACTER SET cp932", text, ["x"],
+             [f"_cp932 x'{code}'" for code in ("8790", "81e0", "ed40", "fa5c")]),
+        Case("VARCHAR(9) CHARACTER SET sjis", text, ["x"], ["_sjis x'5c'", "_sjis x'815f'"]),
         Case("LONGTEXT", text, TEXTS),
         Case("BINARY(2)", raw, [b"\x00\xff"], ["x'00ff'", "'a'"]),
         Case("VARBINARY(9)", raw, BYTES),
@@ -530,6 +533,7 @@ FOREIGN: dict[str, list[tuple[str, pa.DataType, list[Any]]]] = {
     "duckdb": [("DATE", day, [-5_000_000, 5_000_000, 0]), ("VARCHAR", text, ["a\0b", "x"])],
     "postgresql": [
         ("text", text, ["a\0b", "\0", "x"]),
+        ("oid", i64, [-1, 1 << 32, 0]),
         ("uuid", text, ["no uuid", UUIDS[0].upper() + " ", "\0", UUIDS[0]]),
         ("date", day, [-(1 << 31), (1 << 31) - 1, 0]),
         ("timestamp", us, [-(1 << 63), (1 << 63) - 1, 0]),

@@ -15,7 +15,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_texts, check_unique
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
-from bsjoin.sources.databases.statements import batches_of, fetched
+from bsjoin.sources.databases.statements import batches_of, fetched, use_utf8
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
@@ -160,12 +160,15 @@ class _Adbc(Database):
         if importlib.util.find_spec(f"adbc_driver_{name}"):
             package = importlib.import_module(f"adbc_driver_{name}")
             place = (getattr(package, "_driver_path", None) or package.driver_path)()
-        return manager.connect(
+        connection = manager.connect(
             driver=place,
             entrypoint=self._sql.entrypoint,
             db_kwargs=self.target.address.options,
             autocommit=True,
         )
+        if name == "postgresql":
+            use_utf8(connection)
+        return connection
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         try:

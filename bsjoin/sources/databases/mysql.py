@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +18,7 @@ from bsjoin.errors import ArgumentError, DataError, suggest
 from bsjoin.sources.databases import mysql_errors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
-from bsjoin.sources.databases.parts import in_parts, sizes_of
+from bsjoin.sources.databases.parts import encodable, in_parts, sizes_of
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
@@ -46,6 +49,7 @@ _HEAD_BYTES = 1 << 16
 _NO_TABLE = 1146
 _FLOAT, _BIT, _JSON = "({} + 0e0)", "({} + 0)", "JSON"
 _READ_ONLY = 1792
+_AMBIGUOUS = {"armscii8": "().,-'", "sjis": "\\", "ujis": "\\"}
 
 
 class MySQL(Database):
@@ -155,8 +159,7 @@ class MySQL(Database):
             if name in self._lengths and not self._is_retyped(name):  # it is in bytes
                 keys = keys.filter(pc.less_equal(pc.utf8_length(column), self._lengths[name]))
             if connection.encoding not in ("utf8", "utf-8"):
-                fine = _encodable(keys.column(name).to_pylist(), connection.encoding)
-                keys = keys.filter(pa.array(fine, pa.bool_()))
+                keys = encodable(keys, name, connection.encoding)
         if self._packet is None:
             self._packet = int(self._fetched(connection, "SELECT @@max_allowed_packet")[0][0])
         most = max(self._packet - _HEAD_BYTES, self._packet // 2) // _ESCAPED
@@ -179,8 +182,10 @@ class MySQL(Database):
         values = python_values(keys)
         if not values:
             return ()
-        tested = ", ".join(map(self._tested, names))
-        row = ", ".join(map(self._place, names))
+        # By an index, unless a key is one of several texts of the column's character set.
+        as_utf8 = any(map(partial(self._is_ambiguous, keys), names))
+        tested = ", ".join(self._tested(name, as_utf8) for name in names)
+        row = ", ".join("%s" if as_utf8 else self._place(name) for name in names)
         if len(names) > 1:
             row = f"({row})"
         # PyMySQL interprets a percent sign as a placeholder, where there are arguments.
@@ -199,10 +204,20 @@ class MySQL(Database):
         """Whether the user's type of a column is not the declared one."""
         return bool(self._columns[name].type != self.schema.field(name).type)
 
-    def _tested(self, name: str) -> str:
+    def _tested(self, name: str, as_utf8: bool) -> str:
         column, dtype = self._columns[name], self.schema.field(name).type
-        is_read = column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype))
-        return column.read.format(self._at(name)) if is_read else self._at(name)
+        if column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype)):
+            return column.read.format(self._at(name))
+        if as_utf8 and pa.types.is_string(dtype):
+            return f"CONVERT({self._at(name)} USING utf8mb4)"
+        return self._at(name)
+
+    def _is_ambiguous(self, keys: pa.Table, name: str) -> bool:
+        """Whether the column may have one of the keys in several ways, which it tells apart."""
+        texts, several = keys.column(name), _ambiguous(self._charsets.get(name) or "")
+        if not several or not pa.types.is_string(texts.type):
+            return False
+        return not several.isdisjoint("".join(texts.to_pylist()))
 
     def _place(self, name: str) -> str:
         """The placeholder of a value, converted to the column's character set.
@@ -291,9 +306,14 @@ class MySQL(Database):
         return " ".join(" ".join(map(str, error.args)).split())
 
 
-def _encodable(texts: Sequence[str], encoding: str) -> list[bool]:
-    """Tell the texts that the connection's character set has."""
-    return [text.encode(encoding, "ignore").decode(encoding) == text for text in texts]
+@functools.cache
+def _ambiguous(charset: str) -> frozenset[str]:
+    """The characters that a character set has more than once, of which a conversion makes one."""
+    if charset in ("cp932", "eucjpms"):
+        codes = (bytes([a, b]) for a in range(0x81, 0xFD) for b in range(0x40, 0xFD))
+        counts = Counter(code.decode("cp932", "ignore") for code in codes)
+        return frozenset(text for text, count in counts.items() if count > 1)
+    return frozenset(_AMBIGUOUS.get(charset, ""))
 
 
 def _is_text(dtype: pa.DataType) -> bool:

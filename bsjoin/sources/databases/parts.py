@@ -53,6 +53,17 @@ def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator
         yield keys.slice(part.start, part.stop - part.start)
 
 
+def encodable(keys: pa.Table, name: str, encoding: str) -> pa.Table:
+    """The keys whose text in a column a character set has; the encoding is one of Python's.
+
+    >>> encodable(pa.table({"a": ["é", "☃"]}), "a", "latin-1").to_pylist()
+    [{'a': 'é'}]
+    """
+    texts = keys.column(name).to_pylist()
+    fine = [text.encode(encoding, "ignore").decode(encoding) == text for text in texts]
+    return keys.filter(pa.array(fine, pa.bool_()))
+
+
 def by_nulls(keys: pa.Table) -> Iterator[tuple[list[str], pa.Table]]:
     """The keys that are null in the same columns, without these: for each set of columns.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from bsjoin.sources.databases import pgerrors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
-from bsjoin.sources.databases.parts import in_parts, sizes_of
+from bsjoin.sources.databases.parts import encodable, in_parts, sizes_of
 from bsjoin.sources.databases.pgchanges import TableChanges
 from bsjoin.sources.databases.pgtypes import (
     LENGTHS,
@@ -27,7 +28,7 @@ from bsjoin.sources.databases.pgtypes import (
     reported_modifiers,
     types_of,
 )
-from bsjoin.sources.databases.statements import batches_of, fetched, rows_of, run
+from bsjoin.sources.databases.statements import batches_of, fetched, rows_of, run, use_utf8
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.timeouts import run_with_timeout
 
@@ -61,6 +62,7 @@ _INFINITIES = Infinities(
     time=(-(1 << 63) + 946_684_800_000_000, -(1 << 63) + 946_684_799_999_999),
     least=_MICROSECONDS[0],
 )
+_OIDS = (0, (1 << 32) - 1)
 _STATEMENT_BYTES = 64 << 20
 _LONGEST_KEY = (1 << 30) - (
     1 << 16
@@ -77,6 +79,7 @@ class PostgreSQL(Database):
     def __init__(self, target: Target, *given: Any) -> None:
         super().__init__(target, *given)
         self._kinds: dict[str, str] = {}
+        self._encoding: str | None = None
 
     def table_changes(self) -> TableChanges | None:
         """As in :class:`Source`; None for a query."""
@@ -91,6 +94,7 @@ class PostgreSQL(Database):
             # Not as startup options of the connection, which poolers refuse.
             run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
             run(connection, "SET TimeZone = 'UTC'")
+            use_utf8(connection)
             run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
         except BaseException:
             connection.close()
@@ -126,6 +130,7 @@ class PostgreSQL(Database):
         schema = fetched(connection, f"SELECT * FROM {source} LIMIT 0").schema
         kinds = self._types(connection, source, schema)
         if source == self._from:
+            self._encoding = _encoding(use_utf8(connection))
             names = (kind.name for kind in kinds)
             self._kinds = dict(zip(schema.names, names, strict=True))
         return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
@@ -282,8 +287,12 @@ class PostgreSQL(Database):
             column = keys.column(name)
             if pa.types.is_string(column.type):
                 keys = keys.filter(pc.invert(pc.match_substring(column, "\0")))
+                if self._encoding is not None:
+                    keys = encodable(keys, name, self._encoding)
                 if self._kinds.get(name) == "uuid":
                     keys = keys.filter(pc.match_substring_regex(keys.column(name), _UUID))
+            elif self._kinds.get(name) == "oid" and pa.types.is_integer(column.type):
+                keys = keys.filter(_between(column, _OIDS))
             elif pa.types.is_date(column.type):
                 keys = keys.filter(_between(column.cast(pa.int32()), _DAYS))
             elif pa.types.is_timestamp(column.type):
@@ -341,6 +350,20 @@ class PostgreSQL(Database):
     _is_of_data = staticmethod(pgerrors.is_of_data)
     _refused_to_write = staticmethod(pgerrors.refused_to_write)
     _message = staticmethod(pgerrors.message)
+
+
+def _encoding(name: str) -> str | None:
+    """Python's name of a database's encoding; None if that has all texts, or is not known.
+
+    >>> _encoding("WIN1252"), _encoding("UTF8")
+    ('cp1252', None)
+    """
+    if name in ("UTF8", "SQL_ASCII"):
+        return None
+    try:
+        return codecs.lookup(name.replace("WIN", "cp").replace("KOI8", "koi8_")).name
+    except LookupError:
+        return None
 
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:

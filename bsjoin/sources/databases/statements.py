@@ -31,6 +31,20 @@ def rows_of(connection: Any, statement: str, parameter: str | None = None) -> li
         return list(cursor.fetchall())
 
 
+def use_utf8(connection: Any) -> str:
+    """Let a session of PostgreSQL have texts in UTF-8; the encoding of its database.
+
+    Otherwise they are in that encoding, or in one of the environment. ``SQL_ASCII`` means bytes
+    that no one knows the encoding of.
+    """
+    ((encoding, _),) = rows_of(
+        connection,
+        "SELECT e, set_config('client_encoding', CASE e WHEN 'SQL_ASCII' THEN e ELSE 'UTF8' END, "
+        "false) FROM current_setting('server_encoding') AS e",
+    )
+    return str(encoding)
+
+
 def batches_of(connection: Any, statement: str) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a query, in pieces as the driver has them."""
     with contextlib.closing(connection.cursor()) as cursor:
