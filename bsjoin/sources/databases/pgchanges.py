@@ -138,7 +138,6 @@ class TableChanges:
         """Choose the way, and begin."""
         is_first, self._is_said = not self._is_said, True
         self._connection, self._relation, self._method = connection, relation, None
-        run(connection, "SET client_encoding = 'UTF8'")
         run(connection, "SET DateStyle = 'ISO, YMD'")
         run(connection, "SET IntervalStyle = 'postgres'")
         run(connection, "SET extra_float_digits = 3")
