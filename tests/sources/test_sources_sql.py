@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from servers import MariaDB as MariaDBServer
 from servers import Server
 from source_stands import (
     DATABASES,
@@ -160,6 +161,31 @@ def test_what_is_unique_is_the_databases_word(database: Database) -> None:
             database.run("CREATE UNIQUE INDEX t_a ON t (e) WHERE e > 1")
         database.run("CREATE UNIQUE INDEX t_b ON t (lower(b))")
         assert not database.source(table="t").is_unique(["e", "b"])
+
+
+def test_settings_of_a_server_of_mysql_change_no_rows(mariadb: MariaDBServer) -> None:
+    place = MariaDB(mariadb.url)
+    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (c CHAR(5))")
+    place.run("INSERT INTO t VALUES ('a'), ('b'), ('')")
+    settings = {
+        "sql_select_limit": "1",
+        "sql_mode": "'PAD_CHAR_TO_FULL_LENGTH,EMPTY_STRING_IS_NULL'",
+        "tx_isolation": "'READ-UNCOMMITTED'",
+    }
+    try:
+        for name, value in settings.items():
+            mariadb.execute(f"SET GLOBAL {name} = {value}")
+        with place.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("INSERT INTO t VALUES ('c')")  # never committed
+            source = place.source(table="t")
+            scanned = pa.Table.from_batches(source.scan())
+            assert sorted(scanned["c"].to_pylist()) == ["", "a", "b"]
+            found = source.lookup(pa.table({"c": ["", "a", "c"]}))
+            assert sorted(found["c"].to_pylist()) == ["", "a"]
+    finally:
+        for name in settings:
+            mariadb.execute(f"SET GLOBAL {name} = DEFAULT")
 
 
 def test_a_key_of_a_parent_does_not_bind_its_children(postgresql: Server) -> None:

@@ -49,6 +49,11 @@ _HEAD_BYTES = 1 << 16
 _NO_TABLE = 1146
 _FLOAT, _BIT, _JSON = "({} + 0e0)", "({} + 0)", "JSON"
 _READ_ONLY = 1792
+# Other ones of the server would leave rows out, or make others of their texts.
+_SETTINGS = (
+    "SET time_zone = '+00:00', sql_select_limit = 18446744073709551615, sql_mode = REPLACE(REPLACE("
+    "@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'EMPTY_STRING_IS_NULL', '')"
+)
 _AMBIGUOUS = {"armscii8": "().,-'", "sjis": "\\", "ujis": "\\"}
 
 
@@ -100,8 +105,8 @@ class MySQL(Database):
         )
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SET time_zone = '+00:00'")
-                cursor.execute("SET SESSION TRANSACTION READ ONLY")
+                cursor.execute(_SETTINGS)
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             self._limit(connection, target.timeout_s)
         except BaseException:
             connection.close()
