@@ -18,7 +18,11 @@ from source_stands import rows
 
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import parquet
+from bsjoin.sources.invalidation import InvalidationLog, logs_of, register
+from bsjoin.sources.parquet_files import source as parquet_source
+from bsjoin.sources.parquet_files.columns import Rules
 from bsjoin.sources.transient import TransientSourceError
+from bsjoin.storage import StorageLocation
 
 NAN = math.nan
 
@@ -207,6 +211,24 @@ def following(path: Path) -> Any:
     source: Any = parquet(path)
     source.listed_every_s = 0
     return source
+
+
+def test_values_of_other_settings_are_in_caches_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "at=2024-01-01 10%3A00%3A00" / "a.parquet", pa.table({"k": [1]}))
+    source, tokens = parquet(tmp_path), set()
+    for hours, zone in ((15, "America/New_York"), (10, "UTC"), (10, "UTC")):
+        rules = Rules(time_zone=zone)
+        monkeypatch.setattr(parquet_source, "rules_of", lambda _, rules=rules: rules)
+        assert source.schema.names == ["k", "at"]
+        found = source.lookup(pa.table({"k": [1]}))["at"].to_pylist()
+        assert found == [dt.datetime(2024, 1, 1, hours, tzinfo=dt.UTC)]
+        tokens.add(source.token)
+        log = InvalidationLog(StorageLocation.of(tmp_path), pa.schema([("k", pa.int64())]))
+        register(source.token, log)
+    assert len(tokens) == 2
+    assert all(len(logs_of(token)) == 3 for token in tokens)  # an invalidation reaches all
 
 
 def test_partitions_may_appear_and_vanish(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def use_utf8(connection: Any) -> str:
     ((encoding, _),) = rows_of(
         connection,
         "SELECT e, set_config('client_encoding', CASE e WHEN 'SQL_ASCII' THEN e ELSE 'UTF8' END, "
-        "false) FROM current_setting('server_encoding') AS e",
+        "false) FROM (SELECT current_setting('server_encoding') AS e) AS s",
     )
     return str(encoding)
 

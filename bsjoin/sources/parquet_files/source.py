@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 from bsjoin._secrets import hidden, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.arguments import located
+from bsjoin.sources.invalidation import renewed
 from bsjoin.sources.parquet_files.columns import Rules
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile, matching
 from bsjoin.sources.parquet_files.listing import Listing, listing_of, other_format_above
@@ -113,6 +114,7 @@ class _Parquet(Table):
         rules = self._rules if self._has_travelled else rules_of(repr(self))
         if rules != self._rules:
             self._rules, self._schema = rules, None
+            self.token = renewed(self.token)  # what others have cached has other values
             self.close()
         return super().schema
 
