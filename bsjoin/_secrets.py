@@ -69,6 +69,9 @@ def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
         if _is_secret(name):
             found |= {text, quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}
         found.update(secrets_of(text))
+        for part in text.split(";"):  # of a connection string
+            inside, _, secret = part.partition("=")
+            found |= {secret} if _is_secret(inside) else set()
     return tuple(sorted({s for s in found if len(s) > 2}, key=lambda s: (-len(s), s)))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from servers import PASSWORD, Server
 
-from bsjoin._secrets import hidden, scrubbed, secrets_of
+from bsjoin._secrets import hidden, scrubbed, secrets_in, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import Source, parquet, redis, sql
 from bsjoin.sources.transient import TransientSourceError
@@ -143,6 +143,10 @@ def test_messages_of_drivers_are_cleaned() -> None:
         assert "ss word" not in cleaned
         assert "p%40ss" not in cleaned
         assert "else" not in cleaned
+    told = "AccountKey=s3cret==;AccountName=shop;SharedAccessSignature=sv=1&sig=wr0ng"
+    known = secrets_in({"azure_connection": told})
+    nowhere(scrubbed("403 for s3cret== of shop, and sv=1&sig=wr0ng", known))
+    assert "shop" not in known
     # A short password does not eat the message.
     assert scrubbed("an error at a", secrets_of("mysql://me:a@host/db")) == "an error at a"
     assert hidden("mysql://me:a@host/db") == "mysql://me:***@host/db"
