@@ -51,7 +51,8 @@ class RouteProgress:
         expired: rows that went to the dead letters.
         waiting_now: rows that wait after the micro-batch: those that it sent to the retry topic,
             and the records there that it has left unread; None (default) where the query does not
-            read the retry topic, or reads it in real-time mode.
+            read the retry topic, or reads it in real-time mode. With the trigger ``availableNow``
+            and a limit, those that earlier micro-batches of the run have sent are missing.
     """
 
     batch_id: int
