@@ -340,7 +340,8 @@ class Told:
 
     def at(self, version: SourceVersion) -> DataFrame:
         self.counts["at"] += 1
-        return self.spark.createDataFrame(self.states[int(version.version)], "k long, v string")
+        rows = self.states[int(version.version)]
+        return self.spark.createDataFrame(rows, "k long, change_0 string")
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
         self.counts["changes"] += 1
@@ -352,7 +353,7 @@ class Told:
             found += [(*row, "delete", number) for row in now if row not in then]
             found += [(*row, "insert", number) for row in then if row not in now]
             now = then
-        schema = "k long, v string, _change_type string, _commit_version long"
+        schema = "k long, change_0 string, _change_type string, _commit_version long"
         return Changes(self.spark.createDataFrame(found, schema), at=lambda: self.at(until))
 
 
@@ -372,9 +373,8 @@ def followed(
 ) -> tuple[Told, BatchTable, Callable[[], Following]]:
     source = Told(spark, STATES)
     full = Full(refresh="on_commit", store=folder, **options)
-    table = BatchTable._ensure(
-        source.at(source.version()), ["k"], ["k", "v"], full, private=False, followed=source
-    )
+    first = source.at(source.version())
+    table = BatchTable._ensure(first, ["k"], first.columns, full, private=False, followed=source)
     return source, table, lambda: table._following(source, full)
 
 
@@ -472,7 +472,7 @@ def test_a_start_does_not_put_an_older_version_over_a_newer_one(
 
     monkeypatch.setattr(starting, "version", asked)
     options, df = table._options, source.at(source.version())
-    BatchTable._ensure(df, ["k"], ["k", "v"], options, private=False, followed=starting)
+    BatchTable._ensure(df, ["k"], df.columns, options, private=False, followed=starting)
     assert stored(table) == sorted(STATES[3])
     assert table.versions()[-1].source == source.version()
 
@@ -580,7 +580,7 @@ def test_versions_of_a_table_without_a_path_stay_for_an_hour(
 ) -> None:
     source = Told(spark, STATES)
     full, first = Full(refresh="on_commit"), source.at(source.version())
-    table = BatchTable._ensure(first, ["k"], ["k", "v"], full, private=True, followed=source)
+    table = BatchTable._ensure(first, ["k"], first.columns, full, private=True, followed=source)
     look = table._following(source, full)
     monkeypatch.setattr(source, "changes", lambda *_: None)
     for number, (minutes, kept) in enumerate(((0, [1, 2]), (55, [1, 2, 3]), (70, [4])), 1):

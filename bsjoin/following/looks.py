@@ -262,7 +262,7 @@ class Following:
         if at is None:
             raise NotTold("the rows of a version cannot be read")
         op = "change"
-        while op in {name.lower() for name in at.columns}:
+        while any(name.lower().startswith(op) for name in at.columns):
             op += "_"
         pairs = [(key.name, f"{op}_{i}", key.nulls_equal) for i, key in enumerate(before.keys)]
         keys = changes.rows.selectExpr(
