@@ -304,6 +304,10 @@ def test_which_notes_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         location.remove("readers")
         location.create(f"readers/{8:032x}-{here}-{now}", hostile)
         assert others(location, []) == Uses()
+    # One that is listed and not there takes nothing from the others.
+    (tmp_path / "readers" / f"{6:032x}-{here}-{now}").symlink_to(tmp_path / "gone")
+    location.create(f"readers/{7:032x}-{here}-{now}", content)
+    assert others(location, []) == uses
     # A note is written anew under one name.
     location.remove("readers")
     note = Note(location, ends_with_process=True)

@@ -107,14 +107,18 @@ def others(location: StorageLocation, writers: Iterable[str]) -> Uses:
 
     ``writers`` are those of the notes of this process.
     """
+    found, own = Uses(), set(writers)
     for _ in range(_TRIES):
-        with contextlib.suppress(FileNotFoundError):  # one was written anew: there is another name
-            return _others(location, set(writers))
-    return Uses()
+        more, is_whole = _others(location, own)
+        found |= more
+        if is_whole:
+            break
+    return found
 
 
-def _others(location: StorageLocation, own: set[str]) -> Uses:
-    found = Uses()
+def _others(location: StorageLocation, own: set[str]) -> tuple[Uses, bool]:
+    """The uses, and whether no note was written anew meanwhile: there is one of another name."""
+    found, is_whole = Uses(), True
     for name in location.names(READERS):
         parts = _NAME.fullmatch(name)
         if parts is None or parts[1] in own:
@@ -123,14 +127,15 @@ def _others(location: StorageLocation, own: set[str]) -> Uses:
             with contextlib.suppress(OSError, StoreError):
                 location.remove(f"{READERS}/{name}")
             continue
-        content = location.read(f"{READERS}/{name}", _LARGEST)
         try:
-            found |= Uses.from_bytes(content)
+            found |= Uses.from_bytes(location.read(f"{READERS}/{name}", _LARGEST))
+        except FileNotFoundError:
+            is_whole = False
         except (TypeError, ValueError) as error:
             _log.warning(
                 "bsjoin: %r in %r does not say what queries use: %s", name, str(location), error
             )
-    return found
+    return found, is_whole
 
 
 def _counts(process: str, written_us: int) -> bool:
