@@ -484,6 +484,7 @@ def test_a_refresh_does_not_put_older_rows_over_those_of_a_newer_version(
     folder, build, first = tmp_path / "source", storing.build, iter([True])
     write(folder / "0.parquet", [1], "old")
     df = spark.read.schema("k long, v string").parquet(str(folder)).where("rand() >= 0")
+    df = df.withColumnRenamed("v", "change_0")
 
     def meanwhile(*arguments: Any) -> Any:
         draft = build(*arguments)
