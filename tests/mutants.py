@@ -1,4 +1,4 @@
-"""Whether some test files find deliberate faults, one at a time: those of the fuzz and of layers.
+"""Whether some test files find deliberate faults, one at a time: of the fuzz, layers and ranges.
 
     python -m tests.mutants --suite tests/test_oracle_ranges.py --only nearest "a band"
 
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests.fuzz.mutants import MUTANTS
 from tests.layer_mutants import LAYER_MUTANTS
+from tests.range_mutants import RANGE_MUTANTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("bsjoin", "scheduling", "tests", "benchmarks", "docs", "examples", "scripts")
@@ -67,7 +68,7 @@ def main() -> int:
     parser.add_argument("--suite", nargs="+", required=True, help="test files, or tests of them")
     parser.add_argument("--only", nargs="*", default=[""], help="parts of the names of faults")
     arguments = parser.parse_args()
-    everything = [*MUTANTS, *LAYER_MUTANTS]
+    everything = [*MUTANTS, *LAYER_MUTANTS, *RANGE_MUTANTS]
     chosen = [m for m in everything if any(text in m.name for text in arguments.only)]
     found = 0
     with tempfile.TemporaryDirectory(prefix="bsjoin-mutants-") as folder:

@@ -211,6 +211,39 @@ def test_the_aggregates_are_those_that_spark_has_of_the_joined_rows(
                     check(rows, wanted[number], how)
 
 
+def test_runs_of_many_blocks(spark: SparkSession) -> None:
+    """Of so many rows that between the ends of a run there are nodes of the third level, too."""
+    nullable = "IF(pmod(xxhash64(id), 9) = 0, NULL, {}) AS {}".format
+    made = {
+        "d": "pmod(xxhash64(id, 1), 1000000) / 8D - 60000",
+        "l": "xxhash64(id, 2) DIV 1073741824",
+        "i": "int(xxhash64(id, 3) % 1000000)",
+    }
+    texts = [nullable(text, name) for name, text in made.items()]
+    table = spark.range(30_000).selectExpr("7 AS k", "id AS q", *texts).localCheckpoint()
+    functions = ("count", "sum", "min", "max", "avg")
+    agg = {"n": "count(*)"} | {f"{f}_{name}": f"{f}({name})" for name in made for f in functions}
+    points = "4095, 4096, 4112, 8192, 8703, 8704, 12289, 16391, 29999, 65536"
+    stream = spark.sql(f"SELECT s, 7 AS k, s AS p FROM (SELECT explode(array({points})) AS s)")
+    ways = {
+        "from the first row": (math.inf, 0, "q <= p"),
+        "among others": (12_345, 3, "q BETWEEN p - 12345 AND p + 3"),
+        "to the last row": (4_000, math.inf, "q >= p - 4000"),
+    }
+    wanted = {name: expected(stream, table, holds, agg) for name, (*_, holds) in ways.items()}
+    right = rows_of(wanted)
+    built = BatchTable.build(table, on="k", when=Band("p", "q", 1, 1))
+    for runtime in ("jvm", "python"):
+        with sessions.configured(spark, {"spark.bsjoin.runtime": runtime}):
+            joined = {
+                name: built.join(stream, "k", when=Band("p", "q", *width, agg=agg))
+                for name, (*width, _) in ways.items()
+            }
+        found = rows_of({name: columns(stream, df) for name, df in joined.items()})
+        for name in ways:
+            check(found[name], right[name], "inner")
+
+
 @pytest.mark.in_turns("runtime")
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.long

@@ -24,6 +24,7 @@ from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
 from tests.fuzz.values import cells, shown
 from tests.layer_mutants import LAYER_MUTANTS
+from tests.range_mutants import RANGE_MUTANTS
 from tests.sessions import CODE, configured
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
@@ -102,7 +103,7 @@ def test_a_seed_always_draws_the_same_case() -> None:
 def test_the_cases_can_show_each_fault() -> None:
     """As far as the oracle knows; that they do, ``python -m tests.fuzz.find_faults`` tells."""
     cases = [case for some in chosen().values() for case in some.values()]
-    for mutant in (*MUTANTS, *LAYER_MUTANTS):
+    for mutant in (*MUTANTS, *LAYER_MUTANTS, *RANGE_MUTANTS):
         text = (BSJOIN / mutant.file).read_text()
         assert mutant.applied(text) != text
     for mutant in MUTANTS:
