@@ -135,23 +135,29 @@ def test_where_records_go(
     assert [(h.key, h.value) for h in rows[b"9"].headers] == [since(0)]
 
 
-@pytest.mark.parametrize("counts", ["Spark", "bsjoin", "Spark, in real-time mode"])
+@pytest.mark.parametrize(
+    "counts", ["Spark", "bsjoin", "Spark, without our planner", "Spark, in real-time mode"]
+)
 def test_what_became_of_the_rows_is_counted_in_their_pass(
     spark: SparkSession, tmp_path: Path, counts: str
 ) -> None:
-    """Behind all that is computed, which is one stage with one projection."""
+    """Behind all that is computed, which is one stage with one projection; of each action anew."""
     session = spark.newSession()
     sent = routed(cases(session))
     if counts != "Spark":  # from its first join in the JVM on, the session has our planner
         table = bsjoin.BatchTable.build(session.range(1), on="id", path=tmp_path / "t")
         with configured(session, {"spark.bsjoin.runtime": "jvm"}):
             table.join(session.range(1)).collect()
+    if counts.endswith("without our planner"):
+        session.conf.set("spark.bsjoin.planner", "off")
     is_live = counts.endswith("real-time mode")
     live = planned_in_real_time(session, tmp_path) if is_live else nullcontext()
     wanted = counted()
     assert wanted["recovered"] > 1
     with live:
-        for df in (sent, sent, sent.select("key")):
+        # Where rows are sent on, AQE plans anew.
+        planned_anew = () if is_live else (sent.repartition(3), sent.groupBy("topic").count())
+        for df in (sent, sent, sent.select("key"), *planned_anew):
             df.collect()
             execution: Any = df._jdf.queryExecution()
             row = execution.observedMetrics().apply("bsjoin.kafka.route out")

@@ -1,6 +1,7 @@
 package bsjoin.jvm.kafka;
 
 import bsjoin.jvm.lookup.LastAttempts;
+import bsjoin.jvm.planner.Planner;
 import bsjoin.jvm.spark.PlanTime;
 import bsjoin.jvm.spark.Scala;
 import java.util.ArrayList;
@@ -22,6 +23,7 @@ import scala.collection.immutable.Seq;
 /**
  * Plans what {@code bsjoin.kafka.route} observes: {@link RouteExec} counts the rows, and Spark's own
  * operator below it, which is never executed, reports the counts with the progress of the query.
+ * Without the {@link Planner} Spark counts.
  *
  * <p>Executed, it would send the expressions with each task and back, and generate code for them in
  * each task: for a micro-batch more than all of its rows.
@@ -34,7 +36,8 @@ public final class RouteStrategy extends SparkStrategy {
   public Seq<SparkPlan> apply(LogicalPlan plan) {
     UTF8String retry =
         plan instanceof CollectMetrics one && one.name().startsWith(NAME) ? retry(one) : null;
-    if (retry == null || PlanTime.current().goesOn()) { // real-time mode admits Spark's operators
+    // Real-time mode admits Spark's own operators.
+    if (retry == null || !Planner.isOn() || PlanTime.current().goesOn()) {
       return Scala.seq();
     }
     try {

@@ -61,7 +61,7 @@ public final class Planner {
   }
 
   /** Whether the session that is planning wants it. */
-  static boolean isOn() {
+  public static boolean isOn() {
     return SQLConf.get().getConfString(SETTING, "on").equals("on") && Linkage.isWhole();
   }
 }
