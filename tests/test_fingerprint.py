@@ -73,6 +73,7 @@ UNKNOWN = (
     "SELECT k, current_date() AS v FROM t",
     "SELECT k, current_user() AS v FROM t",
     "SELECT k, try_cast(tag AS int) AS v FROM t",
+    "SELECT k, try_sum(k) AS v FROM t GROUP BY k",
     "SELECT k, X'00' AS v FROM t",
     "SELECT k FROM t WHERE k > (SELECT min(k) FROM t)",
     "SELECT k FROM t LIMIT 1",

@@ -56,8 +56,8 @@ def operators_of(df: DataFrame) -> Described | None:
     tree = _tree(df)
     if not all(map(_is_certain, _nodes(tree))):
         return None
-    # The description of a cast does not say what becomes of an error.
-    if any(_name(node) == "Cast" for node in _nodes(tree)) and _has_try_cast(df):
+    # The description of a cast, and of a sum, does not say what becomes of an error.
+    if any(_name(node) in ("Cast", "Sum") for node in _nodes(tree)) and _may_hide_errors(df):
         return None
     return _described(tree, {})
 
@@ -77,13 +77,14 @@ def _tree(df: DataFrame) -> Any:
     return json.loads(compat.analyzed(df).toJSON())
 
 
-def _has_try_cast(df: DataFrame) -> bool:
-    """Whether a text of an expression has it; one in a string counts, too."""
+def _may_hide_errors(df: DataFrame) -> bool:
+    """Whether a text of an expression has TRY_CAST or try_sum; one in a string counts, too."""
     left = [compat.analyzed(df)]
     while left:
         plan = left.pop()
         left += listed(plan.children())
-        if any("TRY_CAST(" in expression.sql() for expression in listed(plan.expressions())):
+        texts = (expression.sql() for expression in listed(plan.expressions()))
+        if any("TRY_CAST(" in text or "try_sum(" in text for text in texts):
             return True
     return False
 
