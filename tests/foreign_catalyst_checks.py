@@ -25,6 +25,15 @@ if __name__ == "__main__":
         joined = stream.join(table, "k", "left")
         assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
         print("rows", sorted(tuple(row) for row in joined.collect()))
+    records = joined.selectExpr(
+        "binary(string(k)) AS key", "binary('') AS value", "v IS NOT NULL AS found",
+        "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+        "current_timestamp() AS timestamp",
+    )  # fmt: skip
+    sent = bsjoin.kafka.route(
+        records, value="'x'", topic="out", retry="again", dead="never", patience=1
+    )
+    assert "BsjoinRoute" not in sent._jdf.queryExecution().executedPlan().toString()
     joined = bsjoin.BatchTable.open(path).join(stream, "k", how="left")
     assert "MapInArrow" in joined._jdf.queryExecution().executedPlan().toString()
     print("rows", sorted(tuple(row) for row in joined.collect()))

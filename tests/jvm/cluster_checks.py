@@ -23,7 +23,7 @@ from sessions import CLUSTER, on_this_machine, session
 from spark_samples import Feed, cycles
 from standalone import add_worker, process_of, start
 
-from bsjoin import BatchTable, jar
+from bsjoin import BatchTable, jar, kafka
 
 SEED = 16
 PARTITIONS = 4
@@ -41,6 +41,13 @@ OPTIONS = {
     "spark.speculation.minTaskRuntime": "500ms",
     "spark.speculation.quantile": "0.5",
 }
+
+RECORD = (
+    "CAST(string(k) AS BINARY) AS key",
+    "CAST('as it came' AS BINARY) AS value",
+    "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+    "current_timestamp() AS timestamp",
+)
 
 ALLOCATION = {
     "spark.dynamicAllocation.enabled": "true",
@@ -66,6 +73,8 @@ def right(keys: Iterable[int], version: int) -> Counter[tuple[Any, ...]]:
 class Stream:
     """A query on the cluster whose tasks can be slow; it tells where each row was.
 
+    Its rows are routed as records of Kafka are, which counts them.
+
     Args:
         spark: the session.
         folder: of its own.
@@ -80,8 +89,15 @@ class Stream:
         self._random = random.Random(SEED)
         self.pace = folder / "pace"
         self.set_pace()
-        joined = self.table.join(self.feed.stream.repartition(PARTITIONS), how="left")
-        paced = joined.mapInArrow(paced_by(self.pace, self.tasks), "k long, v int, at string")
+        records = self.feed.stream.repartition(PARTITIONS).selectExpr("k", *RECORD)
+        joined = self.table.join(records, how="left", indicator="found")
+        sent = kafka.route(
+            joined, value="string(v)", topic="out", retry="again", dead="never", patience=1
+        )
+        answers = sent.selectExpr(
+            "bigint(string(key)) AS k", "int(IF(topic = 'out', string(value), NULL)) AS v"
+        )
+        paced = answers.mapInArrow(paced_by(self.pace, self.tasks), "k long, v int, at string")
         self.query = self.feed.start(paced)
 
     def set_pace(self, each: float = 0, first: float = 0) -> None:
@@ -108,6 +124,7 @@ class Stream:
         self.query.stop()
         figures = cycles(self.query)
         assert [figure.batch_id for figure in figures] == [*range(len(self.batches))]
+        sent = kafka.progress(self.query)
         for number, (keys, figure) in enumerate(zip(self.batches, figures, strict=True)):
             version = figure.table_version
             assert version is not None
@@ -118,6 +135,8 @@ class Stream:
             got = (figure.runtime, figure.rows_in, figure.hits, figure.misses, figure.rows_out)
             rows = wanted.total()
             assert got == ("jvm", len(keys), hits, len(keys) - hits, rows), (number, got, rows)
+            misses = len(keys) - hits
+            assert (sent[number].found, sent[number].waiting) == (rows - misses, misses), number
         return [figure.table_version or 0 for figure in figures]
 
 
