@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -96,6 +97,13 @@ def configured(spark: SparkSession, settings: Mapping[str, object]) -> Iterator[
 def consume(df: DataFrame) -> None:
     """Execute a DataFrame into a sink that discards all rows."""
     df.write.format("noop").mode("overwrite").save()
+
+
+def collect_garbage() -> None:
+    """Free what queries have left in the heap of the running session, if there is one."""
+    if (running := SparkSession.getActiveSession()) is not None:
+        jvm: Any = running._jvm
+        jvm.System.gc()
 
 
 def fingerprint(df: DataFrame, columns: Sequence[str]) -> tuple[int, int]:

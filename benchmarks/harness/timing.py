@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, consume, fingerprint
+from benchmarks.harness.spark import Join, collect_garbage, consume, fingerprint
 
 T = TypeVar("T")
 Times = dict[str, list[float]]
@@ -44,9 +44,9 @@ def alternate(
 
     Each round begins with another way, so that none always runs after the same one. A way that
     waited for more than ten times what it takes runs once uncounted before: others have left their
-    rows in the caches meanwhile, of which longer ways notice nothing. So does one that waited for
-    half a minute: Spark ends Python workers that idle for a minute, with the table that they have
-    open, and those of a stream do not idle.
+    rows in the caches and their garbage in the heap meanwhile, of which longer ways notice nothing.
+    So does one that waited for half a minute: Spark ends Python workers that idle for a minute,
+    with the table that they have open, and those of a stream do not idle.
 
     Each of the ``ways`` runs once and returns its seconds. ``warm``: the seconds of those that have
     just run; others run once uncounted. What takes longer than ``slow_s`` is timed at most twice,
@@ -64,6 +64,7 @@ def alternate(
                 continue
             waited = time.monotonic() - ended[name]
             if is_quick and waited > min(_IDLE_S, _SHORT * last[name]):
+                collect_garbage()
                 ways[name]()
             last[name] = ways[name]()
             times[name].append(last[name])
