@@ -47,7 +47,7 @@ def test_ranges_and_as_of(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_path: Path) -> None:
-    """The plan expects one row of a key, and no nulls; the version that comes has others."""
+    """The plans expect one row of a key, and no nulls; the versions that come have others."""
     assert attached(spark) is None
     first = spark.sql("SELECT id AS k, string(id) AS v FROM range(6)")
     second = spark.sql(  # and the columns stand in another order
@@ -57,27 +57,34 @@ def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_p
     table = BatchTable.build(first, on="k", path=tmp_path / "t")
     stream = spark.sql("SELECT if(id = 8, null, id) AS k, id AS i FROM range(9)")
     pinned = spark.read.format("bsjoin").option("versionAsOf", 1).load(table.path)
-    spans = spark.sql(
-        "SELECT id % 3 AS l, id AS p, id + id % 4 AS q, string(id) AS v FROM range(9)"
-    )
+    spans = spark.sql("SELECT id % 3 AS l, id AS p, 2 * id + 1 AS q, string(id) AS v FROM range(9)")
+    ends = spans.withColumn("q", F.expr("if(p % 2 = 0, null, q)")).localCheckpoint()
     within = Within("i", "p", "q")
     built = BatchTable.build(spans, on="l", when=within, path=tmp_path / "spans")
-    inside = F.expr("k = l AND p <= i AND i < q")
+    inside = "k = l AND p <= i AND i < q"
+
+    def of_ranges(spans: DataFrame) -> dict[str, DataFrame]:
+        either = f"SELECT * FROM {{s}} WHERE i = 0 OR EXISTS (SELECT * FROM {{t}} WHERE {inside})"
+        return {
+            "of a range": stream.join(spans, F.expr(inside)).select("k", "i", "v"),
+            "in a range, or not": spark.sql(either, s=stream, t=spans),
+        }
+
     with planned_in_real_time(spark, tmp_path / "idle"):
         joins = {how: stream.join(plain(spark, table.path), "k", how) for how in KINDS}
         joins["of the first"] = stream.join(pinned, "k")
-        ranged = stream.join(plain(spark, built.path), inside)
-        joins["of a range"] = ranged.select("k", "i", "v")
+        joins |= of_ranges(plain(spark, built.path))
         union = together(joins)
         assert plan_of(union).count(IN_REAL_TIME) == len(joins)
         assert plan_of(union).count("version 1 on") >= len(KINDS)
         table.refresh(second)
+        built.refresh(ends)
         found = apart(union, joins)
         wanted = rows_of_all(
             {
                 **{how: stream.join(second.select("k", "v"), "k", how) for how in KINDS},
                 "of the first": stream.join(first, "k"),
-                "of a range": stream.join(spans, inside).select("k", "i", "v"),
+                **of_ranges(ends),
             }
         )
         assert wanted["of a range"].num_rows

@@ -2,7 +2,6 @@ package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Bound;
 import bsjoin.jvm.storage.Dimension;
-import bsjoin.jvm.storage.Manifest;
 import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
@@ -24,7 +23,7 @@ import org.apache.spark.sql.catalyst.expressions.Or;
  * points, or the starts of intervals, and one below the ends.
  */
 final class DimensionBounds {
-  private final Manifest manifest;
+  private final IndexJoin join;
   private final Dimension dimension;
   private RangeCondition lower;
   private RangeCondition upper;
@@ -35,14 +34,14 @@ final class DimensionBounds {
   /** The codes that the bounds hold for, as soon as there are {@link #arguments}. */
   final long[] limits = RangeLookup.noLimits(1);
 
-  private DimensionBounds(Manifest manifest, Dimension dimension) {
-    this.manifest = manifest;
+  private DimensionBounds(IndexJoin join, Dimension dimension) {
+    this.join = join;
     this.dimension = dimension;
   }
 
   /** The bounds of a range; null if there is none of its points or starts, or these may be null. */
   static DimensionBounds of(IndexJoin join, Dimension dimension) {
-    DimensionBounds found = new DimensionBounds(join.manifest, dimension);
+    DimensionBounds found = new DimensionBounds(join, dimension);
     boolean isKnown = join.hasPoints(dimension);
     for (Expression condition : join.residual) {
       for (RangeCondition one : RangeCondition.of(condition, join, dimension)) {
@@ -143,7 +142,8 @@ final class DimensionBounds {
       residual.add(condition);
       return;
     }
-    if (last != null && last.whole() == condition && !last.orNull() && mayBeNull(last)) {
+    if (last != null && last.whole() == condition && !last.orNull()
+        && join.mayHaveNulls(dimension.names().get(1))) {
       residual.add(new IsNotNull(last.column().column));
     }
     if (exact != null) {
@@ -177,10 +177,5 @@ final class DimensionBounds {
     boolean startsAtEnd = closed.equals("right") || closed.equals("neither");
     return hasLength
         && (!startsAtEnd || upper.strict() || !last.orNull() || !Types.isFull(upper.codes()));
-  }
-
-  private boolean mayBeNull(RangeCondition bound) {
-    int place = manifest.place(dimension.names().get(bound.place()));
-    return place < 0 || manifest.isNullable(place);
   }
 }

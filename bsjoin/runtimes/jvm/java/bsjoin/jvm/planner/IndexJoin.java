@@ -343,6 +343,13 @@ public final class IndexJoin {
     return follows || manifest.mayHaveNullKeys();
   }
 
+  /** Whether a column that is read may have nulls, in this version or in one that is followed. */
+  boolean mayHaveNulls(String name) {
+    int place = manifest.place(name);
+    boolean mayCome = follows && scan.columns.fields()[scan.columns.fieldIndex(name)].nullable();
+    return place < 0 || mayCome || manifest.isNullable(place);
+  }
+
   /** Whether the index has all rows of a key; one for ranges lacks those without a point. */
   private boolean hasAllRowsOfKeys() {
     return manifest.rangeColumns == 0 || !follows && manifest.indexesAllRows();

@@ -180,10 +180,7 @@ public final class JoinStrategy extends SparkStrategy {
       }
       join.columns.forEach(
           (id, name) -> {
-            int place = join.manifest.place(name);
             StructField field = fields[join.scan.columns.fieldIndex(name)];
-            boolean mayCome = join.follows && field.nullable();
-            boolean hasNulls = place < 0 || mayCome || join.manifest.isNullable(place);
             reads.put(
                 id,
                 new Read(
@@ -191,7 +188,7 @@ public final class JoinStrategy extends SparkStrategy {
                     names.indexOf(name),
                     name,
                     field.dataType(),
-                    hasNulls,
+                    join.mayHaveNulls(name),
                     mayMiss,
                     new FoundRow()));
           });

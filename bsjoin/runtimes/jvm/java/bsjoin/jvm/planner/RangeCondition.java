@@ -110,10 +110,8 @@ record RangeCondition(
       return null;
     }
     DataType codes = dimension.type();
-    boolean floating = Types.isFloating(codes);
     boolean orNull = isNull != null && ((IsNull) isNull).child().semanticEquals(column.column);
-    if (floating != Types.isFloating(column.type) || floating && column.moved.signum() != 0
-        || isNull != null && !orNull
+    if (isNull != null && !orNull
         || column.isLimited && Types.isRanked(codes)) { // limits are values, codes are ranks
       return null;
     }
