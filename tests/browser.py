@@ -70,8 +70,7 @@ class Browser:
             answer = self._next(end)
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
-                result: dict[str, Any] = answer["result"]
-                return result
+                return answer["result"]
             self._note(answer)
         raise TimeoutError(method)
 
@@ -83,8 +82,7 @@ class Browser:
             assert more, "the browser has ended"
             self._given += more
         line, _, self._given = self._given.partition(b"\0")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        return json.loads(line)
 
     def _note(self, event: dict[str, Any]) -> None:
         if event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):

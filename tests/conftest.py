@@ -26,6 +26,8 @@ from spark_samples import Feed, table_of
 
 import bsjoin.table
 from bsjoin import BatchTable
+from bsjoin.following import looks
+from bsjoin.spark import settled
 from bsjoin.storage import versions
 from tests import supervisor
 
@@ -177,6 +179,13 @@ def soon_active(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions.publish, "__defaults__", (lambda: clock() - ago_us, *others))
     waits = SimpleNamespace(sleep=lambda s: time.sleep(max(0.0, s - ago_us / 1e6)))
     monkeypatch.setattr(versions, "time", waits)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at sources do not wait: neither after a whole read, nor for files to be quiet."""
+    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
+    monkeypatch.setattr(settled, "_QUIET_S", 0.0)
 
 
 @pytest.fixture

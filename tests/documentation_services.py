@@ -95,6 +95,5 @@ def clients(patch: pytest.MonkeyPatch, rows: Rows) -> None:
 
 def derby(spark: SparkSession, folder: Path) -> str:
     """The JDBC URL of a new database in the memory of the session's JVM, by Spark's own Derby."""
-    assert spark._jvm is not None
     spark._jvm.System.setProperty("derby.stream.error.file", str(folder / "derby.log"))
     return f"jdbc:derby:memory:{folder.name}{id(folder)};create=true"

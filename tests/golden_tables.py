@@ -307,8 +307,7 @@ def unpacked(version: str, to: Path) -> dict[str, list[str]]:
     """Unpack the tables of a version of bsjoin; the rows that are expected, by kind."""
     with tarfile.open(FOLDER / f"{version}{_ENDING}") as archive:
         unpack(archive, to)
-    found: dict[str, list[str]] = json.loads((to / _EXPECTED).read_text("utf-8"))
-    return found
+    return json.loads((to / _EXPECTED).read_text("utf-8"))
 
 
 def main() -> int:

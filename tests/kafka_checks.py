@@ -224,11 +224,9 @@ def what_arrives_and_what_waits(spark: SparkSession, folder: Path) -> None:
     assert limits == (200.0,), limits
     assert sum(one["numInputRows"] for one in found) == 1500
     second = flow(found[0], found[1:2], limits)
-    assert second is not None
     assert (second.arrived, second.done, second.waiting) == (0, 200, 600), second
     last = next(k for k, one in enumerate(found) if offsets_of(one) > 1000)
     rest = flow(found[last - 1], found[last:], limits)
-    assert rest is not None
     assert (rest.arrived, rest.done) == (500, sum(o["numInputRows"] for o in found[last:])), rest
 
 

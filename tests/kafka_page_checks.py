@@ -243,8 +243,7 @@ def changes_of_mysql_make_a_table(spark: SparkSession, folder: Path) -> None:
                 query.processAllAvailable()
             finally:
                 query.stop()
-        table: bsjoin.BatchTable = names["table"]
-        return table
+        return names["table"]
 
     there: dict[int, Row] = {}
     for number, changes in enumerate(CHANGES):

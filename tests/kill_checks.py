@@ -379,7 +379,6 @@ def two_writers(place: Place, many: int) -> int:
         check_nothing_left(found.location)
         manifest = versions.latest(found.location)
         found.check(manifest, found.rows)
-        assert manifest.changes is not None
         assert manifest.changes.count == 2 * many
         assert dict(manifest.changes.batches) == {"0": many - 1, "1": many - 1}
         for number in versions.numbers(found.location):

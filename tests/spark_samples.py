@@ -84,10 +84,7 @@ def rows_of_each(results: Mapping[Any, DataFrame]) -> dict[Any, list[tuple[Any, 
     """The rows of several results as sorted tuples, by one action: values as in JSON."""
 
     def row_of(text: str) -> tuple[Any, ...]:
-        values: tuple[Any, ...] = json.loads(
-            text, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs)
-        )
-        return values
+        return json.loads(text, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs))
 
     return {name: _sorted([*map(row_of, texts)]) for name, texts in values_of(results).items()}
 
@@ -130,8 +127,20 @@ class Feed:
         def keep(batch: DataFrame, number: int) -> None:
             self.results[number] = rows(batch)
 
-        writer = joined.writeStream.foreachBatch(keep)
+        return self.call(keep, joined)
+
+    def call(
+        self, function: Callable[[DataFrame, int], object], joined: DataFrame | None = None
+    ) -> StreamingQuery:
+        """Run a function with each micro-batch of a query, by default of the stream itself."""
+        writer = (self.stream if joined is None else joined).writeStream.foreachBatch(function)
         return writer.option("checkpointLocation", str(self.checkpoint)).start()
+
+    def turn(self, query: StreamingQuery, *keys: int | None) -> list[tuple[Any, ...]]:
+        """One more micro-batch of a query, and the rows that it has made, if they are kept."""
+        self.add(*keys)
+        query.processAllAvailable()
+        return self.results[max(self.results)] if self.results else []
 
     def forget_last_commit(self) -> int:
         """Make the last micro-batch look interrupted; its number."""

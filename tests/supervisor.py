@@ -89,8 +89,6 @@ def leave_in_order() -> None:
 
 
 def _tell(**line: object) -> None:
-    assert _running is not None
-    assert _running.stdin is not None
     with suppress(BrokenPipeError):
         _running.stdin.write(json.dumps(line).encode() + b"\n")
         _running.stdin.flush()

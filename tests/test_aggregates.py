@@ -257,11 +257,9 @@ def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_
     joined = BatchTable.open(table.path).join(feed.stream, how="left")
     query = feed.start(names.join(joined, how="left"))
     try:
-        feed.add(10, 3, 40, None)
-        query.processAllAvailable()
+        feed.turn(query, 10, 3, 40, None)
         table.refresh(rows.where("q <> 9"))
-        feed.add(10, 40)
-        query.processAllAvailable()
+        feed.turn(query, 10, 40)
         found = [(one.rows_in, one.hits, one.rows_out) for one in cycles(query) if one.on == ("k",)]
     finally:
         query.stop()
@@ -271,12 +269,8 @@ def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_
     table.refresh(rows.withColumn("w", F.col("q") + 1))
     later = Band("k", "q", 5, 0, agg={"n": "count(*)", "some": "count(w)", "w": "sum(w)"})
     again = feed.start(BatchTable.open(table.path).join(feed.stream, how="left", when=later))
-    try:
-        feed.add(10)
-        again.processAllAvailable()
-        replayed = [feed.results.pop(1), feed.results.pop(2)]
-    finally:
-        again.stop()
+    feed.turn(again, 10)
+    replayed = [feed.results.pop(1), feed.results.pop(2)]
     nothing = [(None, 0, None, None, None), (40, 0, None, None, None)]
     first = [(3, 4, 6, 3.0, None), (10, 6, 20, 15.0, "ten")]
     assert feed.results[0] == sorted(nothing + first, key=lambda row: (row[0] is not None, row))

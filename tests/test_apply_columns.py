@@ -149,14 +149,10 @@ def test_running_queries_go_on_and_are_named_where_a_column_is_taken(
     table = BatchTable.build(frame(spark, ROWS, SCHEMA), on="id", unique=True, path=tmp_path / "t")
     joined = table.join(feed.stream.withColumnRenamed("k", "id"), select=["name", "price"])
     query = feed.start(joined)
-    feed.add(2)
-    query.processAllAvailable()
-    assert feed.results[0] == [(2, "b", 20)]
+    assert feed.turn(query, 2) == [(2, "b", 20)]
     changes = [(2, "b", 21, "x")]
     table.apply(frame(spark, changes, f"{SCHEMA}, note string"), merge_schema=True)
-    feed.add(2)
-    query.processAllAvailable()
-    assert feed.results[1] == [(2, "b", 21)]
+    assert feed.turn(query, 2) == [(2, "b", 21)]
     later = table.join(spark.range(2, 4), select=["price", "note"])
     assert rows(later) == [(2, 21, "x"), (3, 30, None)]
     named = rf"Running queries \({query.id}\) use it"
@@ -176,7 +172,6 @@ def test_running_queries_go_on_and_are_named_where_a_column_is_taken(
     assert table.version == 2
     with pytest.raises(TableMismatchError, match=rf"running queries \({query.id}\) use"):
         BatchTable.build(spark.range(3), on="id", unique=True, path=table.path)
-    query.stop()
 
 
 @pytest.mark.parametrize(
@@ -198,8 +193,7 @@ def test_another_writer_adds_columns_meanwhile(
                 table.apply(frame(spark, changes, wider))
             else:
                 table.apply(frame(spark, changes, wider), merge_schema=True)
-        found: Manifest = original(*args, **options)
-        return found
+        return original(*args, **options)
 
     monkeypatch.setattr(versions, "publish", publish)
     if other == "refreshes":

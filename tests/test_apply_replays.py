@@ -42,8 +42,7 @@ def test_a_micro_batch_that_runs_again_has_the_layers_that_it_had(
     query = feed.start(joined(table, feed.stream))
 
     def arrives() -> None:
-        feed.add(0, 1, 7)
-        query.processAllAvailable()
+        feed.turn(query, 0, 1, 7)
 
     arrives()
     table.apply(changes(spark, (1, 10, "u"), (7, 70, "c")), key="k")

@@ -146,10 +146,7 @@ def test_a_private_table_of_few_columns_is_refreshed_by_all_of_them(
 
     for _ in range(3):
         feed.add(1, 2)
-    writer = feed.stream.writeStream.foreachBatch(call)
-    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
-    query.processAllAvailable()
-    query.stop()
+    feed.call(call).processAllAvailable()
     assert len(found) == 3
     assert all(rows["ours"] == rows["own"] for rows in found)
     assert len({str(rows["own"]) for rows in found}) > 1

@@ -278,7 +278,6 @@ def test_layers_and_compacted_tables_have_boxes(
     # Layers of few rows are searched by the first range, below those that have an index.
     table.apply(batch.where("n >= 550"), key="n")
     few = versions.latest(location).layers[-1].rows
-    assert few is not None
     assert few.boxes is None
     assert joined() == {(s, n) for s, n in inner if n < 500 or n >= 550}
     monkeypatch.setattr("bsjoin.storage.layers.applying._BOXED", 65)
@@ -288,7 +287,6 @@ def test_layers_and_compacted_tables_have_boxes(
     table.apply(some, key="n", op="op")
     left = {(s, n) for s, n in inner if n % 7}
     (layer,) = versions.latest(location).layers
-    assert layer.rows is not None
     assert layer.rows.boxes is not None
     assert joined() == left
     table.compact()
@@ -350,8 +348,6 @@ def test_a_damaged_file_is_an_error_or_has_other_rows(
         location = StorageLocation.of(folder)
         with contextlib.suppress(DamagedTableError):
             (segment,) = open_segments(location, versions.latest(location))
-            assert segment.ranges is not None
-            assert segment.ranges.boxes is not None
             rows = segment.index.rows
             found = segment.ranges.boxes.pairs(
                 probes, np.zeros(2, np.int64), np.full(2, rows), 1 << 16

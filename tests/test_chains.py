@@ -102,10 +102,7 @@ def in_all_ways(
         with run_as(spark, way):
             results.append(query(stream).select(F.lit(number).alias("way"), "*"))
     running = feed.start(oracle.united(results))
-    try:
-        running.processAllAvailable()
-    finally:
-        running.stop()
+    running.processAllAvailable()
     by_way: list[list[dict[str, Any]]] = [[] for _ in WAYS]
     for batch in range(len(batches)):
         of_batch = [cycle for cycle in cycles(running) if cycle.batch_id == batch]
@@ -166,10 +163,7 @@ def test_two_parts_of_a_query_that_use_one_join(
     parts = [first.select("k"), unique.join(first, {"k": "id"}, how="semi").select("k")]
     feed.add(*range(6), None)
     query = feed.start(parts[0].union(parts[1]))
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    query.processAllAvailable()
     found = [(c.rows_in, c.rows_out, c.hits, c.misses, c.table_version) for c in cycles(query)]
     # Keys 0 to 5 have 1, 3, 0, 2, 1 and 3 rows; of these 0, 2 and 4 are in the other table.
     assert found == [(14, 20, 10, 4, 1), (10, 2, 2, 8, 1)]
@@ -188,11 +182,8 @@ def test_a_chain_is_one_pass(
     assert capsys.readouterr().out.count("in the pass of the join before") == 2
     feed.add(1, 2)
     query = feed.start(third)
-    try:
-        query.processAllAvailable()
-        progress = query.lastProgress
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    progress = query.lastProgress
     assert progress is not None
     assert not progress["observedMetrics"]
     assert [cycle.join for cycle in cycles(query)] == sorted(c.join for c in cycles(query))

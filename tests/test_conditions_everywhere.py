@@ -195,11 +195,7 @@ def labelled(case: Column, rows: DataFrame, value: str) -> DataFrame:
 def started(joined: DataFrame, name: str, checkpoint: Path) -> None:
     """Run a query to the end of what is there; its rows are the table of that name."""
     writer = joined.writeStream.format("memory").queryName(name).trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(checkpoint)).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
 
 
 def made(spark: SparkSession, folder: Path) -> Sides:

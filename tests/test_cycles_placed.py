@@ -226,7 +226,6 @@ def test_what_a_host_has_cached_is_known(
 ) -> None:
     def cached(ran: Ran, partitions: int) -> list[float]:
         """The bytes of each partition on the one host that there is."""
-        assert ran.cycles._placing is not None
         tasks = ran.cycles._placing._loop.monitor.tasks(partitions)
         assert {*HOME.host} == {*"".join(host for one in tasks for host in one.cached)}
         return [one.cached[HOME.host] for one in tasks]
@@ -247,7 +246,6 @@ def test_what_a_host_has_cached_is_known(
     # Rows that stay in the stream's partitions bring any key: the entries serve all of them.
     any_key = Ran(source, **options).run(stream(spark))
     cache = any_key.told[0].cache
-    assert cache is not None
     assert cached(any_key, 3) == [pytest.approx(cache.bytes / 3)] * 3
 
 
@@ -303,12 +301,9 @@ def test_what_did_not_run_did_not_run_elsewhere(
     ran = Ran(built, sink=lambda df, _: next(sinks)(df), **options)
     for ran_there in (1, 0):
         ran.run(stream(spark))
-        assert ran.cycles._placing is not None
         found = ran.cycles._placing._loop
-        assert found.last is not None
         assert (len(found.last.requested), len(found.last.landed)) == (3, ran_there)
         assert found.controller.failed == frozenset()
-        assert found.controller.plan is not None
         assert found.controller.plan.unplaced == ()
 
 

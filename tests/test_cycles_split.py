@@ -74,7 +74,6 @@ class Ran:
         for number in range(cycles):
             self.cycles(stream(spark), number)
             self.now += 10.0
-            assert self.cycles._placing is not None
             assert self.cycles._placing._loop.last is not None
             results.append(self.cycles._placing._loop.last)
         return results

@@ -513,8 +513,7 @@ def test_a_real_query_is_shown_and_its_end(
         (rows,) = (one for one in lines if one.startswith("bsjoin_input_rows_total{") and
                    f'query="{query.id}"' in one)  # fmt: skip
         assert rows.endswith(" 3")
-        feed.add(1)
-        query.processAllAvailable()
+        feed.turn(query, 1)
         query.stop()
         browser.wait(
             "document.querySelector('#queries section p').textContent === 'ended'", seconds=30

@@ -261,8 +261,7 @@ def commands(page: str) -> list[str]:
 
 def extras() -> dict[str, Any]:
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
-    found: dict[str, Any] = project["optional-dependencies"]
-    return found
+    return project["optional-dependencies"]
 
 
 def check_command(command: str) -> None:

@@ -43,7 +43,6 @@ class Watch(threading.Thread):
 
     def __init__(self, spark: SparkSession):
         super().__init__(daemon=True)
-        assert spark._jvm is not None
         self.java = spark._jvm.ProcessHandle.current().pid()
         self.most: dict[int, int] = {}
         self.ended = threading.Event()

@@ -79,16 +79,12 @@ def changed(spark: SparkSession, version: int, **columns: str) -> DataFrame:
 def running(feed: Feed, path: Path, how: str = "left") -> Any:
     joined = BatchTable.open(path).join(feed.stream, how=how, select=["v", "w", "many"])
     query = feed.start(joined)
-    feed.add(1)
-    query.processAllAvailable()
-    assert feed.results[0] == [(1, 1, 1, [1])]
+    assert feed.turn(query, 1) == [(1, 1, 1, [1])]
     return query
 
 
 def goes_on(feed: Feed, query: Any, expected: list[tuple[Any, ...]]) -> None:
-    feed.add(1)
-    query.processAllAvailable()
-    assert feed.results[max(feed.results)] == expected
+    assert feed.turn(query, 1) == expected
 
 
 HARMLESS: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -194,8 +190,7 @@ def test_range_columns_never_change_and_are_found_in_another_case(
     BatchTable.build(table("id AS p", "1 AS v"), on="g", when=when, path=path)
     stream = feed.stream.selectExpr("k", "0L AS g")
     query = feed.start(BatchTable.open(path).join(stream, how="left", select=["v", "p"]))
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     for columns in (["1 AS v"], ["int(id) AS p", "1 AS v"]):
         for door in (
             lambda df: BatchTable.open(path).refresh(df),
@@ -221,8 +216,7 @@ def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
     one = spark.range(3).selectExpr("id AS k", "1 AS v")
     table = BatchTable.build(one, on="k", path=path, unique=True)
     query = feed.start(table.join(feed.stream, select=[]))
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     with pytest.raises(DuplicateKeyError, match="running query was planned"):
         BatchTable.build(one.union(one), on="k", path=path)
     BatchTable.build(one.where("k < 2"), on="k", path=path)  # the promise alone may go
@@ -237,18 +231,15 @@ def test_a_replay_of_an_older_version_has_nulls_in_what_was_added(
         return feed.start(BatchTable.open(path).join(feed.stream, how="left"))
 
     query = start()
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     query.stop()
     BatchTable.open(path).refresh(
         changed(spark, 2, new="id * 10", text="'t'", list="array(id)", exact="decimal(1.5)")
     )
     number = feed.forget_last_commit()
     query = start()
-    feed.add(1)
-    query.processAllAvailable()
+    assert feed.turn(query, 1)[0][:7] == (1, 2, 1, "x", [1], 10, "t")
     assert feed.results[number] == [(1, 1, 1, "x", [1], None, None, None, None)]
-    assert feed.results[number + 1][0][:7] == (1, 2, 1, "x", [1], 10, "t")
     query.stop()
     # One of another type is an error that says what to do.
     BatchTable.build(changed(spark, 3, v="'text'"), on="k", path=path)
@@ -271,16 +262,13 @@ def test_micro_batches_and_cycles_keep_their_columns(
         seen["plain"].append(rows(BatchTable.open(path).join(batch, select=["v"])))
         steered(batch, number)
 
-    writer = feed.stream.writeStream.foreachBatch(call)
-    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
-    feed.add(1)
-    query.processAllAvailable()
+    query = feed.call(call)
+    feed.turn(query, 1)
     for column in ("v", "free"):
         with pytest.raises(TableMismatchError, match="use the columns"):
             BatchTable.build(changed(spark, 9, **{column: ""}), on="k", path=path)
     BatchTable.open(path).refresh(changed(spark, 2, new="id"))
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     assert seen["plain"] == [[(1, 1)], [(1, 2)]]
     # The columns of a cycle are those of the first one.
     assert seen["cycles"] == [[(1, 1, 1, "x", [1])], [(1, 2, 1, "x", [1])]]

@@ -122,13 +122,11 @@ def test_a_join_warns_where_sparks_own_would_follow_the_table(
     query = feed.start(by_spark)
     found: list[dict[str, set[object]]] = []
     for number in range(2):
-        feed.add(1)
-        query.processAllAvailable()
+        feed.turn(query, 1)
         _, *values = zip(*feed.results[number], strict=True)
         found.append(dict(zip(kinds, map(set, values), strict=True)))
         for change in {change for _, change in kinds.values()}:
             change()
-    query.stop()
     assert {name for name in names if found[0][name] != found[1][name]} == FOLLOWED & {*names}
     assert {name for name in names if says[name]} == (FOLLOWED - VERSIONED) & {*names}
     for name in VERSIONED & {*names}:
@@ -159,7 +157,6 @@ def test_nothing_is_said_where_the_table_is_read_again_or_once_in_spark_too(
     feed.add(1)
     query = feed.stream.writeStream.foreachBatch(call).start()
     query.processAllAvailable()
-    query.stop()
     assert found == [[]]
 
 

@@ -22,9 +22,8 @@ from spark_samples import Feed, soon
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import ArgumentError
-from bsjoin.following import looks
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
 
 _SOURCE = Path(__file__).with_name("VersionedCatalog.java")
 _NAME = "spark.sql.catalog.versioned"
@@ -45,7 +44,6 @@ def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     command = [javac, "-J-XX:TieredStopAtLevel=1", "-proc:none", "-cp", os.pathsep.join(read)]
     subprocess.run([*command, "-d", str(classes), str(_SOURCE)], check=True)
     jvm = spark._jvm
-    assert jvm is not None
     thread = jvm.java.lang.Thread.currentThread()
     before = thread.getContextClassLoader()
     urls = spark.sparkContext._gateway.new_array(jvm.java.net.URL, 1)
@@ -59,12 +57,6 @@ def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         thread.setContextClassLoader(before)
     yield found
     spark.conf.unset(_NAME)
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks do not wait after a whole read."""
-    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
 
 
 def test_each_version_of_a_table_is_read_whole(
@@ -86,7 +78,6 @@ def test_each_version_of_a_table_is_read_whole(
         assert len(builds) == read
         assert stored(table) == [(k, f"of {number}") for k in keys]
         version = table.versions()[-1].source
-        assert version is not None
         assert (version.source, version.version) == ("the table versioned.cities", str(number))
         assert version == figures(table).source == figures(table).newest
         look.look()
@@ -113,20 +104,9 @@ def test_a_join_follows_by_itself_and_a_restart_finds_the_version(
     df = spark.table("versioned.items")
     joined = bsjoin.join(feed.stream, df, "k", how="left")
     query = feed.start(joined)
-    try:
-        feed.add(1, 2)
-        query.processAllAvailable()
-        assert feed.results == {0: [(1, "a"), (2, None)]}
-        catalog.commit("items", [1, 2], "b")
-
-        def last() -> list[tuple[Any, ...]]:
-            feed.add(2)
-            query.processAllAvailable()
-            return feed.results[feed.added - 1]
-
-        soon(last, [(2, "b")])
-    finally:
-        query.stop()
+    assert feed.turn(query, 1, 2) == [(1, "a"), (2, None)]
+    catalog.commit("items", [1, 2], "b")
+    soon(lambda: feed.turn(query, 2), [(2, "b")])
     store = tmp_path / "store"
     for reads in (1, 0):
         read = len(builds)

@@ -31,14 +31,7 @@ from bsjoin.following.protocol import Changes
 from bsjoin.spark import settled, source_versions
 from bsjoin.storage import freshness, versions
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks do not wait: neither after a whole read, nor for files to be quiet."""
-    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
-    monkeypatch.setattr(settled, "_QUIET_S", 0.0)
+pytestmark = pytest.mark.usefixtures("interpreted", "at_once")
 
 
 class Clock(SimpleNamespace):
@@ -91,7 +84,6 @@ def test_files_are_read_whole_whenever_their_list_has_changed(
         look.look()
         assert (len(builds), stored(table)) == (read + number, rows(df.select("*")))
         version = table.versions()[-1].source
-        assert version is not None
         assert version == figures(table).source == figures(table).newest
         assert version.version.startswith(f"{len(list(source.glob('*.parquet')))} files ")
     assert figures(table).read_whole_why == "the source does not tell what has changed"
@@ -551,8 +543,7 @@ def test_whole_reads_have_a_share_of_the_time(
 
         def slow(version: SourceVersion, at: Any = at, clock: Clock = clock) -> DataFrame:
             clock.now_s += 10
-            found: DataFrame = at(version)
-            return found
+            return at(version)
 
         monkeypatch.setattr(source, "at", slow)
         monkeypatch.setattr(source, "changes", lambda *_: None)
@@ -625,18 +616,10 @@ def test_a_stream_has_the_version_of_each_micro_batch(
             cache = Full(refresh="on_commit")
             joined.append(bsjoin.join(feed.stream, df, "k", how="left", cache=cache))
     query = feed.start(joined[0].union(joined[1]))
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     write(source / "0.parquet", [1], "b")
-
-    def last() -> Any:
-        feed.add(1)
-        query.processAllAvailable()
-        return feed.results[max(feed.results)]
-
-    soon(last, [(1, "b")] * 2)
+    soon(lambda: feed.turn(query, 1), [(1, "b")] * 2)
     found = cycles(query)
-    query.stop()
     assert feed.results[0] == [(1, "a")] * 2
     assert {cycle.runtime for cycle in found} == {"jvm", "python"}
     seen = [cycle.source for cycle in found]
@@ -645,7 +628,6 @@ def test_a_stream_has_the_version_of_each_micro_batch(
         {cycle.table_version for cycle in found}
     )
     for cycle in found[-2:]:
-        assert cycle.refresh is not None
         assert cycle.refresh.newest == cycle.source
         assert cycle.refresh.lag_s is not None
         assert cycle.refresh.last_look is not None
@@ -672,12 +654,10 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
                 keep(way, bsjoin.join(batch, df, "k", how="left", cache=follow))
             steered(batch, number)
 
-        writer = feed.stream.writeStream.foreachBatch(call)
-        query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+        query = feed.call(call)
 
         def last() -> list[Any]:
-            feed.add(1, 2, 3)
-            query.processAllAvailable()
+            feed.turn(query, 1, 2, 3)
             return [some[-1] for some in found.values()]
 
         def of_spark() -> list[Any]:
@@ -691,7 +671,6 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
     finally:
         spark.sql(f"DROP TABLE {name}")
     cycle = bsjoin.progress(steered)[-1]
-    assert cycle.refresh is not None
     assert cycle.source == cycle.refresh.newest
 
 
@@ -706,8 +685,7 @@ def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
     look, joined = make(), table.join(feed.stream, how="left")
     look.look()
     query = feed.start(joined)
-    feed.add(1, 3)
-    query.processAllAvailable()
+    feed.turn(query, 1, 3)
     source.number, source.hole = 1, True
     with pytest.raises(SourceError, match="fail_on_data_loss=True keeps the table as it is"):
         look.look()
@@ -719,5 +697,4 @@ def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
     look.look()
     query = feed.start(joined)
     query.processAllAvailable()
-    query.stop()
     assert feed.results == {0: [(1, "a"), (3, "c")], 1: [(1, "a"), (3, None)]}

@@ -62,8 +62,7 @@ def run(
     feed = Feed(spark, folder / "feed")
     for _ in range(batches):
         feed.add(1, 2, None)
-    writer = feed.stream.writeStream.foreachBatch(call)
-    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    query = feed.call(call)
     query.processAllAvailable()
     query.stop()
 

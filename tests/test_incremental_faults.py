@@ -63,8 +63,7 @@ def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
     feed: Feed, model: Model, sink: Sink
 ) -> None:
     query = sink.start(joined(feed, model, retries=2, backoff="1 ms"))
-    feed.add(1, 2, None)
-    query.processAllAvailable()
+    feed.turn(query, 1, 2, None)
     model.fail()
     feed.add(3, 3, 9, 1)
     fails(
@@ -82,7 +81,6 @@ def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
     model.heal()
     query = sink.start(joined(feed, model))
     query.processAllAvailable()
-    query.stop()
     more = [(1, "v1"), (2, "v1"), (2, "v1"), (3, "v1"), (3, "v1"), (9, None)]
     assert sink.rows == sorted([*first, *more], key=lambda row: (row[0] is not None, row[0]))
 
@@ -217,8 +215,7 @@ def test_a_database_killed_in_the_middle_of_a_stream_loses_and_doubles_nothing(
     cache = Incremental(max_rows=30, retries=1, backoff="10 ms")
     joined = bsjoin.join(feed.stream, source, "k", how="left", cache=cache)
     query = sink.start(joined)
-    feed.add(*range(0, 40), 1000, None)
-    query.processAllAvailable()
+    feed.turn(query, *range(0, 40), 1000, None)
     postgresql.kill()
     try:
         feed.add(*range(30, 60), 2000, None)
@@ -231,9 +228,7 @@ def test_a_database_killed_in_the_middle_of_a_stream_loses_and_doubles_nothing(
         postgresql.start()
     query = sink.start(bsjoin.join(feed.stream, source, "k", how="left", cache=cache))
     query.processAllAvailable()
-    feed.add(*range(65, 105))
-    query.processAllAvailable()
-    query.stop()
+    feed.turn(query, *range(65, 105))
     keys = [*range(0, 40), *range(30, 60), *range(50, 70), *range(65, 105), 1000, 2000]
     wanted = [(key, f"plane {key}" if key < 100 else None) for key in sorted(keys)]
     assert sink.rows == [(None, None), (None, None), *wanted]
@@ -284,11 +279,9 @@ def test_a_password_appears_nowhere(
     joined.explain("extended")
     texts += [repr(source), str(source), repr(joined), repr(cache), str(joined.schema)]
     query = feed.start(joined)
-    feed.add(1, 50)
-    query.processAllAvailable()
+    feed.turn(query, 1, 50)
     source.invalidate([50])
-    feed.add(1, 50)
-    query.processAllAvailable()
+    feed.turn(query, 1, 50)
     texts += [str(query.lastProgress), repr(cycles(query))]
     query.explain(True)
     postgresql.kill()

@@ -60,7 +60,6 @@ def test_every_micro_batch_has_the_rows_of_sparks_join(
     assert Counter(found) == Counter((n, how, *row) for how, n, *row in rows(theirs))
     assert sum(cycle.cache.evictions for cycle in cycles(query) if cycle.cache) > 0
     for cycle in cycles(query):
-        assert cycle.cache is not None
         assert cycle.mode == "incremental"
         assert cycle.table_version is None
         assert cycle.cache.rows <= 15
@@ -126,7 +125,6 @@ def test_the_hottest_key_is_found(feed: Feed, tmp_path: Path) -> None:
     run.turn(*keys)
     run.turn(*keys)
     for cycle in cycles(run.query):
-        assert cycle.cache is not None
         (first, share), (second, other_share), *rest = cycle.cache.hottest
         assert (first, second) == ("7", "-5")
         assert share == pytest.approx(0.5, abs=0.15)

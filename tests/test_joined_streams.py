@@ -89,7 +89,6 @@ def test_watermarks_survive_joins_and_close_windows(spark: SparkSession, feed: F
     assert bsjoin.join(stream, tables["row"], "k").schema["at"].metadata != {}
     query = feed.start(windows(stream, bsjoin.join, True))
     query.processAllAvailable()
-    query.stop()
     numbers = spark.createDataFrame([(k,) for k in (*minutes, *late)], "k long")
     closed = windows(events(numbers), expected, False)
     closed = closed.where(f"end < timestamp_micros({_START + 10**11})")

@@ -104,9 +104,7 @@ def test_streams_and_cycles(spark: SparkSession, feed: Feed) -> None:
     half, kept = [(F.expr("k DIV 2"), "k")], []
     query = feed.start(bsjoin.join(feed.stream, table, half, cache=Full(fingerprint="1")))
     for keys in ((0, 3, 99, None), (5,)):
-        feed.add(*keys)
-        query.processAllAvailable()
-    query.stop()
+        feed.turn(query, *keys)
     assert [feed.results[n] for n in (0, 1)] == [[(0, 0), (3, 10)], [(5, 20)]]
     steered = bsjoin.cycles(table, half, sink=lambda rows_, _: kept.append(rows(rows_)))
     steered(spark.createDataFrame([(5,), (7,)], "k long"), 0)

@@ -421,8 +421,7 @@ def rules() -> list[dict[str, Any]]:
     """The rules of the page for Prometheus, as Prometheus would read them."""
     text = RELABELED.findall((ROOT / "docs/how-to/monitor.md").read_text("utf-8"))[0]
     (job,) = yaml.safe_load(text)["scrape_configs"]
-    found: list[dict[str, Any]] = job["metric_relabel_configs"]
-    return found
+    return job["metric_relabel_configs"]
 
 
 def relabeled(name: str) -> dict[str, str]:

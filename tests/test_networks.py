@@ -129,7 +129,6 @@ def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, f
         for name, value in before.items():
             spark.conf.set(name, value)
     query.processAllAvailable()
-    query.stop()
     assert [row.x for row in found] == ["0" * 31 + "7"] * 3
 
 

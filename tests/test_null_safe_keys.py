@@ -158,11 +158,8 @@ def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, tmp_path: Path
     options = HotSpot(partitions=2, sample=500)
     joined = bsjoin.join(stream, table, ["k", "s"], nulls_equal=True, partition=options)
     query = joined.writeStream.format("noop").start()
-    try:
-        query.processAllAvailable()
-        (cycle,) = (one for one in bsjoin.progress(query) if one.rows_in)
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    (cycle,) = (one for one in bsjoin.progress(query) if one.rows_in)
     assert {name for name, _ in cycle.partition.hottest} == {"null,a", "a,null", "null,null"}
 
 
@@ -215,16 +212,11 @@ def test_a_stream_over_versions_and_invalidated_keys(
     joined = table.join(feed.stream, how="left", nulls_equal=["k"])
     joined = bsjoin.join(joined, source, "k", "left", nulls_equal=True, cache=ROOMY)
     query = feed.start(joined)
-    try:
-        feed.add(None, 1, 7)
-        query.processAllAvailable()
-        source.put(changed)
-        source.invalidate([None])
-        table.refresh(spark.createDataFrame(changed))
-        feed.add(None, 7, None)
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    feed.turn(query, None, 1, 7)
+    source.put(changed)
+    source.invalidate([None])
+    table.refresh(spark.createDataFrame(changed))
+    feed.turn(query, None, 7, None)
     assert feed.results[0] == [(None, 1, 1), (1, 2, 2), (7, None, None)]
     assert feed.results[1] == [(None, 5, 5), (None, 5, 5), (7, None, None)]
     # A key without rows is remembered, and a null key is asked for as any other.

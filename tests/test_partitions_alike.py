@@ -41,11 +41,8 @@ def test_rows_that_are_alike_are_spread_and_the_rule_rests(
     left = bsjoin.join(stream, table, "k", how="left", partition=options)
     anti = bsjoin.join(stream.repartition(3), table, "k", how="anti", partition=options)
     query = left.select("k").unionAll(anti).writeStream.format("noop").start()
-    try:
-        query.processAllAvailable()
-        cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
     first = min(cycle.join for cycle in cycles)
     for one in (True, False):
         layouts = [cycle.partition for cycle in cycles if (cycle.join == first) == one]
@@ -72,9 +69,6 @@ def test_a_partition_by_hash_has_not_all_null_keys(spark: SparkSession, stream: 
     query = counted.writeStream.foreachBatch(
         lambda rows, _: found.update(row["at"] for row in rows.collect())
     ).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    query.processAllAvailable()
     assert sum(found.values()) == CYCLES * 2 * ROWS // 5
     assert max(found.values()) < 1.15 * sum(found.values()) / PARTITIONS

@@ -269,7 +269,6 @@ def test_a_result_is_forgotten_with_its_plan(spark: SparkSession, by_id: BatchTa
     until(forgotten, "py4j to let the plans go")
     assert len(known) >= 2
     found = projections.projection(kept)
-    assert found is not None
     assert [step.planned.plan.how for step in joins_of_step(found.made_by)] == ["inner"] * 2
 
 

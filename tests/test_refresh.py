@@ -43,8 +43,7 @@ def test_a_refresh_is_used_by_the_next_micro_batch(
         if version > 1:
             assert table.refresh(table_of(spark, version)) == version
         for _ in range(2):
-            feed.add(0, 1, 2, 9)
-            query.processAllAvailable()
+            feed.turn(query, 0, 1, 2, 9)
             expected.append(version)
     assert versions_seen(feed) == expected
     assert [cycle.table_version for cycle in cycles(query)] == expected
@@ -60,14 +59,11 @@ def test_versions_that_come_at_any_moment_never_mix_and_never_go_back(
     refreshed = threading.Thread(
         target=lambda: [table.refresh(table_of(spark, version)) for version in (2, 3)]
     )
-    feed.add(*range(4), *range(4))
-    query.processAllAvailable()
+    feed.turn(query, *range(4), *range(4))
     refreshed.start()
     while refreshed.is_alive():
-        feed.add(*range(4), *range(4))
-        query.processAllAvailable()
-    feed.add(*range(4), *range(4))
-    query.processAllAvailable()
+        feed.turn(query, *range(4), *range(4))
+    feed.turn(query, *range(4), *range(4))
     seen = versions_seen(feed)
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (1, 3)
@@ -87,8 +83,7 @@ def test_a_column_that_was_never_null_may_become_null(
         for unique in (True, False)
     ]
     query = feed.start(tables[0].join(feed.stream).union(tables[1].join(feed.stream)))
-    feed.add(1, 2)
-    query.processAllAvailable()
+    feed.turn(query, 1, 2)
     # The two joins read the folder each for itself, and may meet a file in different batches.
     before = len(feed.results)
     found = itertools.chain.from_iterable(feed.results.values())
@@ -96,8 +91,7 @@ def test_a_column_that_was_never_null_may_become_null(
     nulls = "nullif(id * 10, 10) AS number", "nullif(string(id), '1') AS text"
     for table in tables:
         table.refresh(spark.range(3).selectExpr("id AS k", *nulls))
-    feed.add(1, 2)
-    query.processAllAvailable()
+    feed.turn(query, 1, 2)
     later = [row for number, found in feed.results.items() if number >= before for row in found]
     assert sorted(later, key=str) == [(1, None, None)] * 2 + [(2, 20, "2")] * 2
 
@@ -133,14 +127,7 @@ def test_a_source_of_files_is_read_again_at_an_interval(
     query = feed.start(joined)
 
     def until(expected: list[tuple[Any, ...]]) -> None:
-        deadline = time.monotonic() + 60
-        while True:
-            feed.add(0, 1, 2)
-            query.processAllAvailable()
-            if feed.results[max(feed.results)] == expected:
-                return
-            assert time.monotonic() < deadline, feed.results
-            time.sleep(0.3)
+        soon(lambda: feed.turn(query, 0, 1, 2), expected)
 
     until([(0, 1), (1, 1), (2, None)])
     write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([2, 2]))
@@ -176,10 +163,8 @@ def test_a_source_that_is_read_again_tells_of_a_column_of_another_type(
                 database.execute(statement)
             database.commit()
 
-    def last() -> Any:
-        feed.add(1, 9)
-        query.processAllAvailable()
-        return feed.results[max(feed.results)]
+    def until(expected: list[tuple[Any, ...]]) -> None:
+        soon(lambda: feed.turn(query, 1, 9), expected)
 
     def told() -> str:
         refresh = cycles(query)[-1].refresh
@@ -189,17 +174,16 @@ def test_a_source_that_is_read_again_tells_of_a_column_of_another_type(
     source, cache = sql(f"sqlite:///{tmp_path}/a.db", table="t"), Full(refresh="200 ms")
     joined = bsjoin.join(feed.stream, source, "k", how="left", select=["v"], cache=cache)
     query = feed.start(joined)
-    assert last() == [(1, 1), (9, None)]
+    assert feed.turn(query, 1, 9) == [(1, 1), (9, None)]
     run("UPDATE t SET v = 2", "ALTER TABLE t DROP COLUMN w")  # which no query uses
-    soon(last, [(1, 2), (9, None)])
+    until([(1, 2), (9, None)])
     run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v REAL)", "INSERT INTO t VALUES (1, 3.0)")
     says = f"the column 'v' of {source!r} is REAL now, and was INTEGER"
     soon(lambda: says in told(), True)
     assert f"Running queries ({query.id}) use it" in told()
-    assert last() == [(1, 2), (9, None)]
+    assert feed.turn(query, 1, 9) == [(1, 2), (9, None)]
     run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v INTEGER)", "INSERT INTO t VALUES (1, 4)")
-    soon(last, [(1, 4), (9, None)])
-    query.stop()
+    until([(1, 4), (9, None)])
 
 
 def test_refreshing_can_be_started_and_stopped(
@@ -207,7 +191,7 @@ def test_refreshing_can_be_started_and_stopped(
 ) -> None:
     source = tmp_path / "source"
     write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([7], pa.int32()))
-    query = feed.start(table.join(feed.stream))
+    feed.start(table.join(feed.stream))
     table.start_refreshing(spark.read.schema("k long, v int").parquet(str(source)), 0.1)
     soon(lambda: table.version > 1, True)
     assert pickle.loads(pickle.dumps(table)).path == table.path  # for a function of foreachBatch
@@ -219,7 +203,6 @@ def test_refreshing_can_be_started_and_stopped(
     write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([8], pa.int32()))
     time.sleep(0.3)
     assert table.version == version
-    query.stop()
 
 
 def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
@@ -239,9 +222,7 @@ def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
         stop.set()
 
     feed.add(1)
-    query = feed.stream.writeStream.foreachBatch(call).start()
-    query.processAllAvailable()
-    query.stop()
+    feed.call(call).processAllAvailable()
     assert seen == [True]
     assert "is down" in caplog.text
     assert "s3cr3t" not in caplog.text

@@ -67,17 +67,14 @@ def test_vacuum_keeps_what_a_running_query_may_replay(
         return found[0]
 
     query = feed.start(table.join(feed.stream))
-    feed.add(0, 1)
-    query.processAllAvailable()
+    feed.turn(query, 0, 1)
     table.refresh(table_of(spark, 2))
     # If the query stopped now, it might replay its last micro-batch with version 1.
     assert table.vacuum(older_than=0) == vacuum() == []
     for _ in range(2):
-        feed.add(0, 1)
-        query.processAllAvailable()
+        feed.turn(query, 0, 1)
     assert vacuum() == [1]
-    feed.add(0, 1)
-    query.processAllAvailable()
+    feed.turn(query, 0, 1)
     assert feed.results == {0: [(0, 1), (1, 1)], **{n: [(0, 2), (1, 2)] for n in (1, 2, 3)}}
 
 
@@ -86,16 +83,14 @@ def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
     query = feed.start(table.join(feed.stream))
-    feed.add(0, 1)
-    query.processAllAvailable()
+    feed.turn(query, 0, 1)
     query.stop()
     feed.forget_last_commit()
     table.refresh(table_of(spark, 2))
     feed.results.clear()
     query = feed.start(table.join(feed.stream))
     vacuumed = table.vacuum(older_than=0)
-    feed.add(0, 1)
-    query.processAllAvailable()
+    feed.turn(query, 0, 1)
     assert feed.results == {0: [(0, 1), (1, 1)], 1: [(0, 2), (1, 2)]}
     assert vacuumed == []
 
@@ -119,7 +114,6 @@ def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_hosts(
         if version < 3:
             assert table.refresh(rows.selectExpr("k", f"{version}L AS v")) == version + 1
             rows.write.mode("append").parquet(str(probes))
-    query.stop()
     if runtime == "jvm":  # the copies are those of a process of its own
         return
     owners = [owner.name for owner in (HostCopies(url).folder / "owners").iterdir()]

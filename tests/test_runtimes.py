@@ -153,7 +153,6 @@ def test_what_only_python_does_is_done_there_whatever_the_setting(
     feed.add(1, 2, 7, 99)
     query = feed.start(joined.select("k"))
     query.processAllAvailable()
-    query.stop()
     assert feed.results[0] == [(1,), (2,), (2,), (7,)]
     assert [(cycle.runtime, cycle.runtime_reason) for cycle in cycles(query)] == [
         ("python", "the cache is incremental"),

@@ -109,8 +109,7 @@ def test_without_a_member_the_rows_are_the_same(
     with configured(spark, settings_of(runtime)):
         feed = Feed(spark, tmp_path)
         query = feed.start(bsjoin.join(feed.stream, table, {"k": "id"}, how="left"))
-        feed.add(1, 7)
-        query.processAllAvailable()
+        feed.turn(query, 1, 7)
         rows_in = [cycle.rows_in for cycle in cycles(query)]
         query.stop()
     assert rows_in == [2]

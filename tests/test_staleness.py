@@ -98,8 +98,7 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     joined = bsjoin.join(feed.stream, source.df, "k", cache=cache)
     refreshes()  # the same rows: they are fresh
     query = feed.start(joined)
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     source.write(-1)
     refreshes.fail()
     refreshes.make_old()
@@ -133,8 +132,7 @@ def test_tables_that_others_refresh_and_those_behind_a_url(
     BatchTable.build(table_of(spark, 1), on="k", path=url).refresh(table_of(spark, 1))
     table = BatchTable.open(url, max_staleness=LIMIT)
     query = feed.start(table.join(feed.stream))
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     make_old(tmp_path / "table")
     probes = spark.range(1, 2).withColumnRenamed("id", "k")
     with pytest.raises(StaleTableError, match="Let one succeed"):
@@ -152,8 +150,7 @@ def test_tables_that_others_refresh_and_those_behind_a_url(
     assert rows(BatchTable.open(url).join(probes)) == [(1, 1)]  # of any age
     BatchTable.open(url).refresh(table_of(spark, 1))  # the same rows
     assert rows(table.join(probes)) == [(1, 1)]
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
     assert feed.results == {0: [(1, 1)], 1: [(1, 1)]}
     assert [cycle.table_version for cycle in cycles(query)] == [1, 1]
     make_old(tmp_path / "table")
@@ -182,12 +179,10 @@ def test_for_each_batch_and_cycles_end_too(
                 problems.append(error)
 
     def run() -> tuple[int, int]:
-        feed.add(1)
-        query.processAllAvailable()
+        feed.turn(query, 1)
         return len(seen), len(problems)
 
-    writer = feed.stream.writeStream.foreachBatch(call)
-    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    query = feed.call(call)
     assert run() == (0, 2)  # as old as their builds
     refreshes()
     assert run() == (2, 2)
@@ -201,8 +196,7 @@ def test_how_refreshes_went_is_a_figure(feed: Feed, source: Source, refreshes: R
     begun = datetime.now(UTC)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))
     query = feed.start(joined)
-    feed.add(1)
-    query.processAllAvailable()
+    feed.turn(query, 1)
 
     def refresh() -> bsjoin.RefreshProgress:
         found = cycles(query)[-1].refresh

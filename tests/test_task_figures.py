@@ -108,8 +108,7 @@ def test_rows_of_coalesced_and_of_united_streams_are_counted(
 ) -> None:
     parts = table.join(feed.stream.repartition(4)).coalesce(1)
     query = feed.start(parts.union(parts))
-    feed.add(*range(40))
-    query.processAllAvailable()
+    feed.turn(query, *range(40))
     assert [cycle.rows_in for cycle in cycles(query)] == [80]  # each looks its rows up
     assert len(feed.results[0]) == 2 * table_of(spark, 1).count()
 
@@ -126,9 +125,7 @@ def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTa
     joined = table.join(feed.stream.repartition(4, "k"))
     query = joined.writeStream.foreachBatch(twice).start()
     for key in range(2):
-        feed.add(key)
-        query.processAllAvailable()
-    query.stop()
+        feed.turn(query, key)
     assert [cycle.rows_in for cycle in cycles(query)] == [1, 1]
 
 
@@ -138,8 +135,7 @@ def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchT
     """A query that waits for data reports itself with the number of the next micro-batch."""
     query = feed.start(table.join(feed.stream))
     until(lambda: query.recentProgress, "the report of the query that waits")
-    feed.add(0, 1)
-    query.processAllAvailable()
+    feed.turn(query, 0, 1)
     waiting = query.recentProgress[0]
     assert (waiting.batchId, waiting.numInputRows) == (0, 0)
     assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [2]
@@ -178,7 +174,6 @@ def test_a_join_that_two_branches_use_has_the_figures_of_both(
     both, second = bsjoin.progress(SimpleNamespace(recentProgress=[reported()]))
     assert (both.join, both.rows_in, both.hits, both.matches, both.rows_out) == (0, 20, 14, 16, 22)
     assert both.lookup_ms == 10.0
-    assert both.cache is not None
     assert (both.cache.hits, both.cache.misses, both.cache.lookups) == (12, 6, 2)
     assert both.cache.keys_queried == 6
     assert (second.join, second.rows_in, second.lookup_ms) == (1, 10, 5.0)

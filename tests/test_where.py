@@ -182,15 +182,11 @@ def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed
     assert not step.planned.plan.needs_unique
     feed.add(0, 1, 3)
     query = feed.start(joined)
-    try:
-        query.processAllAvailable()
-        more = [*once, (0, 1), (0, 6), (1, 2), (2, 3)]
-        assert table.refresh(spark.createDataFrame(more, "k long, v long")) == 2
-        feed.add(0, 1, 2, 3)
-        query.processAllAvailable()
-        first = cycles(query)[0]
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    more = [*once, (0, 1), (0, 6), (1, 2), (2, 3)]
+    assert table.refresh(spark.createDataFrame(more, "k long, v long")) == 2
+    feed.turn(query, 0, 1, 2, 3)
+    first = cycles(query)[0]
     # The operator of the JVM knows what passes; workers know the candidates alone.
     assert first.hits == (1 if step.planned.plan.runtime == "jvm" else 2)
     assert feed.results[0] == [(0, 5, True), (1, None, False), (3, None, False)]

@@ -97,8 +97,7 @@ def carry_out(out: Path) -> Callable[..., int]:
 
 
 def record(out: Path, name: str, size: str = "quick") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "results" / size / f"{name}.json").read_text())
-    return found
+    return json.loads((out / "results" / size / f"{name}.json").read_text())
 
 
 def test_every_entry_names_a_function_and_all_quick_ones_take_a_quarter_of_an_hour() -> None:

@@ -50,7 +50,6 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     outcome = Outcome(figures, [table.drawn("bar", "way", "ms")], measured=np.arange(2))
     stored = store(ENTRY, tmp_path, outcome, **RUN)
     found = written(tmp_path, True, "one")
-    assert found is not None
     assert found.figures == [figures[0], replace(figures[1], spread=None)]
     assert found.tables[0].rows == [["ours", 1.5], ["theirs", None]]
     assert (found.when, found.measured, found.title) == (stored.when, [0, 1], "A title")

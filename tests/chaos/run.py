@@ -171,7 +171,6 @@ class Run:
 
     def _alive(self) -> None:
         """Start the application again if it has ended, as its supervisor would."""
-        assert self.app is not None
         code = self.app.poll()
         if code is not None:
             self.counts[f"application started again after it ended with {code}"] += 1

@@ -145,7 +145,6 @@ def paced_by(pace: Path, tasks: Path) -> Callable[[Iterator[pa.RecordBatch]], An
 
     def paced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
-        assert task is not None
         at = next(part for part in Path.cwd().parts if part.startswith("worker-"))
         number = task.getLocalProperty("streaming.sql.batchId")
         for batch in batches:

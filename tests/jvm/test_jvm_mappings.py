@@ -86,16 +86,12 @@ def test_what_versions_share_is_mapped_once(
     maps = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/maps")
     feed, seen = Feed(spark, tmp_path / "feed"), []
     query = feed.start(table.join(feed.stream, how="left"))
-    try:
-        for number in range(3):
-            if number:
-                changes = [(number, f"new {number}")]
-                table.apply(spark.createDataFrame(changes, "k long, text string"))
-            feed.add(number, 19)
-            query.processAllAvailable()
-            seen.append(maps.read_text().count(str(base)))
-    finally:
-        query.stop()
+    for number in range(3):
+        if number:
+            changes = [(number, f"new {number}")]
+            table.apply(spark.createDataFrame(changes, "k long, text string"))
+        feed.turn(query, number, 19)
+        seen.append(maps.read_text().count(str(base)))
     assert feed.results[2] == [(2, "new 2"), (19, "text 19")]
     assert [cycle.table_version for cycle in cycles(query)] == [1, 2, 3]
     assert seen[0]
@@ -145,11 +141,7 @@ def test_what_was_published_since_the_clock_was_set_back_is_seen(
     folder, feed = tmp_path / "table", Feed(spark, tmp_path / "feed")
     feed.add(1)
     query = feed.start(table.join(feed.stream))
-    try:
-        query.processAllAvailable()
-        publish(folder, 5)  # active for long, by a clock that has gone back
-        feed.add(2)
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    publish(folder, 5)  # active for long, by a clock that has gone back
+    feed.turn(query, 2)
     assert [cycle.table_version for cycle in cycles(query)] == [1, 5]

@@ -204,17 +204,14 @@ def test_a_stream(spark: SparkSession, source: DataFrame, feed: Feed, tmp_path: 
     content = some.toArrow()
     changed = source.where("id % 3 <> 0")
     running = feed.start(spark.sql(its))
-    try:
-        for number in range(3):
-            if number == 1:
-                table.refresh(changed)
-            if number == 2:
-                whens: Any = [BOXES["points in boxes"][0], BOXES["no end"][1]]
-                BatchTable.build(source, on="k", when=whens, path=table.path)
-            pq.write_table(content, sent / f"{number}.parquet")
-            running.processAllAvailable()
-    finally:
-        running.stop()
+    for number in range(3):
+        if number == 1:
+            table.refresh(changed)
+        if number == 2:
+            whens: Any = [BOXES["points in boxes"][0], BOXES["no end"][1]]
+            BatchTable.build(source, on="k", when=whens, path=table.path)
+        pq.write_table(content, sent / f"{number}.parquet")
+        running.processAllAvailable()
     (first, *_) = cycles(running)
     assert first.on == ("k", "pd", "pt")
     assert versions.latest(StorageLocation.of(table.path)).boxes[0].columns.names == ("qn",)

@@ -47,10 +47,8 @@ def test_a_refresh_reaches_the_next_micro_batch(
             table.refresh(source)
         if number == 2:
             BatchTable.build(source, on="k", path=table.path)
-        feed.add(*keys)
-        running.processAllAvailable()
+        feed.turn(running, *keys)
         assert found(running) == 5
-    running.stop()
     stream = spark.createDataFrame([(key,) for key in keys], "k long")
     with configured(spark, CODE["interpreted"]):
         right = {n: rows(query(stream, source)) for n, source in enumerate(sources)}
@@ -60,8 +58,7 @@ def test_a_refresh_reaches_the_next_micro_batch(
 def test_a_replay_has_the_same_version(spark: SparkSession, feed: Feed, table: BatchTable) -> None:
     query = feed.start(joined(spark, feed, table))
     for _ in range(2):
-        feed.add(0, 1)
-        query.processAllAvailable()
+        feed.turn(query, 0, 1)
     query.stop()
     assert feed.forget_last_commit() == 1
     table.refresh(table_of(spark, 2))
@@ -91,15 +88,12 @@ def test_no_micro_batch_compiles_anew(spark: SparkSession, feed: Feed, table: Ba
         other = plain(spark, table.path).selectExpr(f"k AS k{i}", f"v AS v{i}")
         joined = joined.join(other, F.expr(f"k = k{i}"), "left")
     jvm = spark._jvm
-    assert jvm is not None
     metrics = jvm.org.apache.spark.metrics.source.CodegenMetrics
     query, compiled = feed.start(joined), []
     for version in (1, 2, 3):
-        feed.add(0, 1, 77)
-        query.processAllAvailable()
+        feed.turn(query, 0, 1, 77)
         compiled.append(metrics.METRIC_COMPILATION_TIME().getCount())
         table.refresh(table_of(spark, version + 1))
         assert found(query) == 3
-    query.stop()
     assert feed.results[2][0] == (0, *(0, 3) * 3)
     assert compiled[2] == compiled[1]

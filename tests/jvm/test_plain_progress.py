@@ -60,7 +60,6 @@ def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame)
         feed.add(*keys)
     query = feed.start(spark.sql(" UNION ALL ".join(parts)))
     query.processAllAvailable()
-    query.stop()
     figures = cycles(query)
     events = [cycle for event in query.recentProgress for cycle in bsjoin.progress(event)]
     assert [cycle for cycle in events if cycle.rows_in] == figures
@@ -106,9 +105,7 @@ def test_a_chain_a_path_a_version_and_keys(
     query = feed.start(joined)
     query.processAllAvailable()
     table.refresh(table_of(spark, 2))
-    feed.add(1)
-    query.processAllAvailable()
-    query.stop()
+    feed.turn(query, 1)
     found = cycles(query)
     assert [(c.rows_in, c.hits, c.rows_out) for c in found] == [
         (4, 3, 3), (3, 3, 3), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)
@@ -216,8 +213,7 @@ def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataF
     first = start()
     other = feed.stream.join(many, "k").writeStream.format("noop").start()
     other.processAllAvailable()
-    feed.add(99)
-    first.processAllAvailable()
+    feed.turn(first, 99)
     first.stop()
     assert feed.forget_last_commit() == 1
     feed.add(5)
@@ -241,8 +237,7 @@ def test_as_many_micro_batches_are_kept_as_spark_keeps(
     with configured(spark, {"spark.sql.streaming.numRecentProgressUpdates": "2"}):
         query = feed.start(joined)
         for _ in range(4):
-            feed.add(1)
-            query.processAllAvailable()
+            feed.turn(query, 1)
         query.stop()
     kept = [one.batch for one in counted(str(query.runId), 0, 100)]
     assert kept == [1, 2, 3]  # one more: the last one may have no progress yet

@@ -12,7 +12,6 @@ import sessions
 from lake_samples import ELSEWHERE, LAKES, PACKAGES, Lake
 from pyspark.sql import SparkSession
 
-from bsjoin.following import looks
 from examples._maven import jars
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -68,9 +67,3 @@ def _settings_stay() -> None:
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest, spark: SparkSession) -> Lake:
     return Lake(spark, request.param)
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks do not wait after a whole read."""
-    monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)

@@ -103,7 +103,6 @@ class Lake:
             name = f"{ELSEWHERE}.{name.partition('.')[2]}"
             self.spark.sql(f"REFRESH TABLE {name}")
         if elsewhere and self.format == "delta":
-            assert self.spark._jvm is not None
             self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         self.spark.sql(sql.format(t=name))
 

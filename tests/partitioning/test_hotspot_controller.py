@@ -53,8 +53,7 @@ def stream(hot: int, rows: int = 20_000, keys: int = 5_000) -> Callable[[int], C
         random = np.random.default_rng((hot, index))
         drawn = random.choice(codes, rows)
         heavy = codes[(hot * 10 + random.integers(0, 10, rows)) % keys]
-        found: Codes = np.where(random.random(rows) < 0.5, heavy, drawn)
-        return found
+        return np.where(random.random(rows) < 0.5, heavy, drawn)
 
     return cycle
 

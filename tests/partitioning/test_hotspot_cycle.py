@@ -88,7 +88,6 @@ def test_a_collector_counts_what_it_routes(
     assert alike(again.statistics(), found)
     assert found.partitions.tolist() == np.bincount(routed, minlength=rule.partitions).tolist()
     cells = router.locate(np.concatenate(batches))
-    assert found.cells is not None
     assert found.cells.tolist() == np.bincount(cells, minlength=router.cells).tolist()
     assert found.rows == len(routed)
     assert found.skew == skew(found.partitions)

@@ -39,7 +39,6 @@ def test_a_micro_batch_has_the_rule_of_its_time(location: StorageLocation) -> No
         versions = [None if one is None else one.rule.version for one in found]
         assert versions == [None, None, 1, 2, 1]
     last = rules.last()
-    assert last is not None
     assert (last.rule.boundaries, last.capacity) == ((9,), 50)
 
 
@@ -49,7 +48,6 @@ def test_a_rule_that_was_written_too_late_is_put_off(location: StorageLocation) 
     times = itertools.chain([0, 9_000, 30_000, 40_000], itertools.repeat(40_001))
     in_force = Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
     last = Rules(location).last()
-    assert last is not None
     assert last.activates_at_us == 40_000 + 80_000
     # A worker may have read the first one: its number is not used again.
     assert in_force == last.rule == Rule(2, 2, (5,))
@@ -94,10 +92,8 @@ def test_damaged_rules_are_passed_over_and_old_ones_removed(
     # Versions may be skipped when the machine is slow, so rules are told by their boundaries.
     max((tmp_path / "rules").iterdir()).write_bytes(b"\x00")
     last = Rules(location).last()
-    assert last is not None
     assert last.rule.boundaries == (58,)
     found = Rules(location).at(now_us() + 10**9)
-    assert found is not None
     assert found.rule.boundaries == (58,)
 
 
@@ -152,7 +148,6 @@ def test_a_rule_is_published_and_gone_on_with(location: StorageLocation, tmp_pat
     steering = Steering(OPTIONS, 1, location)
     steering.observe(cycle(steering, 7))
     published = Rules(location).last()
-    assert published is not None
     assert published.rule == steering.rule
     assert steering.rule.version >= 1  # a slow machine may skip a number
     again = Steering(HotSpot(partitions=2, store=tmp_path / "rules"), 1)
@@ -180,7 +175,6 @@ def test_a_rule_that_could_not_be_published_is_made_again(
     steering.observe(cycle(steering, 7))
     assert steering.rule.version >= 1
     published = Rules(location).last()
-    assert published is not None
     assert published.rule == steering.rule
 
 
@@ -195,7 +189,6 @@ def test_workers_hear_how_many_keys_to_sample(location: StorageLocation) -> None
         parts.append(collector.statistics())
     steering.observe(added(parts))
     published = Rules(location).last()
-    assert published is not None
     assert (published.capacity, steering.capacity) == (100, 100)
     assert published.rule.version >= 1
     assert published.rule == steering.rule

@@ -167,9 +167,7 @@ def joined(
     for number, seed in enumerate(seeds):
         steered(stream(spark, seed), number)
     placed = [one.placement for one in bsjoin.progress(steered)]
-    assert steered._placing is not None
     loop = steered._placing._loop
-    assert loop.last is not None
     return {
         "cached": [task.cached for task in loop.monitor.tasks(loop.last.partitions)],
         "right": found == [expected(spark, seed) for seed in seeds],
@@ -206,7 +204,6 @@ def followed(spark: SparkSession) -> dict[str, Any]:
         for seed in (1, 2, 3):
             with loop.cycle() as context:
                 rows = fingerprint(context.place(stream(spark, seed, parts=3)))
-            assert loop.last is not None
             cycles.append(
                 {
                     "right": rows == fingerprint(stream(spark, seed)),
@@ -308,8 +305,6 @@ def added_and_removed(spark: SparkSession) -> dict[str, Any]:
             placed = context.place(rows)
             assert release is None or driver.killExecutor(release)
             answer = fingerprint(placed)
-        assert loop.last is not None
-        assert loop.last.decision is not None
         found.append(
             {
                 "right": answer == fingerprint(stream(spark, seed)),

@@ -127,7 +127,6 @@ def main(folder: Path) -> None:
 def calm(scaling: Scaling, writer: Writer) -> bool:
     """Whether the new executors leave no more waiting than came in the last few seconds."""
     load = scaling.load
-    assert load is not None
     grown = load.cores >= WORKERS - 1 and load.rising > HIGH / 2
     return grown and (load.waiting or 0.0) < 5 * writer.rate
 

@@ -171,7 +171,6 @@ class ControllerMachine(RuleBasedStateMachine):
             self.controller.step()
             self.now += 700.0
         plan = self.controller.plan
-        assert plan is not None
         assert len(plan.unplaced) <= len(self.policy.answer.unplaced)
         assert set(plan.by_worker) <= self.there
         self.now += 700.0

@@ -34,8 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         timeout=540,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    seen: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    return seen
+    return json.loads((folder / "found.json").read_text())
 
 
 def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -66,7 +66,6 @@ def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
     cluster.executors = [executor("0", totalDuration=99_000, maxMemory=0, memoryUsed=3)]
     seen = cluster.monitor.snapshot().utilisation["h/0"]
     assert (seen.cpu, seen.memory) == (1.0, 1.0)
-    assert cluster.monitor.seen is not None
     assert cluster.monitor.seen.utilisation["h/0"] == seen
     for there in (executor("2"), executor("0")):  # one that goes is forgotten
         cluster.executors, cluster.now = [there], cluster.now + 1.0

@@ -51,13 +51,10 @@ def test_files_are_hidden_by_a_limit(spark: SparkSession, tmp_path: Path) -> Non
     assert limits == (0.0, None)
     assert widest_stage(spark, query) == 3
     progress = [json.loads(one.json) for one in query.recentProgress if one.numInputRows > 0]
-    query.stop()
     found = flow(progress[0], progress[1:], limits)
-    assert found is not None
     assert found.done == 600
     assert (found.arrived, found.waiting) == (None, None)
     unlimited = flow(progress[0], progress[1:], limits[1:])
-    assert unlimited is not None
     assert unlimited.arrived == 600
 
 
@@ -144,7 +141,6 @@ def test_the_thread_measures_and_ends_with_the_query(
             assert time.monotonic() < end
             time.sleep(0.1)
         query.stop()
-        assert made._thread is not None
         made._thread.join(60)
         assert not made._thread.is_alive()
     assert query.exception() is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 from documentation_services import derby
@@ -55,11 +54,11 @@ def test_a_table_by_jdbc_is_joined_and_read_again_by_each_refresh(
     bsjoin.join(source, df, "k", cache=bsjoin.Full(refresh="1 hour"))
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_query_tells_each_commit_to_a_table_by_jdbc_and_to_a_source(
-    spark: SparkSession, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, feed: Feed
 ) -> None:
     """One that Spark sends to the database, too; both are read whole behind each commit."""
-    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
     url, file = derby(spark, tmp_path), tmp_path / "shop.db"
 
     def commit(number: int) -> None:
@@ -78,19 +77,13 @@ def test_a_query_tells_each_commit_to_a_table_by_jdbc_and_to_a_source(
     cities = sql(f"sqlite:///{file}", table="cities")
     query = feed.start(bsjoin.join(joined, cities, "k", "left", cache=cache))
     try:
-
-        def last() -> list[Any]:
-            feed.add(1, 2, 3)
-            query.processAllAvailable()
-            return feed.results[max(feed.results)]
-
         for number in range(1, 4):
             if number > 1:
                 commit(number)
             probes = spark.range(1, 4).toDF("k")
             own = probes.join(spark.read.jdbc(url, "customers"), "k", "left")
             city = f"CASE WHEN k = 1 THEN 'city {number}' END"
-            soon(last, rows(own.selectExpr("*", city)))
+            soon(lambda: feed.turn(query, 1, 2, 3), rows(own.selectExpr("*", city)))
         told = [cycle.source and cycle.source.version for cycle in cycles(query)]
         assert {told[0], told[-1]} == {"1", "3"}
         assert {cycle.refresh and cycle.refresh.read_whole for cycle in cycles(query)} == {2}

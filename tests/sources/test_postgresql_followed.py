@@ -216,16 +216,8 @@ def test_a_stream_gets_each_commit(
                 "DELETE FROM prices WHERE k = 1",
                 f"INSERT INTO prices (id, k, v) VALUES (1, 1, '{value}')",
             )
-
-            def last() -> Any:
-                feed.add(1, 99)
-                query.processAllAvailable()
-                return feed.results[max(feed.results)]
-
-            soon(last, [(1, value), (99, None)])
+            soon(lambda: feed.turn(query, 1, 99), [(1, value), (99, None)])
         refresh = cycles(query)[-1].refresh
-        assert refresh is not None
-        assert refresh.newest is not None
         assert refresh.newest.source == "the PostgreSQL table public.prices"
         assert refresh.newest.committed_at_us is not None
         assert refresh.last_error is None
@@ -241,9 +233,9 @@ def test_a_stream_gets_each_commit(
             soon(lambda what=what: what in str(cycles(query)[-1].refresh.last_error), True)
             told = cycles(query)[-1].refresh.last_error
             assert (f"Running queries ({query.id}) use it" in told) is of_query
-        assert last() == [(1, "two"), (99, None)]
+        assert feed.turn(query, 1, 99) == [(1, "two"), (99, None)]
         run("ALTER TABLE prices ALTER id TYPE int", "UPDATE prices SET v = 'three'")
-        soon(last, [(1, "three"), (99, None)])
+        soon(lambda: feed.turn(query, 1, 99), [(1, "three"), (99, None)])
     finally:
         query.stop()
     assert "s3cret" not in caplog.text

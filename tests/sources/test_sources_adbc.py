@@ -80,7 +80,6 @@ def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: S
     keys = pa.table({"k": pa.array([1, 2], pa.int64()), ROWS.column_names[1]: ["'; DROP", "y"]})
     assert source.lookup(keys).num_rows == 1
     assert server.statements[1] == wanted
-    assert server.bound[1] is not None
     assert [column.to_pylist() for column in server.bound[1].columns] == [
         [1],
         ["'; DROP"],

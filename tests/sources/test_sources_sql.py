@@ -444,7 +444,6 @@ def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Pa
     with subprocess.Popen(
         [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as writer:
-        assert writer.stdout is not None
         assert writer.stdout.readline() == b"held\n"
         with pytest.raises(TransientSourceError, match=r"(?i)lock"):
             source.lookup(asked)

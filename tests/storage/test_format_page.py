@@ -124,8 +124,7 @@ def written() -> dict[str, Any]:
         source=SourceVersion("a table", "17", 5, "its id", "a digest"),
         base="abc",
     )
-    found: dict[str, Any] = json.loads(manifest.to_bytes())
-    return found
+    return json.loads(manifest.to_bytes())
 
 
 def parts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -106,7 +106,6 @@ def test_each_file_of_a_layer_is_missed(tmp_path: Path) -> None:
     versions.verify(sample.location, manifest)
     # A layer says of itself what its files say.
     first, last = manifest.layers
-    assert first.rows is not None
     wrong_keys = replace(first, rows=replace(first.rows, keys=first.rows.keys - 1))
     with pytest.raises(DamagedTableError, match="as rows, keys, longest_run"):
         OpenTable(sample.location, replace(manifest, layers=(wrong_keys, last)))
@@ -256,11 +255,9 @@ def test_a_table_that_begins_empty_is_compacted_while_changes_absorb_layers(
     # Another compaction is faster, and leaves no rows.
     none = compacted(second, sample.opened(now), 1 << 30)
     fastest = rebased(now, now, none, second.name)
-    assert fastest is not None
     assert (fastest.segments, fastest.layers) == ((), ())
     assert rebased(fastest, before, base, first.name) is None
     draft = rebased(now, before, base, first.name)
-    assert draft is not None
     assert draft.segments == base
     sample.check(sample.publish(draft), sample.rows)
     first.published()
@@ -297,7 +294,6 @@ def test_no_key_of_many_is_overlooked(
     wanted |= {form.key_of(row): None if kind == DELETE else row["id"] for kind, row, _ in changes}
     shown = sum(int(table.visible(number).sum()) for number in range(len(table.segments)))
     assert shown == sum(number is not None for number in wanted.values())
-    assert table.overlay is not None
     assert table.overlay._together is None
     hashes, ids = np.array([*map(form.hash_of, wanted)]), [*wanted.values()]
     compared = form.compared([*wanted])

@@ -42,14 +42,12 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def ask(service: Service, **request: Any) -> None:
-    assert service.stdin is not None
     service.stdin.write(json.dumps(request) + "\n")
     service.stdin.flush()
 
 
 def answer(service: Service, **request: Any) -> Any:
     ask(service, **request)
-    assert service.stdout is not None
     return json.loads(service.stdout.readline())
 
 
@@ -96,7 +94,6 @@ def test_it_ends_with_its_input_even_while_it_reads_from_the_remote(
     url = f"local://{tmp_path}/table"
     assert answer(service, what="numbers", url=url) == {"numbers": [1]}
     ask(service, what="manifest", url=url, number=1)
-    assert service.stdin is not None
     service.stdin.close()
     assert service.wait(60) == 0
     assert not [*tmp_path.glob("tmp/bsjoin-*/link-*")]

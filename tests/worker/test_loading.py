@@ -195,8 +195,7 @@ def test_a_null_key_that_fails_is_retried_and_then_as_on_error_says(
         if self._null and faults[0]:
             faults[0] -= 1
             raise TransientSourceError("the connection is lost")
-        text: str = selected(self, columns)
-        return text
+        return selected(self, columns)
 
     monkeypatch.setattr(type(source), "_selected", faulty)
     policy = RetryPolicy(

@@ -172,7 +172,6 @@ def _cycles(table: BatchTable, placement: Placement) -> Running:
     def run(rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
         found.clear()
         cycles(_keyed(rows), number)
-        assert cycles._placing is not None
         last = cycles._placing._loop.last
         return found[0], [] if last is None else [last]
 
