@@ -71,9 +71,7 @@ class Run:
 
     def last(self) -> bsjoin.CacheProgress:
         """The figures of the last micro-batch."""
-        cache = cycles(self.query)[-1].cache
-        assert cache is not None
-        return cache
+        return cycles(self.query)[-1].cache
 
 
 def joined(feed: Feed, source: Model, **options: Any) -> DataFrame:

@@ -90,6 +90,21 @@ def _outcomes(script: str, *arguments: str) -> dict[str, str | None]:
     return outcomes
 
 
+def found_by(program: str, folder: Path, limit_s: float) -> dict[str, Any]:
+    """What a program of ``scheduling/`` has written into a folder, which it is given."""
+    ended = subprocess.run(
+        [sys.executable, str(TESTS / "scheduling" / program), str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+    )
+    found = folder / "found.json"
+    seen = found.read_text() if found.exists() else ""
+    assert ended.returncode == 0, f"{ended.stderr[-4000:]}\n{seen}"
+    return json.loads(seen)
+
+
 def each(checks: Iterable[str]) -> Callable[[Any], Any]:
     """A test of each check, with time for the program that runs them all."""
 

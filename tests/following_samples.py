@@ -24,10 +24,8 @@ def followed(
     """A source that a stored table follows, as a join with a cache of its rows makes it."""
     found = followed_table(spark, source, columns)
     full = Full(refresh="on_commit", store=store, **options)
-    version = found.version()
-    assert version is not None
     table = BatchTable._ensure(
-        found.at(version), ["k"], found.columns, full, private=False, followed=found
+        found.at(found.version()), ["k"], found.columns, full, private=False, followed=found
     )
     return found, table, table._following(found, full)
 
@@ -47,9 +45,7 @@ def following(table: BatchTable, df: DataFrame, **options: Any) -> Following:
 
 def figures(table: BatchTable) -> RefreshProgress:
     """What is known of its refreshes."""
-    found = of_table(table._location.url)
-    assert found is not None
-    return found
+    return of_table(table._location.url)
 
 
 def stored(table: BatchTable) -> list[tuple[Any, ...]]:

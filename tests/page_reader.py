@@ -58,14 +58,11 @@ class _Flat:
     def vector(self, number: int) -> tuple[int, int]:
         """Where the elements of a vector, or a text, begin; how many there are."""
         at = self.field(number)
-        assert at is not None
         at += struct.unpack_from("<I", self.data, at)[0]
         return at + 4, struct.unpack_from("<I", self.data, at)[0]
 
     def table(self, number: int) -> _Flat:
-        at = self.field(number)
-        assert at is not None
-        return _Flat(self.data, at)
+        return _Flat(self.data, self.field(number))
 
 
 def _message(data: bytes, at: int) -> tuple[int, _Flat, int, int]:

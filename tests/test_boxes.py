@@ -6,7 +6,7 @@ import contextlib
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -325,15 +325,14 @@ def stored(both: tuple[DataFrame, DataFrame], tmp_path_factory: pytest.TempPathF
     return folder
 
 
-def _damaged(stored: Path, many: int, seed: object) -> Iterator[tuple[str, bytes, Path]]:
+def _damaged(stored: Path, to: Path, many: int, seed: object) -> Iterator[tuple[str, Path]]:
     (path,) = stored.glob("data/*/*.boxes.arrow")
     cases = [*damages(path.read_bytes())]
-    for damage in random.Random(str(seed)).sample(cases, many):
-        yield damage.where, damage.content, path.relative_to(stored)
-
-
-def _resized(size: int) -> Callable[[dict[str, Any]], None]:
-    return lambda data: data["segments"][0]["boxes"].update(size=size)
+    for case, damage in enumerate(random.Random(str(seed)).sample(cases, many)):
+        folder, size = copy(stored, to / str(case)), len(damage.content)
+        replace(folder / path.relative_to(stored), damage.content)
+        change(folder, lambda data, size=size: data["segments"][0]["boxes"].update(size=size))
+        yield damage.where, folder
 
 
 def test_a_damaged_file_is_an_error_or_has_other_rows(
@@ -341,10 +340,7 @@ def test_a_damaged_file_is_an_error_or_has_other_rows(
 ) -> None:
     seed = request.config.option.hypothesis_seed
     probes = [(np.array([0, LEAST]), np.array([9, GREATEST]))] * 2
-    for case, (where, content, name) in enumerate(_damaged(stored, 80, seed)):
-        folder = copy(stored, tmp_path / str(case))
-        replace(folder / name, content)
-        change(folder, _resized(len(content)))
+    for where, folder in _damaged(stored, tmp_path, 80, seed):
         location = StorageLocation.of(folder)
         with contextlib.suppress(DamagedTableError):
             (segment,) = open_segments(location, versions.latest(location))
@@ -361,10 +357,7 @@ def test_a_damaged_file_is_an_error_in_the_jvm_or_has_other_rows(
     stream, _ = both
     seed = request.config.option.hypothesis_seed
     with configured(stream.sparkSession, {"spark.bsjoin.runtime": "jvm"}):
-        for case, (where, content, name) in enumerate(_damaged(stored, 6, seed)):
-            folder = copy(stored, tmp_path / str(case))
-            replace(folder / name, content)
-            change(folder, _resized(len(content)))
+        for where, folder in _damaged(stored, tmp_path, 6, seed):
             said = "DamagedTableError"
             try:
                 BatchTable.open(folder, verify=False).join(stream).count()

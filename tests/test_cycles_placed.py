@@ -280,7 +280,6 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
     versions = [one.rule_version or 0 for one in partitions]
     assert versions == sorted(versions)
     assert len(set(versions)) >= 3  # one for each number
-    assert partitions[-1].skew is not None
     assert partitions[-1].skew < 0.1
 
 

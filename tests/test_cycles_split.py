@@ -74,7 +74,6 @@ class Ran:
         for number in range(cycles):
             self.cycles(stream(spark), number)
             self.now += 10.0
-            assert self.cycles._placing._loop.last is not None
             results.append(self.cycles._placing._loop.last)
         return results
 
@@ -103,11 +102,6 @@ def right() -> Counter[Any]:
     return Counter((k, p, 3 * k) for k, p in keys)
 
 
-def placement_of(cycle: bsjoin.CycleProgress) -> bsjoin.PlacementProgress:
-    assert cycle.placement is not None
-    return cycle.placement
-
-
 @pytest.mark.parametrize("cycles", [3, pytest.param(6, marks=pytest.mark.long)])
 def test_a_partition_that_costs_too_much_is_spread(
     spark: SparkSession, built: BatchTable, monkeypatch: pytest.MonkeyPatch, cycles: int
@@ -127,7 +121,7 @@ def test_a_partition_that_costs_too_much_is_spread(
     assert f"{len(split[0].splits)} partitions split" in split[0].summary
     versions = [cycle.partition.rule_version for cycle in bsjoin.progress(ran.cycles)]
     assert len(set(versions)) == 1 + len(split)
-    reasons = [placed.reason for placed in map(placement_of, bsjoin.progress(ran.cycles))]
+    reasons = [cycle.placement.reason for cycle in bsjoin.progress(ran.cycles)]
     assert sum(", splits join-" in reason for reason in reasons) == len(split)
     assert not any(one.dropped for one in results)
     if cycles == 3:

@@ -46,7 +46,8 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
     assert len(printed) == 7
     assert printed[0].startswith("(1) left join on k = k: full cache, version 1 of ")
     assert printed[1] == "    Spark's generated code looks keys up, partitioned: none; brings name"
-    assert f"k = k and {times_condition()}: full cache, version 1 of" in printed[2]
+    band = "Band(stream_col='p', batch_col='at', before=1, after=1, closed='both')"
+    assert f"k = k and {band}: full cache, version 1 of" in printed[2]
     assert printed[3].startswith(
         "    Spark's generated code searches ranges, in the pass of the join "
     )
@@ -55,10 +56,6 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
         "    Python workers receive keys, partitioned: hash; brings no column",
         "    not in the JVM: the cache is incremental",
     ]
-
-
-def times_condition() -> str:
-    return "Band(stream_col='p', batch_col='at', before=1, after=1, closed='both')"
 
 
 def made_of(spark: SparkSession, joined: DataFrame) -> dict[str, DataFrame]:

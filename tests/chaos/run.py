@@ -122,7 +122,6 @@ class Run:
             env=self.environment, cwd=_ROOT, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        assert self.cluster.stdout is not None
         master = next(line for line in self.cluster.stdout if line.startswith("spark://"))
         self.settings = {
             "folder": str(self.folder),
@@ -253,7 +252,6 @@ class Run:
                 return "the one before still runs"
             self.others.append(self._application("other.log", "other"))
         elif what == "driver killed":
-            assert self.app is not None
             self._kill_group(self.app)
         elif what == "vacuum":
             self._order(what)

@@ -126,9 +126,7 @@ class Stream:
         assert [figure.batch_id for figure in figures] == [*range(len(self.batches))]
         sent = kafka.progress(self.query)
         for number, (keys, figure) in enumerate(zip(self.batches, figures, strict=True)):
-            version = figure.table_version
-            assert version is not None
-            wanted = right(keys, version)
+            wanted = right(keys, figure.table_version)
             found = Counter((k, v) for k, v, _ in self.feed.results[number])
             assert found == wanted, (number, found - wanted, wanted - found)
             hits = sum(key < TABLE for key in keys)

@@ -159,8 +159,7 @@ def test_a_part_leaves_a_partition_and_stays_away() -> None:
     first, splits = controller.rule, {source: {to[0]: 0.3, to[1]: 0.2}}
     before = loads_of(first, even_stream(4))
     rule = controller.spread(splits)
-    assert rule is not None
-    assert controller.rule == rule
+    assert controller.rule == rule is not None
     after = loads_of(rule, even_stream(5))
     assert after[source] == pytest.approx(0.5 * before[source], rel=0.1)
     assert after[to[0]] == pytest.approx(before[to[0]] + 0.3 * before[source], rel=0.1)

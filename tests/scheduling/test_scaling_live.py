@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from checks_apart import found_by
 
 pytestmark = [
     pytest.mark.long,
@@ -21,17 +18,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What ``scaling_scenario.py`` has seen."""
-    folder = tmp_path_factory.mktemp("scaling")
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("scaling_scenario.py")), str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=840,
-    )
-    seen: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    assert ended.returncode == 0, f"{ended.stderr[-3000:]}\n{seen}"
-    return seen
+    return found_by("scaling_scenario.py", tmp_path_factory.mktemp("scaling"), 840)
 
 
 def test_a_rise_is_followed_within_three_decisions_and_the_backlog_is_done(

@@ -5,15 +5,12 @@ Every scenario of ``live_scenarios.py`` runs once, in one driver of its own.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from checks_apart import found_by
 
 pytestmark = [
     pytest.mark.long,
@@ -25,16 +22,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the driver has seen."""
-    folder = tmp_path_factory.mktemp("live")
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("live_scenarios.py")), str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=540,
-    )
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    return json.loads((folder / "found.json").read_text())
+    return found_by("live_scenarios.py", tmp_path_factory.mktemp("live"), 540)
 
 
 def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -95,7 +95,6 @@ def test_what_fails_is_logged_once_and_the_next_cycle_is_as_ever(
     assert caplog.messages == [f"scheduling: {failure}: nothing works"]
     at = {"join-0": "h/1", "join-1": "h/2"}
     last = live.loop.last
-    assert last is not None
     if what == "monitor":
         assert (last.decision, last.requested, last.landed) == (None, {}, at)
     else:

@@ -65,7 +65,6 @@ class Follower:
 
     def look(self, whole: Callable[[], dict[Any, Any]] | None = None) -> None:
         until = self.changes.version()
-        assert until is not None
         known = self.known
         if known is not None and known.identity == until.identity:
             if self.changes.has(known.version, until.version):
