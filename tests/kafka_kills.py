@@ -40,29 +40,33 @@ _RATE, _BATCH, _AHEAD = 200, 200, 600
 """Records a second, at most in a micro-batch, and so many at most that wait."""
 _LIMIT_S = 180.0  # of each wait, on a busy machine
 
-Source = tuple[int, int]
-"""Partition and offset of a record of the stream."""
+Source = tuple[str, int, int]
+"""The query that sent a record, or the topic that it was read from; its partition and offset."""
 
 
 @dataclass
 class Found:
-    """What came of each record, by the query that sent it.
+    """What was made of each record, with all copies.
 
     Args:
+        made: by the record that it was made of.
         sent: how many records the stream had.
-        values: of each record the values that were sent for it.
     """
 
+    made: dict[Source, list[Any]] = field(default_factory=dict)
     sent: int = 0
-    values: dict[str, dict[Source, list[str]]] = field(default_factory=dict)
 
-    def twice(self, way: str) -> int:
-        """How many records were sent more than once."""
-        return sum(len(some) > 1 for some in self.values[way].values())
+    def of(self, name: str) -> dict[Source, list[Any]]:
+        """Those of a query, or of a topic, by the name that it has in this job."""
+        return {one: made for one, made in self.made.items() if one[0] == name}
 
-    def differing(self, way: str) -> int:
-        """How many of them were sent with different content."""
-        return sum(len(set(some)) > 1 for some in self.values[way].values())
+    def twice(self, name: str) -> int:
+        """Of how many records more than one was made."""
+        return sum(len(made) > 1 for made in self.of(name).values())
+
+    def differing(self, name: str) -> int:
+        """Of how many of them there are such that differ, by their place or their content."""
+        return sum(len(set(made)) > 1 for made in self.of(name).values())
 
 
 def job(address: str, folder: Path, issue: int) -> None:
@@ -166,6 +170,23 @@ class Killed:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def killed(
+        self,
+        record: Callable[[int], dict[str, Any]],
+        kills: int,
+        is_in_the_midst: Callable[[], bool],
+        has_all: Callable[[], bool],
+    ) -> None:
+        """Run the job, kill it in the midst so many times, and let it end its work."""
+        with self.flowing(record) as end:
+            for issue in range(1, kills + 1):
+                with self.running(issue) as process:
+                    self.wait(process, is_in_the_midst, *self.further())
+            with self.running(kills + 1) as process:
+                self.wait(process, lambda: True, *self.further())
+                end()
+                self.wait(process, has_all)
+
     def batches(self, query: str, kind: str) -> int:
         """The number of the last micro-batch that a query has begun or ended; -1 without one."""
         begun = (self.folder / query / kind).glob("[0-9]*")
@@ -208,26 +229,16 @@ def _shifted(record: Callable[[int], dict[str, Any]], first: int, number: int) -
 
 
 def run(address: str, connector: Path, folder: Path, kills: int) -> Found:
-    """Run the job, kill it so many times, and let it end its work.
-
-    Args:
-        address: of the broker.
-        connector: the folder with the jars of Spark's connector.
-        folder: of this run.
-        kills: how many.
-    """
+    """Run the job over a broker with the jars of a folder, and kill it so many times."""
     _kafka.create(address, {topic(way, folder): 1 for way in WAYS})
     job = Killed(address, connector, folder, (__file__, "--job"), WAYS, WAYS)
     found = Found()
-    with job.flowing(lambda number: {"key": str(number % KEYS), "value": b""}) as end:
-        for issue in range(1, kills + 1):
-            with job.running(issue) as process:
-                job.wait(process, lambda: _is_in_the_midst(job), *job.further())
-        with job.running(kills + 1) as process:
-            job.wait(process, lambda: True, *job.further())
-            end()
-            found.sent = job.sent
-            job.wait(process, lambda: _has_all(job, found))
+    job.killed(
+        lambda number: {"key": str(number % KEYS), "value": b""},
+        kills,
+        lambda: _is_in_the_midst(job),
+        lambda: _has_all(job, found),
+    )
     return found
 
 
@@ -249,13 +260,13 @@ def _is_in_the_midst(job: Killed) -> bool:
 
 def _has_all(job: Killed, found: Found) -> bool:
     """Read what has come; whether something has come of each record."""
+    found.made, found.sent = defaultdict(list), job.sent
     for way in WAYS:
-        values: dict[Source, list[str]] = defaultdict(list)
         for message in _kafka.read(job.address, topic(way, job.folder)):
             value = json.loads(message.value())
-            values[value["partition"], value["offset"]].append(json.dumps(value, sort_keys=True))
-        found.values[way] = dict(values)
-    return all(len(some) >= found.sent for some in found.values.values())
+            source = way, value["partition"], value["offset"]
+            found.made[source].append(json.dumps(value, sort_keys=True))
+    return all(len(found.of(way)) >= found.sent for way in WAYS)
 
 
 def main() -> None:

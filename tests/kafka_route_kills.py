@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import sessions
-from kafka_kills import Killed, topic
+from kafka_kills import Found, Killed, Source, topic
 from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import SHORT_BATCHES
 
@@ -32,40 +32,24 @@ KNOWN, KEYS = 10, 14
 """How many keys the first table has, and the stream: one more than the last table, of issue 4."""
 PLACES = ("enriched", "retry", "dead")
 
-Source = tuple[str, int, int]
-"""Topic, partition and offset of a record that was read."""
 Sent = tuple[str, bytes, bytes, tuple[tuple[str, bytes], ...]]
 """A record that was made of it: topic, key, value and headers."""
 
 
 @dataclass
-class Found:
+class Routed(Found):
     """What was made of each record, of the stream and of the retry topic.
 
     Args:
-        made: the records that were made of one, with all copies.
         ends: how many records a partition of the topics that are read has.
     """
 
-    made: dict[Source, list[Sent]] = field(default_factory=dict)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
-
-    def of(self, name: str) -> dict[Source, list[Sent]]:
-        """Those of a topic, by the name that it has in this job."""
-        return {one: made for one, made in self.made.items() if one[0] == name}
 
     def lost(self) -> list[Source]:
         """Records of which nothing was made."""
         every = ((*place, at) for place, end in self.ends.items() for at in range(end))
         return [source for source in every if source not in self.made]
-
-    def twice(self, name: str) -> int:
-        """Of how many records of a topic more than one was made."""
-        return sum(len(made) > 1 for made in self.of(name).values())
-
-    def differing(self, name: str) -> int:
-        """Of how many of them there are such that differ, by their place or their content."""
-        return sum(len(set(made)) > 1 for made in self.of(name).values())
 
     def places(self) -> dict[bytes, set[str]]:
         """Where each row of the stream has come to, by its number, which its key ends with."""
@@ -123,16 +107,8 @@ def job(address: str, folder: Path, issue: int, *, real_time: bool) -> None:
 
 def run(
     address: str, connector: Path, folder: Path, kills: int, *, real_time: bool = False
-) -> Found:
-    """Run the job, kill it so many times, and let it end its work: nothing waits any more.
-
-    Args:
-        address: of the broker.
-        connector: the folder with the jars of Spark's connector.
-        folder: of this run.
-        kills: how many.
-        real_time: whether the first query is in real-time mode.
-    """
+) -> Routed:
+    """As of :mod:`kafka_kills`, until nothing waits any more; the first query in real-time mode."""
     _kafka.create(address, {topic(place, folder): 1 for place in PLACES})
     program = (__file__, "--real-time" if real_time else "--micro-batches", "--job")
     job = Killed(address, connector, folder, program, QUERIES, QUERIES[:1])
@@ -140,15 +116,8 @@ def run(
     def record(number: int) -> dict[str, Any]:
         return {"key": f"{number % KEYS} {number}", "value": "as it came"}
 
-    with job.flowing(record) as end:
-        for issue in range(1, kills + 1):
-            with job.running(issue) as process:
-                job.wait(process, lambda: _is_in_the_midst(job, real_time), *job.further())
-        with job.running(kills + 1) as process:
-            job.wait(process, lambda: True, *job.further())
-            end()
-            found = Found()
-            job.wait(process, lambda: _read(job, found))
+    found = Routed()
+    job.killed(record, kills, lambda: _is_in_the_midst(job, real_time), lambda: _read(job, found))
     return found
 
 
@@ -175,7 +144,7 @@ def _is_in_the_midst(job: Killed, real_time: bool) -> bool:
     )
 
 
-def _read(job: Killed, found: Found) -> bool:
+def _read(job: Killed, found: Routed) -> bool:
     """Read what has come; whether something has come of each record."""
     found.made = defaultdict(list)
     for source, sent in _sent(job):

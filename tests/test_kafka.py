@@ -53,7 +53,7 @@ def test_what_a_killed_job_sends_twice_is_equal(
 ) -> None:
     """`late_rows` has a micro-batch that runs again without a kill."""
     found = kafka_kills.run(kafka.url, kafka_connector, tmp_path, kills=3)
-    ours, theirs = (found.values[way] for way in kafka_kills.WAYS)
+    ours, theirs = map(found.of, kafka_kills.WAYS)
     assert len(ours) == len(theirs) == found.sent  # nothing is lost
     assert found.twice("ours") > 0
     assert found.differing("ours") == 0
