@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pyarrow as pa
 from cache_samples import Model
 from pyspark.sql import DataFrame
 from spark_samples import Feed, cycles
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import Incremental
@@ -37,13 +36,9 @@ def planes(keys: Sequence[int | None], version: int = 1) -> pa.Table:
 
 def database_of_planes(folder: Path) -> str:
     """The URL of an SQLite database: planes 0 to 9, the odd ones hot."""
-    path = folder / "planes.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE planes (id INTEGER PRIMARY KEY, name TEXT, hot BOOL)")
-        connection.executemany(
-            "INSERT INTO planes VALUES (?, ?, ?)", [(i, f"plane {i}", i % 2) for i in range(10)]
-        )
-    return f"sqlite:///{path}"
+    script = "CREATE TABLE planes (id INTEGER PRIMARY KEY, name TEXT, hot BOOL)"
+    planes = [(i, f"plane {i}", i % 2) for i in range(10)]
+    return in_sqlite(folder / "planes.db", script, planes)
 
 
 @dataclass(frozen=True)

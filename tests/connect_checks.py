@@ -11,13 +11,12 @@ import json
 import logging
 import os
 import re
-import sqlite3
 import sys
 import threading
 import time
 import uuid
 from collections import Counter
-from contextlib import closing, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -58,6 +57,7 @@ from spark_samples import (
     write_parquet,
     write_stream_file,
 )
+from sqlite_files import in_sqlite
 
 import bsjoin
 import bsjoin.table
@@ -558,8 +558,7 @@ def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path
         (rows_in,) = re.findall(r'bsjoin_input_rows_total\{query="connect_asks",.*\} (\d+)', text)
         assert int(rows_in) == 5
         assert (shown["state"], shown["joins"][0]["history"][0]["hit"]) == ("running", 0.6)
-        with closing(sqlite3.connect(folder / "planes.db")) as connection, connection:
-            connection.execute("UPDATE planes SET name = 'new'")
+        in_sqlite(folder / "planes.db", "UPDATE planes SET name = 'new'")
         source.invalidate([2])
         write_parquet(folder / "in" / "1.parquet", k=pa.array([1, 2, 3, 99], pa.int64()))
         query.processAllAvailable()

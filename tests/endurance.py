@@ -14,12 +14,11 @@ import gc
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 import bsjoin
 from bsjoin import BatchTable, Incremental
 from bsjoin.table import _CHANGES_UNTIL_VACUUM
+from tests.sqlite_files import in_sqlite
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
@@ -145,13 +145,9 @@ class Endurance:
         self.jvm = next(process for process in below if _program(process) == "java")
         self.version = 1
         self.table = BatchTable.build(self._rows(), on="k", path=folder / "table")
-        database = folder / "items.db"
-        with closing(sqlite3.connect(database)) as connection, connection:
-            connection.execute("CREATE TABLE items (k BIGINT PRIMARY KEY, name TEXT)")
-            connection.executemany(
-                "INSERT INTO items VALUES (?, ?)", [(k, f"name {k}") for k in range(0, _KEYS, 2)]
-            )
-        self.source = bsjoin.sources.sql(f"sqlite:///{database}", table="items")
+        script = "CREATE TABLE items (k BIGINT PRIMARY KEY, name TEXT)"
+        url = in_sqlite(folder / "items.db", script, [(k, f"name {k}") for k in range(0, _KEYS, 2)])
+        self.source = bsjoin.sources.sql(url, table="items")
 
     def _rows(self) -> DataFrame:
         return self.spark.range(_KEYS).selectExpr("id AS k", f"{self.version} AS v")

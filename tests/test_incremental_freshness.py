@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 from functools import reduce
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from cache_runs import COUNTS, Run, database_of_planes, figures, joined, planes,
 from cache_samples import Model, until
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import Incremental, sources
@@ -135,16 +134,14 @@ def test_a_list_of_keys_warms_the_cache_up_the_first_ones_where_not_all_fit(
 def test_a_query_warms_the_cache_up_and_a_command_makes_a_change_visible(
     feed: Feed, tmp_path: Path
 ) -> None:
-    database = database_of_planes(tmp_path)
-    source = sources.sql(database, table="planes")
+    source = sources.sql(database_of_planes(tmp_path), table="planes")
     cache = Incremental(max_rows=100, warm_up="SELECT id FROM planes WHERE hot")
     run = Run(feed, bsjoin.join(feed.stream, source, {"k": "id"}, cache=cache, select=["name"]))
     assert run.turn(1, 3, 9).rows == [(i, f"plane {i}") for i in (1, 3, 9)]
     assert figures(run.last(), *COUNTS[:4]) == (3, 0, 0, 0)
     assert run.turn(2, 5, None).rows == [(2, "plane 2"), (5, "plane 5")]
     assert figures(run.last(), *COUNTS[:5]) == (1, 0, 1, 1, 1)
-    with closing(sqlite3.connect(database.removeprefix("sqlite:///"))) as connection, connection:
-        connection.execute("UPDATE planes SET name = 'new'")
+    in_sqlite(tmp_path / "planes.db", "UPDATE planes SET name = 'new'")
     assert run.turn(1, 2).rows == [(1, "plane 1"), (2, "plane 2")]
     source.invalidate([1])
     assert run.turn(1, 2).rows == [(1, "new"), (2, "plane 2")]

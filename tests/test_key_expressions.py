@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from oracle import assert_same_rows, right_rows, rows_of_all
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, rows
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, HotSpot, Incremental, sources
@@ -75,11 +75,8 @@ def by_spark(stream: DataFrame, table: DataFrame, equal: Column, how: str) -> Da
 @pytest.mark.long
 def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> None:
     stream, lower = streamed(spark), F.lower("name")
-    with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("CREATE TABLE p (name text, v int)")
-        connection.executemany("INSERT INTO p VALUES (?, ?)", [("a", 1), ("é", 2)])
-    connection.close()
-    source = sources.sql(f"sqlite:///{tmp_path / 'db'}", table="p")
+    url = in_sqlite(tmp_path / "db", "CREATE TABLE p (name text, v int)", [("a", 1), ("é", 2)])
+    source = sources.sql(url, table="p")
     for cache in (Incremental(max_rows=10), Full()):
         joined = bsjoin.join(stream.alias("s"), source, [(lower, "name")], cache=cache)
         found = names(joined.select(stream["id"], "s.name", "v"))

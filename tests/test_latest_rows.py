@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from oracle import (
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, rows
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Within, sources
@@ -134,16 +134,12 @@ def test_tables_have_the_rows_of_a_window_function(
 
 def test_a_source_that_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
     written = history(3).select(["t", "v", "n"]).set_column(0, "t", pa.array(["x", "y", None] * 60))
-    with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("CREATE TABLE h (t text, v bigint, n bigint)")
-        connection.executemany(
-            "INSERT INTO h VALUES (?, ?, ?)", [tuple(r.values()) for r in written.to_pylist()]
-        )
-    connection.close()
+    history_rows = [tuple(row.values()) for row in written.to_pylist()]
+    url = in_sqlite(tmp_path / "db", "CREATE TABLE h (t text, v bigint, n bigint)", history_rows)
     stream = spark.createDataFrame([("x",), ("y",), ("z",), (None,)], "t string")
     case = Case(("t",), "v", (F.desc("v"),))
     own = stream.join(by_spark(spark.createDataFrame(written), case), "t")
-    source = sources.sql(f"sqlite:///{tmp_path / 'db'}", table="h")
+    source = sources.sql(url, table="h")
     assert rows(bsjoin.join(stream, source, "t", cache=Full(latest_by="v"))) == rows(own)
 
 

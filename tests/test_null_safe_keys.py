@@ -6,7 +6,6 @@ It holds every type of keys, every condition and both caches against Spark's ``e
 from __future__ import annotations
 
 import itertools
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from plain_joins import lookups, plain, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, rows, write_stream_file
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import Band, BatchTable, Full, HotSpot, Incremental, sources
@@ -174,15 +174,12 @@ def test_databases_files_and_functions_find_null_keys(
     left, there = _left_and_right(spark)
     held = pa.table({"k": [None, None, 0, 0, 1, 1], "s": [None, "a", None, "", "a", None],
                      "v": pa.array(range(6))})  # fmt: skip
-    with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("CREATE TABLE t (k bigint, s text, v bigint)")
-        values = zip(*(column.to_pylist() for column in held.columns), strict=True)
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
-    connection.close()
+    values = zip(*(column.to_pylist() for column in held.columns), strict=True)
+    url = in_sqlite(tmp_path / "db", "CREATE TABLE t (k bigint, s text, v bigint)", values)
     there.coalesce(1).write.parquet(str(tmp_path / "files"))
     kinds = {
-        "table": sources.sql(f"sqlite:///{tmp_path / 'db'}", table="t", unique=True),
-        "query": sources.sql(f"sqlite:///{tmp_path / 'db'}", query="SELECT * FROM t"),
+        "table": sources.sql(url, table="t", unique=True),
+        "query": sources.sql(url, query="SELECT * FROM t"),
         "parquet": sources.parquet(str(tmp_path / "files")),
         "function": sources.function(lambda keys: held, held.schema),
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import pickle
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, soon, table_of, write_parquet
+from sqlite_files import in_sqlite
 
 import bsjoin
 import bsjoin.table
@@ -157,12 +157,6 @@ def test_a_source_that_is_read_again_tells_of_a_column_of_another_type(
 ) -> None:
     """Though all values fit; with the queries that use it, which go on."""
 
-    def run(*statements: str) -> None:
-        with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as database:
-            for statement in statements:
-                database.execute(statement)
-            database.commit()
-
     def until(expected: list[tuple[Any, ...]]) -> None:
         soon(lambda: feed.turn(query, 1, 9), expected)
 
@@ -170,19 +164,20 @@ def test_a_source_that_is_read_again_tells_of_a_column_of_another_type(
         refresh = cycles(query)[-1].refresh
         return "" if refresh is None else str(refresh.last_error)
 
-    run("CREATE TABLE t (k INTEGER, v INTEGER, w REAL)", "INSERT INTO t VALUES (1, 1, 1)")
-    source, cache = sql(f"sqlite:///{tmp_path}/a.db", table="t"), Full(refresh="200 ms")
+    run = partial(in_sqlite, tmp_path / "a.db")
+    url = run("CREATE TABLE t (k INTEGER, v INTEGER, w REAL)", [(1, 1, 1)])
+    source, cache = sql(url, table="t"), Full(refresh="200 ms")
     joined = bsjoin.join(feed.stream, source, "k", how="left", select=["v"], cache=cache)
     query = feed.start(joined)
     assert feed.turn(query, 1, 9) == [(1, 1), (9, None)]
-    run("UPDATE t SET v = 2", "ALTER TABLE t DROP COLUMN w")  # which no query uses
+    run("UPDATE t SET v = 2; ALTER TABLE t DROP COLUMN w")  # which no query uses
     until([(1, 2), (9, None)])
-    run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v REAL)", "INSERT INTO t VALUES (1, 3.0)")
+    run("DROP TABLE t; CREATE TABLE t (k INTEGER, v REAL); INSERT INTO t VALUES (1, 3.0)")
     says = f"the column 'v' of {source!r} is REAL now, and was INTEGER"
     soon(lambda: says in told(), True)
     assert f"Running queries ({query.id}) use it" in told()
     assert feed.turn(query, 1, 9) == [(1, 2), (9, None)]
-    run("DROP TABLE t", "CREATE TABLE t (k INTEGER, v INTEGER)", "INSERT INTO t VALUES (1, 4)")
+    run("DROP TABLE t; CREATE TABLE t (k INTEGER, v INTEGER); INSERT INTO t VALUES (1, 4)")
     until([(1, 4), (9, None)])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from documentation_services import derby
 from oracle import check
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows, soon
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import BatchTable, Full
@@ -64,10 +63,8 @@ def test_a_query_tells_each_commit_to_a_table_by_jdbc_and_to_a_source(
     def commit(number: int) -> None:
         made = spark.sql(f"SELECT id AS k, id * {number} AS amount FROM range({number} + 1)")
         made.write.jdbc(url, "customers", mode="overwrite")
-        with contextlib.closing(sqlite3.connect(file)) as database, database:
-            database.execute("CREATE TABLE IF NOT EXISTS cities (k INTEGER, city TEXT)")
-            database.execute("DELETE FROM cities")
-            database.execute("INSERT INTO cities VALUES (1, ?)", [f"city {number}"])
+        script = "DROP TABLE IF EXISTS cities; CREATE TABLE cities (k INTEGER, city TEXT)"
+        in_sqlite(file, f"{script}; INSERT INTO cities VALUES (1, 'city {number}')")
         spark.sql(f"SELECT {number} AS batch").write.jdbc(url, "loads", mode="overwrite")
 
     commit(1)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from source_stands import STANDS, Database, Iceberg, rows
+from sqlite_files import in_sqlite
 
 from bsjoin.errors import SourceError
 from bsjoin.sources import Source, delta, sql
@@ -248,13 +249,8 @@ def test_an_old_version_of_delta_by_number_and_time(tmp_path: Any) -> None:
 
 def test_an_index_of_sqlite_is_not_taken_for_a_table(tmp_path: Any) -> None:
     """Nor is a name that is not there."""
-    import sqlite3
-
-    path = tmp_path / "data.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (k INTEGER)")
-        connection.execute("CREATE INDEX an_index ON t (k)")
-    connection.close()
+    script = "CREATE TABLE t (k INTEGER); CREATE INDEX an_index ON t (k)"
+    url = in_sqlite(tmp_path / "data.db", script)
     for name in ("an_index", "sqlite_stat1", "nothing"):
         with pytest.raises(SourceError, match=name):
-            sql(f"sqlite:///{path}", table=name).schema  # noqa: B018
+            sql(url, table=name).schema  # noqa: B018

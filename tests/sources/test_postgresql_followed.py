@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from pyspark.sql import SparkSession
 from servers import PostgreSQL
 from source_stands import connected
 from spark_samples import Feed, cycles, soon
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import BatchTable, Full
@@ -244,12 +243,10 @@ def test_a_stream_gets_each_commit(
 def test_what_is_no_table_is_an_error_at_the_call(
     spark: SparkSession, postgresql: PostgreSQL, tmp_path: Path
 ) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as database:
-        database.execute("CREATE TABLE t (k INTEGER, v INTEGER)")
     stream = spark.range(3).withColumnRenamed("id", "k")
     for source in (
         sql(postgresql.url, query="SELECT 1::int8 AS k, 2 AS v"),
-        sql(f"sqlite:///{tmp_path}/a.db", table="t"),
+        sql(in_sqlite(tmp_path / "a.db", "CREATE TABLE t (k INTEGER, v INTEGER)"), table="t"),
     ):
         with pytest.raises(ArgumentError, match="only tables of PostgreSQL"):
             bsjoin.join(stream, source, "k", cache=Full(refresh="on_commit"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlite_files import in_sqlite
 
 from bsjoin.cache import CacheLimits, ConnectionSemaphore, Found, HostCache, State
 from bsjoin.errors import DataError, LookupFailedError
@@ -184,11 +184,8 @@ def test_a_fault_of_the_data_is_raised_as_it_is(tmp_path: Path, on_error: str) -
 def test_a_null_key_that_fails_is_retried_and_then_as_on_error_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: str
 ) -> None:
-    with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("CREATE TABLE t (k bigint, v text)")
-        connection.execute("INSERT INTO t VALUES (NULL, 'a'), (1, 'b')")
-    connection.close()
-    source: Any = sql(f"sqlite:///{tmp_path / 'db'}", table="t")
+    script, rows = "CREATE TABLE t (k bigint, v text)", [(None, "a"), (1, "b")]
+    source: Any = sql(in_sqlite(tmp_path / "db", script, rows), table="t")
     faults, selected = [2], type(source)._selected
 
     def faulty(self: Any, columns: Any) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
-import sqlite3
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin.cache import ConnectionSemaphore
@@ -114,11 +113,9 @@ def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
 def test_tables_of_one_database_share_a_connection(tmp_path: Path) -> None:
     """With one permit two joins take turns, and neither closes the connection of the other."""
     path = tmp_path / "shop.db"
-    with contextlib.closing(sqlite3.connect(path)) as database, database:
-        for table in ("planes", "pilots"):
-            database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
-            database.execute(f"INSERT INTO {table} VALUES (1, '{table}')")
-    url = f"sqlite:///{path}"
+    for table in ("planes", "pilots"):
+        script = f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)"
+        url = in_sqlite(path, script, [(1, table)])
     sources = [bsjoin.sources.sql(url, table=table) for table in ("planes", "pilots")]
     assert sources[0].database == sources[1].database
     assert sources[0].database != bsjoin.sources.sql(url, table="planes", timeout=1).database
