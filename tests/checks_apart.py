@@ -33,7 +33,7 @@ def named(*checks: Check) -> dict[str, Check]:
 
 
 def run(checks: dict[str, Check], session: Any) -> None:
-    """Run checks in this process, in the current folder."""
+    """Run checks in this process, in the current folder; no stream outlives one."""
     for name, check in checks.items():
         failure = None
         try:
@@ -41,6 +41,8 @@ def run(checks: dict[str, Check], session: Any) -> None:
             check(session, folder)
         except BaseException:
             failure = traceback.format_exc()
+        for query in session.streams.active:
+            query.stop()
         print(json.dumps({"check": name, "failure": failure}), flush=True)
     session.stop()
 

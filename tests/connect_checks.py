@@ -351,22 +351,19 @@ def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> 
     BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
     table = BatchTable.open(folder / "t", max_staleness="1 hour")
     query = table.join(stream).writeStream.format("memory").queryName("connect_keeps").start()
-    try:
+    query.processAllAvailable()
+    users = r"running queries \(connect_keeps\) use the columns \['v'\]"
+    with pytest.raises(TableMismatchError, match=users):
+        BatchTable.build(spark.range(4).withColumnRenamed("id", "k"), on="k", path=folder / "t")
+    assert table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more")) == 2
+    (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
+    assert cycle.refresh.last_success is not None
+    (manifest,) = (folder / "t" / "versions").glob("*2.json")  # not read by any task yet
+    aged = manifest.read_text().replace('"build_s": 0', '"build_s": 9000')
+    manifest.write_text(re.sub(r'"build_s": [1-9]', '"build_s": 9000', aged))
+    write_parquet(source / "1.parquet", k=pa.array([1], pa.int64()))
+    with pytest.raises(Exception, match="StaleTableError"):
         query.processAllAvailable()
-        users = r"running queries \(connect_keeps\) use the columns \['v'\]"
-        with pytest.raises(TableMismatchError, match=users):
-            BatchTable.build(spark.range(4).withColumnRenamed("id", "k"), on="k", path=folder / "t")
-        assert table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more")) == 2
-        (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
-        assert cycle.refresh.last_success is not None
-        (manifest,) = (folder / "t" / "versions").glob("*2.json")  # not read by any task yet
-        aged = manifest.read_text().replace('"build_s": 0', '"build_s": 9000')
-        manifest.write_text(re.sub(r'"build_s": [1-9]', '"build_s": 9000', aged))
-        write_parquet(source / "1.parquet", k=pa.array([1], pa.int64()))
-        with pytest.raises(Exception, match="StaleTableError"):
-            query.processAllAvailable()
-    finally:
-        query.stop()
     table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more"))  # the same: fresh
     probes = spark.range(1, 2).withColumnRenamed("id", "k")
     assert rows(table.join(probes)) == [(1, 2, "new")]
@@ -486,16 +483,13 @@ def a_stream_follows_each_commit(spark: SparkSession, folder: Path) -> None:
         query.processAllAvailable()
         return rows(spark.table("connect_commits").where(f"n = {n}").select("k", "v", "w"))
 
-    try:
-        assert last() == [(1, "a", "x"), (2, None, "y")]
-        write_parquet(files / "0.parquet", k=[1, 2], v=["b", "c"])
-        number.write_text("2\n")
-        deltalake.write_deltalake(lake, pa.table({"k": [2], "w": ["z"]}), mode="append")
-        soon(last, [(1, "b", "x"), (2, "c", "y"), (2, "c", "z")])
-        refreshes = [cycle.refresh for cycle in bsjoin.progress(query)[-2:]]
-        assert [(one.applied, one.read_whole) for one in refreshes if one] == [(0, 1), (1, 0)]
-    finally:
-        query.stop()
+    assert last() == [(1, "a", "x"), (2, None, "y")]
+    write_parquet(files / "0.parquet", k=[1, 2], v=["b", "c"])
+    number.write_text("2\n")
+    deltalake.write_deltalake(lake, pa.table({"k": [2], "w": ["z"]}), mode="append")
+    soon(last, [(1, "b", "x"), (2, "c", "y"), (2, "c", "z")])
+    refreshes = [cycle.refresh for cycle in bsjoin.progress(query)[-2:]]
+    assert [(one.applied, one.read_whole) for one in refreshes if one] == [(0, 1), (1, 0)]
 
 
 def the_doctor_looks_at_a_session_of_connect(spark: SparkSession, folder: Path) -> None:
@@ -593,11 +587,8 @@ def a_skewed_stream_is_steered(spark: SparkSession, folder: Path) -> None:
         bsjoin.cycles(table, "k", partition=options, sink=print)
     routed = bsjoin.join(reader.parquet(str(folder / "in")), table, "k", partition=options)
     query = routed.writeStream.format("memory").queryName("routed").start()
-    try:
-        query.processAllAvailable()
-        told = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
-    finally:
-        query.stop()
+    query.processAllAvailable()
+    told = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
     assert [cycle.rows_in for cycle in told] == [601, 600]
     first = told[0].partition
     assert (first.kind, first.rule_version, sum(first.rows)) == ("hotspot", 0, 601)
@@ -726,10 +717,7 @@ def changes_are_applied_in_foreach_batch(spark: SparkSession, folder: Path) -> N
             BatchTable.open(path).apply(batch, batch=("changes", number))
 
     query = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
+    query.processAllAvailable()
     assert [one.rows for one in table.versions()] == [5, 5]
     for thing in (query, query.lastProgress):
         with pytest.warns(NotReportedWarning, match="observe the result inside"):

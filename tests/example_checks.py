@@ -47,4 +47,4 @@ CHECKS = {name: check_of(name) for name in ARGUMENTS}
 if __name__ == "__main__":
     sys.path.insert(0, str(EXAMPLES))
     os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1"  # starts sooner
-    run(CHECKS, SimpleNamespace(stop=lambda: None))
+    run(CHECKS, SimpleNamespace(stop=lambda: None, streams=SimpleNamespace(active=())))
