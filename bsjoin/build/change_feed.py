@@ -80,7 +80,7 @@ class Feed:
             ColumnError: a column is not there, or several have one name.
         """
         names = names_of(df, "the changes")
-        order = None if sequence is None else _path(df, names, sequence)
+        order = None if sequence is None else _path(names, sequence)
         if op is not None:
             found = names.find(op, "op")
             return cls(df, found, order, _UNWRAPPED.get(found.lower(), _PLAIN))
@@ -205,7 +205,7 @@ def _by_names(
     return sql.cast(value, now)
 
 
-def _path(df: DataFrame, names: Names, name: str) -> str:
+def _path(names: Names, name: str) -> str:
     """A column, or a field in one: ``source.lsn``."""
     first, *fields = name.split(".")
     if name in names or not fields or first not in names:

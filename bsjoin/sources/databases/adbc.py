@@ -223,10 +223,8 @@ class _Adbc(Database):
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         return pa.table(rows.columns, names=[column.name for column in columns])
 
-    def _stream(
-        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[pa.Table, None, None]:
-        for batch in batches_of(connection, self._select(columns, source)):
+    def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
+        for batch in batches_of(connection, statement):
             yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:

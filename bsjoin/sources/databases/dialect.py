@@ -83,10 +83,8 @@ class Database(Table):
         return (keys,)
 
     @abstractmethod
-    def _stream(
-        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[Any, None, None]:
-        """All rows of a table or query in pieces, in types that can be cast to the schema's."""
+    def _stream(self, connection: Any, statement: str) -> Generator[Any, None, None]:
+        """All rows of a statement in pieces, in types that can be cast to the schema's."""
 
     @abstractmethod
     def _count(self, connection: Any) -> int:
@@ -363,7 +361,7 @@ class Database(Table):
     ) -> Generator[pa.Table, None, None]:
         """All rows of a table or query, through a connection of their own."""
         connection = self._open()
-        pieces = self._stream(connection, source, columns, schema)
+        pieces = self._stream(connection, self._select(columns, source))
         try:
             for piece in pieces:
                 yield self._converted(piece, columns, schema)

@@ -144,10 +144,8 @@ class DuckDB(Database):
             raise self._no_value(column, reason)
         return pa.table(found)
 
-    def _stream(
-        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[pa.Table, None, None]:
-        relation = connection.sql(self._select(columns, source))
+    def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
+        relation = connection.sql(statement)
         # The method's name before DuckDB 1.4.
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
         with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:

@@ -251,14 +251,12 @@ class MySQL(Database):
             arrays[column.name] = pc.assume_timezone(array, "UTC") if zoned else array
         return pa.table(arrays)
 
-    def _stream(
-        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[Any, None, None]:
+    def _stream(self, connection: Any, statement: str) -> Generator[Any, None, None]:
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
         # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
-            cursor.execute(self._select(columns, source))
+            cursor.execute(statement)
             while rows := cursor.fetchmany(BATCH_ROWS):
                 yield rows
 

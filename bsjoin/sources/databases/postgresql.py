@@ -299,11 +299,9 @@ class PostgreSQL(Database):
                 keys = keys.filter(_between(column.cast(pa.int64()), _MICROSECONDS))
         return keys
 
-    def _stream(
-        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[pa.Table, None, None]:
+    def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
         run(connection, "SET statement_timeout = 0")  # no timeout for a scan
-        for batch in batches_of(connection, self._select(columns, source)):
+        for batch in batches_of(connection, statement):
             yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:

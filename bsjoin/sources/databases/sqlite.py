@@ -259,14 +259,8 @@ class SQLite(Database):
             }
         )
 
-    def _stream(
-        self,
-        connection: sqlite3.Connection,
-        source: str,
-        columns: Sequence[Column],
-        schema: pa.Schema,
-    ) -> Generator[Any, None, None]:
-        cursor = connection.execute(self._select(columns, source))
+    def _stream(self, connection: sqlite3.Connection, statement: str) -> Generator[Any, None, None]:
+        cursor = connection.execute(statement)
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield rows
 

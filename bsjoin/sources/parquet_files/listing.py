@@ -197,7 +197,7 @@ def _of_sink(
     for uri, action in actions.items():
         if action == "delete":
             continue
-        relative = _relative(uri, root, there)
+        relative = _relative(uri, there)
         if relative is None:
             raise TransientSourceError(
                 f"{what}: the log of the streaming sink names {unquote(urlsplit(uri).path)!r}, "
@@ -207,7 +207,7 @@ def _of_sink(
     return kept
 
 
-def _relative(uri: str, root: str, there: Mapping[str, Found]) -> str | None:
+def _relative(uri: str, there: Mapping[str, Found]) -> str | None:
     """The file of the log's URI; schemes and hosts differ between file systems."""
     path = unquote(urlsplit(uri).path)
     parts = path.split("/")
