@@ -100,7 +100,7 @@ def listing_of(filesystem: Any, root: str, what: str) -> Listing | None:
     logs = [file for file in files if file.relative.startswith(f"{_SINK}/")]
     data = [file for file in files if not _is_hidden(file.relative)]
     if logs or any(info.path[start:] == _SINK for info in infos):
-        data = _of_sink(data, logs, root, lambda file: _read(filesystem, file.path), what)
+        data = _of_sink(data, logs, lambda file: _read(filesystem, file.path), what)
     summaries = [
         file
         for name in SUMMARIES
@@ -172,11 +172,7 @@ def _read(filesystem: Any, path: str) -> bytes:
 
 
 def _of_sink(
-    data: list[Found],
-    logs: list[Found],
-    root: str,
-    read: Callable[[Found], bytes],
-    what: str,
+    data: list[Found], logs: list[Found], read: Callable[[Found], bytes], what: str
 ) -> list[Found]:
     """The files of batches that were committed, which the log of the sink names."""
     named = {}
