@@ -129,6 +129,14 @@ class Feed:
 
         return self.call(keep, joined)
 
+    def run(self, joined: DataFrame, *keys: int | None) -> StreamingQuery:
+        """The same, with a micro-batch of these keys if any are given; it has read all there is."""
+        if keys:
+            self.add(*keys)
+        query = self.start(joined)
+        query.processAllAvailable()
+        return query
+
     def call(
         self, function: Callable[[DataFrame, int], object], joined: DataFrame | None = None
     ) -> StreamingQuery:

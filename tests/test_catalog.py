@@ -391,10 +391,7 @@ class TestVersions:
         self, spark: SparkSession, feed: Feed, table: BatchTable
     ) -> None:
         def run() -> None:
-            feed.add(0, 9)
-            query = feed.start(feed.stream.join(table.to_df(spark), "k", "left"))
-            query.processAllAvailable()
-            query.stop()
+            feed.run(feed.stream.join(table.to_df(spark), "k", "left"), 0, 9).stop()
 
         with configured(spark, {PLANNER: "off"}):  # the scan answers
             run()

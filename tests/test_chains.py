@@ -101,8 +101,7 @@ def in_all_ways(
     for number, way in enumerate(WAYS):
         with run_as(spark, way):
             results.append(query(stream).select(F.lit(number).alias("way"), "*"))
-    running = feed.start(oracle.united(results))
-    running.processAllAvailable()
+    running = feed.run(oracle.united(results))
     by_way: list[list[dict[str, Any]]] = [[] for _ in WAYS]
     for batch in range(len(batches)):
         of_batch = [cycle for cycle in cycles(running) if cycle.batch_id == batch]
@@ -161,9 +160,7 @@ def test_two_parts_of_a_query_that_use_one_join(
     few, unique = tables["a few rows"], tables["unique"]
     first = few.join(feed.stream, {"k": "id"})
     parts = [first.select("k"), unique.join(first, {"k": "id"}, how="semi").select("k")]
-    feed.add(*range(6), None)
-    query = feed.start(parts[0].union(parts[1]))
-    query.processAllAvailable()
+    query = feed.run(parts[0].union(parts[1]), *range(6), None)
     found = [(c.rows_in, c.rows_out, c.hits, c.misses, c.table_version) for c in cycles(query)]
     # Keys 0 to 5 have 1, 3, 0, 2, 1 and 3 rows; of these 0, 2 and 4 are in the other table.
     assert found == [(14, 20, 10, 4, 1), (10, 2, 2, 8, 1)]
@@ -180,9 +177,7 @@ def test_a_chain_is_one_pass(
     third = unique.join(both, {"next_2": "id"}, suffix="_3")
     bsjoin.explain(third)
     assert capsys.readouterr().out.count("in the pass of the join before") == 2
-    feed.add(1, 2)
-    query = feed.start(third)
-    query.processAllAvailable()
+    query = feed.run(third, 1, 2)
     progress = query.lastProgress
     assert not progress["observedMetrics"]
     assert [cycle.join for cycle in cycles(query)] == sorted(c.join for c in cycles(query))

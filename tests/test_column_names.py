@@ -164,8 +164,7 @@ def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
     feed.add(1, 2, None, 7)
     results = all_joins(feed.stream.withColumn("n", F.col("k")))
     # A metric of the user's that begins like ours is none of them.
-    query = feed.start(results.observe("bsjoin:mine", F.count(F.lit(1)).alias("n")))
-    query.processAllAvailable()
+    query = feed.run(results.observe("bsjoin:mine", F.count(F.lit(1)).alias("n")))
     full, by_range, incremental = cycles(query)
     assert len(feed.results[0]) == 3
     assert [c.on for c in (full, incremental)] == [tuple(SOME)] * 2

@@ -85,9 +85,7 @@ def test_hot_keys_are_named(spark: SparkSession, tmp_path: Path) -> None:
             partition=HotSpot(partitions=2, sample=100),
         )
     write_stream_file(feed.source, 0, k=times([FAR[4]] * 20, kind))
-    query = feed.start(joined.select("first", "v"))
-    query.processAllAvailable()
-    last = cycles(query)
+    last = cycles(feed.run(joined.select("first", "v")))
     assert feed.results[0] == [(2, 2)] * 20
     label = shown(times([FAR[4]], kind)[0])
     assert {cycle.partition.hottest[0][0] for cycle in last if cycle.partition} == {label}

@@ -695,6 +695,5 @@ def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
         query.processAllAvailable()
     source.hole = False
     look.look()
-    query = feed.start(joined)
-    query.processAllAvailable()
+    query = feed.run(joined)
     assert feed.results == {0: [(1, "a"), (3, "c")], 1: [(1, "a"), (3, None)]}

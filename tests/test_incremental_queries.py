@@ -106,8 +106,7 @@ def test_a_query_that_is_stopped_in_a_look_up_ends_and_goes_on_later(
         run.query.stop()
         assert not run.query.isActive
     assert 1 not in feed.results
-    query = feed.start(joined)
-    query.processAllAvailable()
+    feed.run(joined)
     assert feed.results[1] == [(2, "v1"), (2, "v1"), (9, None)]
 
 

@@ -51,8 +51,7 @@ def test_every_micro_batch_has_the_rows_of_sparks_join(
 
     cache = Incremental(max_rows=15)
     ours = {how: bsjoin.join(feed.stream, source, how=how, cache=cache) for how in HOWS}
-    query = feed.start(together(ours))
-    query.processAllAvailable()
+    query = feed.run(together(ours))
     numbered = [(n, key) for n, keys in enumerate(micro_batches) for key in keys]
     stream = spark.createDataFrame(numbered, "n int, k long").coalesce(1)
     theirs = together({how: expected(stream, batch, "k", how) for how in HOWS})
@@ -173,8 +172,7 @@ def test_a_replayed_micro_batch_has_every_row_once_and_uses_the_cache(
     feed.results.clear()
     model.put(planes([3, 9], 2))
     anew = Model(model.folder, planes([3, 9], 2))
-    query = feed.start(joined(feed, anew))
-    query.processAllAvailable()
+    query = feed.run(joined(feed, anew))
     assert feed.results == {1: [(3, "v2"), (3, "v2"), (9, "v2")]}
     assert model.times == {1: 1, 2: 1, 3: 2, 9: 2}
 

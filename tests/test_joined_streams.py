@@ -87,8 +87,7 @@ def test_watermarks_survive_joins_and_close_windows(spark: SparkSession, feed: F
 
     stream = events(feed.stream).withWatermark("at", "10 minutes")
     assert bsjoin.join(stream, tables["row"], "k").schema["at"].metadata != {}
-    query = feed.start(windows(stream, bsjoin.join, True))
-    query.processAllAvailable()
+    feed.run(windows(stream, bsjoin.join, True))
     numbers = spark.createDataFrame([(k,) for k in (*minutes, *late)], "k long")
     closed = windows(events(numbers), expected, False)
     closed = closed.where(f"end < timestamp_micros({_START + 10**11})")

@@ -471,9 +471,7 @@ def test_the_servlet_and_opentelemetry_show_what_progress_counts(
         spark.streams.addListener(one)
     feed = Feed(spark, tmp_path)
     try:
-        feed.add(1, 2, None, 77)
-        query = feed.start(bsjoin.join(feed.stream, people, "k", how="left"))
-        query.processAllAvailable()
+        query = feed.run(bsjoin.join(feed.stream, people, "k", how="left"), 1, 2, None, 77)
         for one in listeners:
             soon(lambda one=one: len(one.totals.samples()) > 0, True)  # type: ignore[misc]
         counted = bsjoin.progress(query)[-1]

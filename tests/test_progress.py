@@ -98,8 +98,7 @@ def test_figures_are_exact_for_every_join_type(
     spark.streams.addListener(listener)
     try:
         # The joins of one stream run as one query: less to start, and names to keep apart.
-        query = feed.start(reduce(DataFrame.union, joins))
-        query.processAllAvailable()
+        query = feed.run(reduce(DataFrame.union, joins))
         figures = cycles(query)
         listener.wait_for(figures)
     finally:

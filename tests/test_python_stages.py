@@ -47,9 +47,7 @@ def feed_of(spark: SparkSession, folder: Path, *batches: list[int | None]) -> Fe
 
 
 def run(feed: Feed, df: DataFrame) -> list[bsjoin.CycleProgress]:
-    query = feed.start(df)
-    query.processAllAvailable()
-    return cycles(query)
+    return cycles(feed.run(df))
 
 
 @pytest.fixture

@@ -102,8 +102,7 @@ def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         first = table.join(stream)
         last = table.join(first, select=["v"], suffix="_2")
         kept = last.where(stream["s0"] > 1).dropDuplicates(["k", "t"])
-        query = feed.start(kept.drop(first["v"], stream["t"]).select("o.s0", "v_2"))
-        query.processAllAvailable()
+        feed.run(kept.drop(first["v"], stream["t"]).select("o.s0", "v_2"))
     assert feed.results[0] == [(2, 1)]
 
 

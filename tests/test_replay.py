@@ -35,8 +35,7 @@ def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     feed.results.clear()
     feed.add(0, 1)
     restarted = BatchTable.open(table.path)
-    query = feed.start(restarted.join(feed.stream))
-    query.processAllAvailable()
+    query = feed.run(restarted.join(feed.stream))
     query.stop()
     assert feed.results == {1: [(0, 1), (1, 1)], 2: [(0, 2), (1, 2)]}
     assert [(c.batch_id, c.table_version) for c in cycles(query)] == [(1, 1), (2, 2)]

@@ -150,9 +150,7 @@ def test_what_only_python_does_is_done_there_whatever_the_setting(
         sourced = bsjoin.join(feed.stream, model, "k", cache=Incremental(max_rows=9), how="left")
         listed = bsjoin.join(sourced, nested, "k")
         joined = bsjoin.join(listed, people, "k", how="semi")
-    feed.add(1, 2, 7, 99)
-    query = feed.start(joined.select("k"))
-    query.processAllAvailable()
+    query = feed.run(joined.select("k"), 1, 2, 7, 99)
     assert feed.results[0] == [(1,), (2,), (2,), (7,)]
     assert [(cycle.runtime, cycle.runtime_reason) for cycle in cycles(query)] == [
         ("python", "the cache is incremental"),

@@ -193,8 +193,7 @@ def test_a_stream_under_all_of_them(
     with configured(spark, TOGETHER):
         keyed = feed.stream.select(F.col("k").cast("int").alias(NAMES[0]), F.lit(".").alias(".*"))
         result = tables["k"].join(keyed, partition=HotSpot(partitions=2), select=NAMES[5:6])
-        query = feed.start(tables["k"].join(result, select=[]))
-        query.processAllAvailable()
+        query = feed.run(tables["k"].join(result, select=[]))
         query.stop()
     assert len(feed.results[0]) == 5
     assert [cycle.hits for cycle in bsjoin.progress(query)] == [2, 3]

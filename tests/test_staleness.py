@@ -110,8 +110,7 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     source.write(2)
     refreshes()
     refreshes()
-    query = feed.start(joined)
-    query.processAllAvailable()
+    query = feed.run(joined)
     assert feed.results[1] == [(1, 2)]
     query.stop()
     # And the same again in a replay, whatever has come since.
@@ -119,8 +118,7 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     refreshes()
     number = feed.forget_last_commit()
     feed.results.clear()
-    query = feed.start(joined)
-    query.processAllAvailable()
+    query = feed.run(joined)
     assert feed.results == {number: [(1, 2)]}
 
 

@@ -180,9 +180,7 @@ def test_keys_that_begin_to_repeat_while_a_stream_runs(spark: SparkSession, feed
     joined = table.join(feed.stream, "k", "left", where="v > 4", indicator="found")
     (step,) = joins_of(joined)
     assert not step.planned.plan.needs_unique
-    feed.add(0, 1, 3)
-    query = feed.start(joined)
-    query.processAllAvailable()
+    query = feed.run(joined, 0, 1, 3)
     more = [*once, (0, 1), (0, 6), (1, 2), (2, 3)]
     assert table.refresh(spark.createDataFrame(more, "k long, v long")) == 2
     feed.turn(query, 0, 1, 2, 3)

@@ -139,9 +139,7 @@ def test_what_was_published_since_the_clock_was_set_back_is_seen(
     spark: SparkSession, table: BatchTable, tmp_path: Path
 ) -> None:
     folder, feed = tmp_path / "table", Feed(spark, tmp_path / "feed")
-    feed.add(1)
-    query = feed.start(table.join(feed.stream))
-    query.processAllAvailable()
+    query = feed.run(table.join(feed.stream), 1)
     publish(folder, 5)  # active for long, by a clock that has gone back
     feed.turn(query, 2)
     assert [cycle.table_version for cycle in cycles(query)] == [1, 5]

@@ -63,9 +63,7 @@ def test_a_replay_has_the_same_version(spark: SparkSession, feed: Feed, table: B
     assert feed.forget_last_commit() == 1
     table.refresh(table_of(spark, 2))
     feed.results.clear()
-    feed.add(0, 1)
-    query = feed.start(joined(spark, feed, table))
-    query.processAllAvailable()
+    query = feed.run(joined(spark, feed, table), 0, 1)
     query.stop()
     assert feed.results == {1: [(0, 1), (1, 1)], 2: [(0, 2), (1, 2)]}
 

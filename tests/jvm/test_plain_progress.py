@@ -58,8 +58,7 @@ def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame)
     parts = (f"SELECT s.k, '{kind}' AS kind FROM events s {sql}" for kind, sql in kinds.items())
     for keys in KEYS:
         feed.add(*keys)
-    query = feed.start(spark.sql(" UNION ALL ".join(parts)))
-    query.processAllAvailable()
+    query = feed.run(spark.sql(" UNION ALL ".join(parts)))
     figures = cycles(query)
     events = [cycle for event in query.recentProgress for cycle in bsjoin.progress(event)]
     assert [cycle for cycle in events if cycle.rows_in] == figures
@@ -101,9 +100,7 @@ def test_a_chain_a_path_a_version_and_keys(
         .join(second, F.expr("abs(k - 1) = other"), "left")
         .join(third, F.expr("k <= at AND k >= at - 1"))
     )
-    feed.add(0, 1, 1, 77)
-    query = feed.start(joined)
-    query.processAllAvailable()
+    query = feed.run(joined, 0, 1, 1, 77)
     table.refresh(table_of(spark, 2))
     feed.turn(query, 1)
     found = cycles(query)
@@ -205,9 +202,7 @@ def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataF
     """A batch that runs again is another one's; two queries, and after they have ended."""
 
     def start() -> Any:
-        query = feed.start(feed.stream.join(many, "k", "left"))
-        query.processAllAvailable()
-        return query
+        return feed.run(feed.stream.join(many, "k", "left"))
 
     feed.add(1, 2)
     first = start()
@@ -248,8 +243,6 @@ def test_as_many_micro_batches_are_kept_as_spark_keeps(
     assert spark.sql(read.format(uuid.uuid4())).first() == (to_line([]),)
     assert counted(str(query.runId), 4, 9) == []
     with configured(spark, {"spark.bsjoin.metrics": "off"}):
-        feed.add(1, 2)
-        query = feed.start(joined)
-        query.processAllAvailable()
+        query = feed.run(joined, 1, 2)
         query.stop()
     assert bsjoin.progress(query) == []
