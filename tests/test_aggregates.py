@@ -268,8 +268,7 @@ def test_a_stream_has_them_and_a_later_join_takes_them(spark: SparkSession, tmp_
     assert feed.forget_last_commit() == 1
     table.refresh(rows.withColumn("w", F.col("q") + 1))
     later = Band("k", "q", 5, 0, agg={"n": "count(*)", "some": "count(w)", "w": "sum(w)"})
-    again = feed.start(BatchTable.open(table.path).join(feed.stream, how="left", when=later))
-    feed.turn(again, 10)
+    feed.run(BatchTable.open(table.path).join(feed.stream, how="left", when=later), 10)
     replayed = [feed.results.pop(1), feed.results.pop(2)]
     nothing = [(None, 0, None, None, None), (40, 0, None, None, None)]
     first = [(3, 4, 6, 3.0, None), (10, 6, 20, 15.0, "ten")]

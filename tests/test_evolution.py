@@ -189,8 +189,7 @@ def test_range_columns_never_change_and_are_found_in_another_case(
 
     BatchTable.build(table("id AS p", "1 AS v"), on="g", when=when, path=path)
     stream = feed.stream.selectExpr("k", "0L AS g")
-    query = feed.start(BatchTable.open(path).join(stream, how="left", select=["v", "p"]))
-    feed.turn(query, 1)
+    query = feed.run(BatchTable.open(path).join(stream, how="left", select=["v", "p"]), 1)
     for columns in (["1 AS v"], ["int(id) AS p", "1 AS v"]):
         for door in (
             lambda df: BatchTable.open(path).refresh(df),
@@ -215,8 +214,7 @@ def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
     path = tmp_path / "unique"
     one = spark.range(3).selectExpr("id AS k", "1 AS v")
     table = BatchTable.build(one, on="k", path=path, unique=True)
-    query = feed.start(table.join(feed.stream, select=[]))
-    feed.turn(query, 1)
+    query = feed.run(table.join(feed.stream, select=[]), 1)
     with pytest.raises(DuplicateKeyError, match="running query was planned"):
         BatchTable.build(one.union(one), on="k", path=path)
     BatchTable.build(one.where("k < 2"), on="k", path=path)  # the promise alone may go

@@ -615,8 +615,7 @@ def test_a_stream_has_the_version_of_each_micro_batch(
         with configured(spark, {"spark.bsjoin.runtime": runtime}):
             cache = Full(refresh="on_commit")
             joined.append(bsjoin.join(feed.stream, df, "k", how="left", cache=cache))
-    query = feed.start(joined[0].union(joined[1]))
-    feed.turn(query, 1)
+    query = feed.run(joined[0].union(joined[1]), 1)
     write(source / "0.parquet", [1], "b")
     soon(lambda: feed.turn(query, 1), [(1, "b")] * 2)
     found = cycles(query)
@@ -684,8 +683,7 @@ def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
     )
     look, joined = make(), table.join(feed.stream, how="left")
     look.look()
-    query = feed.start(joined)
-    feed.turn(query, 1, 3)
+    query = feed.run(joined, 1, 3)
     source.number, source.hole = 1, True
     with pytest.raises(SourceError, match="fail_on_data_loss=True keeps the table as it is"):
         look.look()

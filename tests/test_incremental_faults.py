@@ -278,8 +278,7 @@ def test_a_password_appears_nowhere(
     joined = bsjoin.join(feed.stream, source, "k", how="left", cache=cache)
     joined.explain("extended")
     texts += [repr(source), str(source), repr(joined), repr(cache), str(joined.schema)]
-    query = feed.start(joined)
-    feed.turn(query, 1, 50)
+    query = feed.run(joined, 1, 50)
     source.invalidate([50])
     feed.turn(query, 1, 50)
     texts += [str(query.lastProgress), repr(cycles(query))]

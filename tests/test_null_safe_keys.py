@@ -208,8 +208,7 @@ def test_a_stream_over_versions_and_invalidated_keys(
     source.takes_null_keys = True
     joined = table.join(feed.stream, how="left", nulls_equal=["k"])
     joined = bsjoin.join(joined, source, "k", "left", nulls_equal=True, cache=ROOMY)
-    query = feed.start(joined)
-    feed.turn(query, None, 1, 7)
+    query = feed.run(joined, None, 1, 7)
     source.put(changed)
     source.invalidate([None])
     table.refresh(spark.createDataFrame(changed))

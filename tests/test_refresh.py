@@ -82,8 +82,7 @@ def test_a_column_that_was_never_null_may_become_null(
         BatchTable.build(first, on="k", path=tmp_path / str(unique), unique=unique)
         for unique in (True, False)
     ]
-    query = feed.start(tables[0].join(feed.stream).union(tables[1].join(feed.stream)))
-    feed.turn(query, 1, 2)
+    query = feed.run(tables[0].join(feed.stream).union(tables[1].join(feed.stream)), 1, 2)
     # The two joins read the folder each for itself, and may meet a file in different batches.
     before = len(feed.results)
     found = itertools.chain.from_iterable(feed.results.values())

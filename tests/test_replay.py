@@ -65,8 +65,7 @@ def test_vacuum_keeps_what_a_running_query_may_replay(
         other.join()
         return found[0]
 
-    query = feed.start(table.join(feed.stream))
-    feed.turn(query, 0, 1)
+    query = feed.run(table.join(feed.stream), 0, 1)
     table.refresh(table_of(spark, 2))
     # If the query stopped now, it might replay its last micro-batch with version 1.
     assert table.vacuum(older_than=0) == vacuum() == []
@@ -81,8 +80,7 @@ def test_vacuum_keeps_what_a_running_query_may_replay(
 def test_vacuum_keeps_everything_for_a_query_that_has_yet_to_begin(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
-    query = feed.start(table.join(feed.stream))
-    feed.turn(query, 0, 1)
+    query = feed.run(table.join(feed.stream), 0, 1)
     query.stop()
     feed.forget_last_commit()
     table.refresh(table_of(spark, 2))

@@ -108,8 +108,7 @@ def test_without_a_member_the_rows_are_the_same(
         monkeypatch.setattr(compat, name, smoke_compat.missing)
     with configured(spark, settings_of(runtime)):
         feed = Feed(spark, tmp_path)
-        query = feed.start(bsjoin.join(feed.stream, table, {"k": "id"}, how="left"))
-        feed.turn(query, 1, 7)
+        query = feed.run(bsjoin.join(feed.stream, table, {"k": "id"}, how="left"), 1, 7)
         rows_in = [cycle.rows_in for cycle in cycles(query)]
         query.stop()
     assert rows_in == [2]

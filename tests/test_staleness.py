@@ -97,8 +97,7 @@ def test_a_query_ends_instead_of_using_rows_that_are_too_old(
     cache = Full(refresh="1 minute", max_staleness=LIMIT)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=cache)
     refreshes()  # the same rows: they are fresh
-    query = feed.start(joined)
-    feed.turn(query, 1)
+    query = feed.run(joined, 1)
     source.write(-1)
     refreshes.fail()
     refreshes.make_old()
@@ -129,8 +128,7 @@ def test_tables_that_others_refresh_and_those_behind_a_url(
     url = f"local://{tmp_path}/table"
     BatchTable.build(table_of(spark, 1), on="k", path=url).refresh(table_of(spark, 1))
     table = BatchTable.open(url, max_staleness=LIMIT)
-    query = feed.start(table.join(feed.stream))
-    feed.turn(query, 1)
+    query = feed.run(table.join(feed.stream), 1)
     make_old(tmp_path / "table")
     probes = spark.range(1, 2).withColumnRenamed("id", "k")
     with pytest.raises(StaleTableError, match="Let one succeed"):
@@ -193,8 +191,7 @@ def test_for_each_batch_and_cycles_end_too(
 def test_how_refreshes_went_is_a_figure(feed: Feed, source: Source, refreshes: Refreshes) -> None:
     begun = datetime.now(UTC)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))
-    query = feed.start(joined)
-    feed.turn(query, 1)
+    query = feed.run(joined, 1)
 
     def refresh() -> bsjoin.RefreshProgress:
         return cycles(query)[-1].refresh

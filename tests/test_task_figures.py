@@ -107,8 +107,7 @@ def test_rows_of_coalesced_and_of_united_streams_are_counted(
     spark: SparkSession, feed: Feed, table: BatchTable
 ) -> None:
     parts = table.join(feed.stream.repartition(4)).coalesce(1)
-    query = feed.start(parts.union(parts))
-    feed.turn(query, *range(40))
+    query = feed.run(parts.union(parts), *range(40))
     assert [cycle.rows_in for cycle in cycles(query)] == [80]  # each looks its rows up
     assert len(feed.results[0]) == 2 * table_of(spark, 1).count()
 

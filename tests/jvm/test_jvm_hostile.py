@@ -301,8 +301,7 @@ def test_a_hostile_version_that_comes_later_fails_the_stream(
 ) -> None:
     folder, feed = copy(tables / "long", tmp_path / "table"), Feed(spark, tmp_path)
     rows = BatchTable.open(folder, verify=False).join(feed.stream, "k").select("k", "time")
-    query = feed.start(rows)
-    feed.turn(query, 1, 100)
+    query = feed.run(rows, 1, 100)
     assert len(feed.results[0]) == 3
     content = (folder / "versions" / "00000001.json").read_bytes()
     (folder / "versions" / "00000002.json").write_bytes(content)

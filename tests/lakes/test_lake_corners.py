@@ -208,8 +208,7 @@ def test_columns_are_found_under_the_names_that_they_had(
     applied = (1 if feed_of_changes else 0) if lake.format == "delta" else 3
     assert (told.applied, told.read_whole) == (applied, 3 - applied), told
     joined = table.join(feed.stream, how="left", select=["part"])
-    query = feed.start(joined)
-    feed.turn(query, 1)
+    query = feed.run(joined, 1)
     lake.commit("ALTER TABLE {t} DROP COLUMN v")  # which nobody uses
     lake.commit("INSERT INTO {t} (k, w, part) VALUES (39, 'y', 1)")
     look.look()
@@ -246,8 +245,7 @@ def test_a_column_of_another_type_is_an_error_with_the_queries(
     df = lake.read()
     table = BatchTable.build(df, on="k", unique=True, path=tmp_path / "table")
     look = following(table, df)
-    query = feed.start(table.join(feed.stream, how="left", select=["n"]))
-    feed.turn(query, 1)
+    query = feed.run(table.join(feed.stream, how="left", select=["n"]), 1)
     before = stored(table)
     lake.commit("ALTER TABLE {t} ALTER COLUMN n TYPE bigint")
     lake.commit("INSERT INTO {t} VALUES (9, 1)")
