@@ -173,15 +173,7 @@ def rewrite(
     segment: int = 0,
     options: pa.ipc.IpcWriteOptions | None = None,
 ) -> str:
-    """Write a file with other columns; its name.
-
-    Args:
-        folder: the table's.
-        number: of the column; -1 for the index.
-        change: from columns, by name, to those to write.
-        segment: of which segment.
-        options: how to write them.
-    """
+    """Write the file of a column, or with -1 of the index, with other columns; its name."""
     data = json.loads((folder / "versions" / "00000001.json").read_text())
     name = _file(data["segments"][segment], number)
     path = folder / name
@@ -199,15 +191,7 @@ def rewrite(
 
 
 def poke(folder: Path, number: int, buffer: int, place: int, value: int) -> str:
-    """Change an offset of a column where it lies in its file; the file's name.
-
-    Args:
-        folder: the table's.
-        number: of the column.
-        buffer: which of the column's buffers, of int32.
-        place: which offset.
-        value: the new one.
-    """
+    """Change an offset of a column where it lies in its file; the file's name."""
     data = json.loads((folder / "versions" / "00000001.json").read_text())
     name = _file(data["segments"][0], number)
     content = bytearray((folder / name).read_bytes())
@@ -248,20 +232,7 @@ def _cell(values: Any, dtype: pa.DataType) -> pa.Array:
 
 
 def flipped(folder: Path, kind: str, seed: int, flips: int) -> set[str]:
-    """Flip bits anywhere in the files, one at a time, and join.
-
-    Args:
-        folder: the table's.
-        kind: as for :func:`build`.
-        seed: of the places.
-        flips: how many.
-
-    Returns:
-        Whether the table was found damaged, had the same answers, or others.
-
-    Raises:
-        AssertionError: another error than DamagedTableError.
-    """
+    """What joins say of bits that are flipped one at a time: damaged, the same rows, or other."""
     random = np.random.default_rng(seed)
     wanted = answers(folder, kind)
     data = json.loads((folder / "versions" / "00000001.json").read_text())

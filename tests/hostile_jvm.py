@@ -62,14 +62,11 @@ _VALUES = (0, -1, 8, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
 
 
 def build(spark: SparkSession, folder: Path, kind: str) -> None:
-    """Store a table of some kind as version 1.
+    """Store a table as version 1.
 
-    Args:
-        spark: the session.
-        folder: where to.
-        kind: "long": a bigint key, runs of three rows, every type, several segments; "dense":
-            in the order of a bigint key; "text": a text key, two keys to each hash; "pair": a
-            composite key; "points", "intervals" and, of texts, "ranks": for range joins.
+    "long": a bigint key, runs of three rows, every type, several segments; "dense": in the order of
+    a bigint key; "text": a text key, two keys to each hash; "pair": a composite key; "points",
+    "intervals" and, of texts, "ranks": for range joins.
     """
     if kind in _RANGES:
         columns = ["id % 3 AS k", "id AS q", "id + id % 9 - 1 AS y"]

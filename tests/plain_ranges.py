@@ -282,17 +282,7 @@ def rows_of(df: DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any) -> list[str]:
-    """Hold a query against Spark's own joins.
-
-    Args:
-        spark: the session.
-        query: what the index answers.
-        own: the same for Spark; by default of the same tables.
-        more: settings.
-
-    Returns:
-        the lines of the plan with the joins that the index has answered.
-    """
+    """Hold a query against Spark's own joins; the lines of its plan with those of the index."""
     with settings(spark, **more):
         df = spark.sql(query)
         # Spark's own joins are interpreted: that compiles nothing, and has the same rows.

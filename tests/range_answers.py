@@ -27,13 +27,7 @@ def order(value: Any) -> Place:
 def of_join_type(
     how: str, inner: Counter[tuple[Any, Any]], stream: Iterable[Any]
 ) -> Counter[tuple[Any, ...]]:
-    """The rows of a join, of the pairs that match.
-
-    Args:
-        how: the join type.
-        inner: the pairs; the first of each is a row of the stream.
-        stream: its rows.
-    """
+    """The rows of a join type, of the pairs that match and the stream's rows."""
     matched = {s for s, _ in inner}
     rest = [s for s in stream if s not in matched]
     wanted: dict[str, Counter[tuple[Any, ...]]] = {

@@ -16,14 +16,7 @@ from pyspark.sql import SparkSession
 
 
 def start(gateway: Any, folder: Path, cores: Sequence[int], resources: Sequence[str]) -> str:
-    """Start a master and workers on 127.0.0.2 and following; the master's URL.
-
-    Args:
-        gateway: py4j's, to the JVM.
-        folder: for the work directories.
-        cores: of each worker.
-        resources: by worker, the name of a resource that it alone has; "" for none.
-    """
+    """Start a master and workers on 127.0.0.2 and following; the master's URL."""
     jvm = gateway.jvm
     deploy = jvm.org.apache.spark.deploy
     master = deploy.master.Master.startRpcEnvAndEndpoint("127.0.0.1", 0, 0, jvm.SparkConf())
@@ -34,15 +27,7 @@ def start(gateway: Any, folder: Path, cores: Sequence[int], resources: Sequence[
 
 
 def add_worker(gateway: Any, folder: Path, master: str, cores: int, resource: str = "") -> str:
-    """Start one more worker; its address.
-
-    Args:
-        gateway: as for :func:`start`.
-        folder: the same; the worker's own folder in it is ``worker-0`` and so on.
-        master: the URL.
-        cores: of the worker.
-        resource: the name of one that it alone has; "" for none.
-    """
+    """Start one more worker, which alone may have a resource; its address."""
     jvm = gateway.jvm
     number = len(list(folder.glob("worker-*")))
     (own := folder / f"worker-{number}").mkdir()

@@ -95,13 +95,7 @@ class Java:
         return field.get(of)
 
     def call(self, place: str, types: list[str], *arguments: Any) -> Any:
-        """Call a static method.
-
-        Args:
-            place: class and method.
-            types: the classes of its parameters.
-            arguments: of the call.
-        """
+        """Call a static method."""
         owner, _, name = place.partition(".")
         classes = self._array("java.lang.Class", [self._primitive(one) for one in types])
         method = self.named(owner).getDeclaredMethod(name, classes)

@@ -163,14 +163,7 @@ def held_against_a_loop(
     *,
     keyed: bool = False,
 ) -> None:
-    """Hold the joins of a pair of types, with each condition, against a nested loop.
-
-    Args:
-        spark: the session.
-        name: of the pair.
-        joins: make a join of a stream and a table.
-        keyed: whether all have a key; otherwise every second one has.
-    """
+    """Hold a pair of types with each condition against a loop; every second or all have a key."""
     number, (stream, table) = list(PAIRS).index(name), sides(name)
     joined = joins(framed(spark, stream), framed(spark, table))
     results, wanted = {}, {}

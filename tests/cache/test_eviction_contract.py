@@ -36,14 +36,7 @@ def cells(keys: list[int]) -> tuple[np.ndarray, list[pa.Array]]:
 
 
 def used(cache: HostCache, keys: list[int], now_us: int = 0, rows: int | None = 1) -> list[State]:
-    """Use keys in one batch, load what is missing, and check what is answered; the states.
-
-    Args:
-        cache: the cache.
-        keys: the batch.
-        now_us: the time.
-        rows: of each key that is loaded; None: key modulo 4.
-    """
+    """Use keys in a batch, load what is missing (of k ``rows``; None: k % 4), check; the states."""
     hashes, columns = cells(keys)
     found, ticks = cache.find(hashes, columns, now_us)
     for place in np.flatnonzero(found.usable):

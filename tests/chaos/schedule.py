@@ -48,13 +48,7 @@ class Event:
 
 
 def schedule(seed: int, seconds: float, without: Sequence[str] = ()) -> list[Event]:
-    """The faults of a run, in the order of time: each one before any comes twice.
-
-    Args:
-        seed: draws them.
-        seconds: how long the run is; a last tenth of it is calm.
-        without: faults that cannot be made here.
-    """
+    """The faults of a run, in order: each before any comes twice; the last tenth is calm."""
     draw = random.Random(seed)
     possible = [what for what in FAULTS if what not in without]
     events: list[Event] = []

@@ -92,12 +92,7 @@ class Lake:
         return self.spark.table(self.name)
 
     def commit(self, sql: str, *, elsewhere: bool = False) -> None:
-        """Change the table: ``{t}`` is its name.
-
-        Args:
-            sql: the statement.
-            elsewhere: as another application, of which this one's caches do not know.
-        """
+        """Change the table, ``{t}``, perhaps where this application's caches do not see it."""
         name = self.name
         if elsewhere and self.format == "iceberg":
             name = f"{ELSEWHERE}.{name.partition('.')[2]}"
