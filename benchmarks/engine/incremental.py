@@ -153,11 +153,7 @@ def _asked(query: StreamingQuery) -> int:
 
 
 def _run_twice(stream: Callable[[], DataFrame], join: Join, distinct: int) -> dict[str, float]:
-    """The rates of a query, and of a second one, which must find each key in the cache.
-
-    Raises:
-        AssertionError: the first query asked for nothing, or the second one for something.
-    """
+    """The rates of a query, and of a second one, which must find each key in the cache."""
     first, second = _query(stream, join), _query(stream, join)
     asked, again = _asked(first), _asked(second)
     if again or not asked:

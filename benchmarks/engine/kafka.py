@@ -206,11 +206,7 @@ def _started(rows: DataFrame, address: str, options: dict[str, str], mode: str) 
 
 
 def _wait(address: str, records: Mapping[str, int], queries: list[StreamingQuery]) -> None:
-    """Wait until each sink has so many records.
-
-    Raises:
-        RuntimeError: a query failed, or they do not come.
-    """
+    """Wait until each sink has so many records."""
     until = time.monotonic() + _LIMIT_S
     for sink, wanted in records.items():
         while (came := _kafka.count(address, sink)) < wanted:
@@ -224,9 +220,6 @@ def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int)
     """Milliseconds of the records that were sent in each part of the counted time.
 
     A part ends before the next one settles, which is 0.3 s after it ``begins`` in microseconds.
-
-    Raises:
-        AssertionError: a record is missing or double, or has another name than its own.
     """
     messages = _kafka.read(address, topic)
     if len(messages) != sent:

@@ -72,11 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> int:
-    """Carry out a command.
-
-    Returns:
-        The exit status; see ``--help``.
-    """
+    """Carry out a command; the exit status."""
     arguments = parser()
     options = arguments.parse_args(words)
     if options.command is None:
@@ -93,11 +89,7 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
 
 
 def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Benchmark]:
-    """The benchmarks that words name, in the order of the catalogue.
-
-    Raises:
-        UsageError: a word that names none.
-    """
+    """The benchmarks that words name, in the order of the catalogue; each must name one."""
     chosen: set[str] = set()
     for word in words:
         found = {one.name for one in catalogue if word == one.group or fnmatchcase(one.name, word)}

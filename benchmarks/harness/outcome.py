@@ -97,15 +97,7 @@ class Table:
     def drawn(
         self, kind: Literal["line", "bar"], x: str, *y: str, by: str | None = None, **options: Any
     ) -> Table:
-        """The same table with one chart more.
-
-        Args:
-            kind: lines, or bars in groups.
-            x: the column that names a place on the axis.
-            y: the columns that are drawn: what their heads begin with.
-            by: the column whose values name the series, instead of the heads.
-            options: of ``pandas.DataFrame.plot``.
-        """
+        """The same table with one chart more: ``y`` are the columns whose heads begin so."""
         chart = {"kind": kind, "x": x, "y": y, "by": by, "options": options}
         return replace(self, charts=(*self.charts, chart))
 

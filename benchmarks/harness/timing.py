@@ -110,11 +110,7 @@ def compare_joins(
     context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame,
     columns: Sequence[str], rounds: int, **more: Any,
 ) -> tuple[int, Times]:  # fmt: skip
-    """:func:`compare` of joins of a batch DataFrame, which run into a sink from their call on.
-
-    Returns:
-        The number of rows that all answer, and the seconds by way.
-    """
+    """:func:`compare` of joins of a batch DataFrame, which run into a sink from their call on."""
     answers = {name: partial(_answer, join, stream, columns) for name, join in joins.items()}
     runs = {name: partial(_run, join, stream) for name, join in joins.items()}
     found, times = compare(context, label, answers, runs, rounds, **more)
@@ -122,11 +118,7 @@ def compare_joins(
 
 
 def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: Sequence[str]) -> int:
-    """The number of rows that all ways answer; they must be the same rows.
-
-    Raises:
-        AssertionError: an answer differs from the first, or all are empty.
-    """
+    """The number of rows that all ways answer; they must be the same rows."""
     found = {name: fingerprint(answer(), columns) for name, answer in answers.items()}
     return _not_empty(check_equal(found), answers)
 
@@ -217,11 +209,7 @@ def _over(above: float, below: float) -> float:
 
 
 def check_equal(answers: Mapping[str, Any]) -> Any:
-    """The answer that all give.
-
-    Raises:
-        AssertionError: some differ from the first.
-    """
+    """The answer that all give; it must be the same."""
     first, right = next(iter(answers.items()), ("", None))
     wrong = [name for name, answer in answers.items() if answer != right]
     if wrong:

@@ -40,11 +40,7 @@ def load(file: Path = FIGURES) -> dict[str, Kept]:
 
 
 def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]:
-    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones.
-
-    Returns:
-        All that the file has then.
-    """
+    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones."""
     known = load(file)
     for record in records:
         if not record.quick and record.error is None:

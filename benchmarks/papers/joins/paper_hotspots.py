@@ -252,12 +252,7 @@ def hotspot(context: Context) -> Outcome:
 
 
 def _in_a_stream(context: Context, keys: int, rows: int, cycles: int) -> tuple[Times, Times]:
-    """Join a Zipf stream (z 1.16) with a full cache under each way of partitioning.
-
-    Returns:
-        Milliseconds of ``addBatch`` of each micro-batch but the first two, and DS of those that had
-        a rule, by way.
-    """
+    """Join a Zipf stream (z 1.16) in each way of partitioning: ms of ``addBatch``, and DS."""
     spark, seed = context.spark, context.seed + 6
     stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)
     # The files of a micro-batch have its rows alternately.

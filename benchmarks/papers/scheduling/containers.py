@@ -83,11 +83,7 @@ def round_robin(graph: JobGraph, snapshot: Snapshot) -> Plan:
 
 
 def data_locality(graph: JobGraph, snapshot: Snapshot) -> Plan:
-    """The instances in turns, each operator continuing where the last one ended.
-
-    Raises:
-        ArgumentError: there are more instances than the workers have slots.
-    """
+    """The instances in turns, each operator continuing where the last one ended."""
     if not snapshot.workers:
         return _nothing(graph, "there is no worker")
     slots = sum(worker.slots for worker in snapshot.workers)
@@ -101,11 +97,7 @@ def data_locality(graph: JobGraph, snapshot: Snapshot) -> Plan:
 
 
 def first_fit(graph: JobGraph, snapshot: Snapshot, container: Resources = CONTAINER) -> Plan:
-    """Operators by the memory of an instance; the workers are containers of one size.
-
-    Raises:
-        InfeasibleError: an instance with its padding is larger than a container.
-    """
+    """Operators by the memory of an instance; the workers are containers of one size."""
     operators = sorted(graph.operators.values(), key=lambda tasks: -tasks[0].demand.memory_mb)
     names, used = [worker.id for worker in snapshot.workers], list[Resources]()
     placed, left = [], []

@@ -147,10 +147,6 @@ def run(
 
     ``schedule`` is of :func:`in_turns`, ``rows`` of :func:`calibrated`; ``nodes``: what the
     executors are for this job, their shares and prices; ``table``: of the join.
-
-    Raises:
-        AssertionError: an answer differs.
-        RuntimeError: the stream ends before, or takes too long.
     """
     expected = jobs.plain(job, _static(cluster, job, rows))
     share = {node.name: node.share for node in nodes}

@@ -165,12 +165,7 @@ def _rows(offset: Any) -> int:
 
 
 def run(context: Context, cluster: Cluster, name: str, given: Load) -> Run:
-    """Run the query under a scaler, from two executors of one core each.
-
-    Raises:
-        AssertionError: rows were lost or processed twice.
-        RuntimeError: the query fails, or executors do not come.
-    """
+    """Run the query under a scaler, from two executors of one core each."""
     spark, most = cluster.spark, len(cluster.nodes)
     _settle(Executors(spark), _START)
     joined = bsjoin.join(spark.range(0, TASKS, 1, TASKS), _source(), "id", cache=_CACHE)

@@ -205,11 +205,7 @@ class SimCluster:
         return frozenset({"place", "move", "executors"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Pin the tasks from the next stage on; what is unplaced runs on any executor.
-
-        Raises:
-            ActuatorError: the plan has a task that the job does not have.
-        """
+        """Pin the tasks from the next stage on; what is unplaced runs on any executor."""
         known = self.simulation.graph.by_id.keys()
         if unknown := plan.placement.keys() - known:
             raise ActuatorError(f"the job has no tasks {sorted(unknown)}; it has {sorted(known)}")
