@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from index_slices import run_lengths
 from numpy.typing import NDArray
 
 from bsjoin.index import (
@@ -39,6 +38,13 @@ any_float = st.one_of(
     st.integers(-18, 18).map(lambda n: n / 2), st.sampled_from(SPECIAL_FLOATS), st.floats()
 )
 groups = st.lists(st.lists(any_int, max_size=60), min_size=1, max_size=5)
+
+
+def run_lengths(rows: int, starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+    """How many rows follow in the slice of each row, this one included."""
+    lows = np.zeros(min(rows, 1), np.int64) if starts is None else starts
+    sizes = np.diff(lows, append=rows)
+    return (np.repeat(lows + sizes, sizes) - np.arange(rows)).astype(np.int32)
 
 
 def rank(value: float) -> tuple[bool, float]:
