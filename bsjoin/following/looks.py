@@ -23,14 +23,14 @@ from bsjoin.build.steps import (
     is_keyed,
     most_rows,
 )
-from bsjoin.build.storing import confirmed, refreshed
+from bsjoin.build.storing import refreshed
 from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.metrics.refreshes import error_text, looked, published, recorded
 from bsjoin.options import Full
 from bsjoin.planner.uses import naming_queries
 from bsjoin.spark import sql
-from bsjoin.storage import Manifest, StorageLocation, versions
+from bsjoin.storage import Manifest, StorageLocation, freshness, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,7 +120,7 @@ class Following:
             return
         looked(self._location.url, until, before.source)
         if self._has(before.source, until):
-            self._confirm(began_us)
+            self._confirm(before, began_us)
             return
         is_early = time.monotonic() < self._whole_s
         if is_early and before.source is not None and before.source == self._put_off:
@@ -178,12 +178,12 @@ class Following:
                 pause_s = min(pause_s, max(0.0, limit_s - 2 * took_s))
             self._whole_s = began_s + took_s + pause_s
 
-    def _confirm(self, began_us: int) -> None:
-        """Note that the rows are those of the source; a note is a file, so not at each look."""
+    def _confirm(self, manifest: Manifest, began_us: int) -> None:
+        """Note that a version has the rows of the source; a note is a file, so not at each look."""
         limit_s = self._options.max_staleness_s
         every_s = min(_CONFIRMED_EVERY_S, limit_s / 4) if limit_s else _CONFIRMED_EVERY_S
         if time.monotonic() - self._confirmed_s >= every_s:
-            confirmed(self._location, began_us)
+            freshness.confirm(self._location, manifest, began_us)
             self._confirmed_s = time.monotonic()
 
     def catch_up(self, until: SourceVersion, began_us: int) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_tables import numbered, put
 
+from bsjoin import Full
 from bsjoin.errors import StaleTableError
-from bsjoin.storage import Manifest, StorageLocation, freshness, versions
+from bsjoin.following.looks import Following
+from bsjoin.storage import Manifest, SourceVersion, StorageLocation, freshness, versions
 from bsjoin.storage.freshness import Mark
 from bsjoin.storage.versioned_folder import active_at
 
@@ -90,6 +93,27 @@ def test_a_micro_batch_that_has_had_rows_gets_the_same_again(data: st.DataObject
             # Before it begins, nobody has asked.
             if found is not None and time >= now - 20:
                 answered[time] = found
+
+
+def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path) -> None:
+    """While it asks the source, another application takes the table over."""
+    location = StorageLocation.of(tmp_path)
+    one, other = (SourceVersion(name, "1") for name in ("one", "other"))
+    put(location, replace(numbered(location, 1), source=one), 1, 1)
+
+    class Followed:
+        def version(self) -> SourceVersion:
+            put(location, replace(numbered(location, 2), source=other), 2, 2)
+            return one
+
+        def has(self, version: SourceVersion, until: SourceVersion) -> bool:
+            return version == until
+
+    source: Any = Followed()
+    options = Full(max_staleness="1 hour")
+    Following(location, source, options, adds=False, tidy=lambda _: None).look()
+    (mark,) = freshness.marks_in(freshness.mark_names(location))
+    assert mark.version == 1
 
 
 def test_marks_are_kept_small_and_go_with_their_versions(tmp_path: Path) -> None:
