@@ -90,13 +90,15 @@ def _remove(location: StorageLocation, mark: Mark) -> None:
 def read_us(manifest: Manifest, successor: Manifest | None, marks: Iterable[Mark]) -> int:
     """Since when the rows of a version may be out of date, microseconds since the epoch.
 
-    Marks that were made after its successor was published say nothing.
+    Marks that were made before it, of one that was withdrawn and had its number, or after its
+    successor was published, say nothing.
     """
     built = manifest.created_at_us - round(manifest.build_s * 1e6)
     confirmed = [
         mark.read_us
         for mark in marks
         if mark.version == manifest.version
+        and mark.noted_us >= manifest.created_at_us
         and (successor is None or mark.noted_us < successor.created_at_us)
     ]
     return max(built, *confirmed) if confirmed else built

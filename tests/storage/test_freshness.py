@@ -67,6 +67,9 @@ def test_which_version_is_fresh_enough() -> None:
     # A mark that was made after the next version was published says nothing.
     assert chosen([one, two], [(1, 170, 201)], 181, 60) == 2
     assert chosen([one, two], [(1, 170, 199)], 181, 60) == 1
+    # One that was made before it is of another that was withdrawn, and had its number.
+    assert chosen([two], [(2, 195, 199)], 252, 60) is None
+    assert chosen([two], [(2, 195, 200)], 252, 60) == 2
     # A build may take longer than the limit.
     slow = version(2, 110, 300)
     assert chosen([one, slow], [], 181, 60) is None

@@ -57,8 +57,9 @@ public final class Freshness {
     long read = manifest.readAtUs;
     for (String mark : marks) {
       Matcher parts = NAME.matcher(mark);
-      // Marks that were made after the next version was published say nothing.
+      // Marks that were made before it, or after the next version was published, say nothing.
       if (parts.matches() && Long.parseLong(parts.group(1)) == manifest.version
+          && Long.parseLong(parts.group(3)) >= manifest.createdAtUs
           && (successor == null || Long.parseLong(parts.group(3)) < successor.createdAtUs)) {
         read = Math.max(read, Long.parseLong(parts.group(2)));
       }
