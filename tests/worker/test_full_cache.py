@@ -196,6 +196,17 @@ def test_a_table_built_anew_at_the_same_path_is_another_table(location: StorageL
     assert value_at(follow(location), 950) == 7
 
 
+def test_a_version_is_checked_whatever_had_its_number_before(location: StorageLocation) -> None:
+    for number in (1, 2, 3):
+        put(location, numbered(location, number), number, 100 * number)
+        assert value_at(follow(location), 100 * number + 50) == number
+    for folder in ("versions", "data"):
+        location.remove(folder)
+    put(location, store(location, [0], pa.table({"w": [7]})), 1, 900)
+    with pytest.raises(TableMismatchError, match=r"version 1 .* has no column 'v'"):
+        value_at(follow(location), 950)
+
+
 def test_a_version_that_was_withdrawn_is_not_kept_for_another_of_its_number(
     location: StorageLocation,
 ) -> None:

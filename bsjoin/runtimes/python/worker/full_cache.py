@@ -44,14 +44,14 @@ class _Table:
         chosen: the versions for the last times of micro-batches. One that activates later than
             the folder was read is not for these.
         open: the open versions, only the newest ones: an open file keeps its disk space.
-        checked: the pairs of join and version that were checked for compatibility.
+        checked: the joins, and the times and numbers of versions, that were checked to fit.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
     settled: versions.Settled = field(default_factory=dict)
     chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
     open: dict[int, OpenTable] = field(default_factory=dict)
-    checked: set[tuple[str, int]] = field(default_factory=set)
+    checked: set[tuple[str, int, int]] = field(default_factory=set)
 
 
 # A table is identified by its location and its time of publication: see StoredTable.epoch; and by
@@ -135,9 +135,7 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     opened = table.open.get(version)
     known = table.known.get(version)
     if opened and known and opened.manifest.created_at_us != known.created_at_us:
-        # It was withdrawn, and its number given to another version.
-        opened = None
-        table.checked = {one for one in table.checked if one[1] != version}
+        opened = None  # it was withdrawn, and its number given to another version
     if opened is None:
         manifest = known or versions.load(location, version)
         if stored.version is not None and manifest.created_at_us != stored.epoch:
@@ -149,9 +147,10 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
         open_here = [one for known in _tables_at(location) for one in known.open.values()]
         opened = table.open[version] = OpenTable(location, manifest, open_here)
         _close_unneeded(location, opened)
-    if (plan.label, version) not in table.checked:
+    checked = plan.label, *_published(opened)
+    if checked not in table.checked:
         _check(plan, stored, opened.manifest)
-        table.checked.add((plan.label, version))
+        table.checked.add(checked)
     return opened
 
 
