@@ -90,10 +90,10 @@ def test_a_build_of_all_rows_needs_what_is_estimated(
     on_disk: list[int] = []
     clean = Merge.clean
 
-    def measured(merge: Merge) -> None:
+    def measured(merge: Merge, kept: set[str]) -> None:
         folder = path / merge.build.folder
         on_disk.append(sum(file.stat().st_size for file in folder.iterdir()))
-        clean(merge)
+        clean(merge, kept)
 
     monkeypatch.setattr(Merge, "clean", measured)
     watch = Watch(spark)
