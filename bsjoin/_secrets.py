@@ -71,7 +71,7 @@ def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
         found.update(secrets_of(text))
         for part in text.split(";"):  # of a connection string
             inside, _, secret = part.partition("=")
-            found |= {secret} if _is_secret(inside) else set()
+            found |= {secret.strip()} if _is_secret(inside) else set()
     return tuple(sorted({s for s in found if len(s) > 2}, key=lambda s: (-len(s), s)))
 
 
@@ -83,8 +83,8 @@ def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
     """
     for secret in secrets:
         text = text.replace(secret, _STARS)
-    text = _USERINFO.sub(rf"\1:{_STARS}@", text)
-    return _PAIR.sub(rf"\1{_STARS}", _without_values(text, _PARAMETER_IN_TEXT))
+    text = _USERINFO.sub(rf"\1:{_STARS}@", _without_values(text, _PARAMETER_IN_TEXT))
+    return _PAIR.sub(rf"\1{_STARS}", text)
 
 
 def hidden(url: str) -> str:
@@ -133,7 +133,9 @@ def _shown(value: object) -> str:
 
 
 def _parts(url: str) -> tuple[str, str, str]:
-    """What is before the query of a URL, the question mark, and the query."""
+    """What is before the query of a URL, the question mark, and the query without its secrets."""
+    front, mark, rest = url.partition("?")
+    url = front + _without_values(mark + rest, _PARAMETER)  # an @ in one ends no userinfo
     begin = url.find("://") + 3
     place = url.find("/", begin)
     at = url.rfind("@", begin, None if place < 0 else place)  # one in a password begins none

@@ -20,6 +20,7 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
+from bsjoin._secrets import hidden, scrubbed, secrets_in, secrets_of
 from bsjoin.errors import (
     BSJoinError,
     DamagedTableError,
@@ -86,6 +87,16 @@ def test_no_secret_of_a_url_is_shown_whatever_its_name() -> None:
                 assert location.url == url
                 nowhere(location, repr(location))
                 assert "***" in repr(location)
+
+
+def test_a_secret_in_a_query_may_hold_an_at_sign() -> None:
+    for shown in ("postgresql://host:5432?password=", "redis://h:6379?a=1&token=", "http://h?sig="):
+        for secret in ("p@ss", "a:b@c/d"):
+            url = f"{shown}{secret}"
+            assert hidden(url) == scrubbed(url, ()) == f"{shown}***"
+            assert secret in secrets_of(url)
+    assert hidden("x://me:a&key=b@host?x=1") == "x://me:***@host?x=1"  # one in a password is none
+    assert secrets_in({"connection": "Server=h;Password = abc4567"}) == ("abc4567",)
 
 
 def test_options_sources_and_plans_show_no_secret() -> None:
