@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -158,8 +159,8 @@ class _Function(Source):
             dtype = wanted.field(name).type
             try:
                 # A direct conversion of Python's numbers would cut fractions off.
-                if pa.types.is_integer(dtype):  # through the values' own type
-                    arrays[name] = pa.array(values, from_pandas=pandas or None).cast(dtype)
+                if pa.types.is_integer(dtype) and not pandas:  # through the values' own type
+                    arrays[name] = pa.array(values).cast(dtype)
                 else:
                     if has_inside(dtype, pa.types.is_integer):
                         _refuse_fractions(values, pa.list_(dtype))
@@ -177,16 +178,21 @@ class _Function(Source):
 def _refuse_fractions(value: Any, dtype: pa.DataType) -> None:
     """Raise a ``ValueError`` for a number that is not whole where a type has an integer."""
     if pa.types.is_integer(dtype):
-        if isinstance(value, float | Decimal | np.floating) and value % 1 > 0:
+        is_float = isinstance(value, float | Decimal | np.floating)
+        if is_float and math.isfinite(value) and value != int(value):
             raise ValueError(f"{value!r} is no whole number")
-    elif pa.types.is_struct(dtype) and isinstance(value, Mapping):
-        for field in dtype:
-            _refuse_fractions(value.get(field.name), field.type)
+    elif pa.types.is_struct(dtype) and isinstance(value, Mapping | list | tuple):
+        if not isinstance(value, tuple):  # whose items are in the order of the fields
+            pairs = dict(value)
+            value = [pairs.get(field.name) for field in dtype]
+        for field, item in zip(dtype, value, strict=False):
+            _refuse_fractions(item, field.type)
     elif pa.types.is_list(dtype) and not isinstance(value, str) and hasattr(value, "__iter__"):
+        if getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "b"):  # of an array
+            return
         for item in value:
             _refuse_fractions(item, dtype.value_type)
     elif pa.types.is_map(dtype):
-        pairs = value.items() if isinstance(value, Mapping) else value
-        for key, item in pairs if hasattr(pairs, "__iter__") else ():
-            _refuse_fractions(key, dtype.key_type)
-            _refuse_fractions(item, dtype.item_type)
+        items = value.items() if isinstance(value, Mapping) else value
+        pair = pa.struct([("key", dtype.key_type), ("value", dtype.item_type)])
+        _refuse_fractions(items, pa.list_(pair))

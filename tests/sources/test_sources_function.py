@@ -130,9 +130,13 @@ def test_another_answer_is_refused_by_name() -> None:
 
 def test_a_fraction_is_no_integer_inside_other_values_either() -> None:
     pairs = pa.map_(pa.int32(), pa.struct([("a", pa.int32())]))
+    struct = pa.struct([("a", pa.int64()), ("b", pa.float64())])
     for dtype, fine, wrong in (
         (pa.list_(pa.list_(pa.int64())), [[1, 2.0, None], None], [[1], [-1.5]]),
-        (pa.struct([("a", pa.int64()), ("b", pa.float64())]), {"b": 0.5}, {"a": Decimal("1.5")}),
+        (struct, {"b": 0.5}, {"a": Decimal("-1.5")}),
+        (struct, [("a", 1), ("b", 0.5)], [("a", 1.5)]),
+        (struct, (np.float64(2), 0.5), (1.5, None)),
+        (pa.list_(pa.int64()), np.array([1, 2]), np.array([1.5])),
         (pairs, [(1, {"a": 1.0}), (2, None)], {1: {"a": np.float32(1.5)}}),
         (pairs, {1: {}}, [(0.5, None)]),
     ):
@@ -145,6 +149,20 @@ def test_a_fraction_is_no_integer_inside_other_values_either() -> None:
             answer = made(wrong)
             with pytest.raises(DataError, match=r"'v'.*no whole number"):
                 source.lookup(KEYS)
+    answer = [{"id": 1, "v": {"a": Decimal("Infinity")}}]
+    with pytest.raises(DataError, match="'v'"):
+        function(lambda keys: answer, {"id": pa.int64(), "v": struct}).lookup(KEYS)
+
+
+def test_integers_among_the_objects_of_pandas_stay_exact() -> None:
+    def found(*values: Any) -> list[Any]:
+        answer = pd.DataFrame({"id": pd.Series(values, dtype=object)})
+        return function(lambda keys: answer, {"id": pa.int64()}).lookup(KEYS)["id"].to_pylist()
+
+    assert found(2**53 + 1, 1.0, None) == [2**53 + 1, 1, None]
+    for text in ("12", "0x1F"):
+        with pytest.raises(DataError, match="'id'"):
+            found(text)
 
 
 class BusyError(Exception):
