@@ -107,14 +107,17 @@ class _Parquet(Table):
         super().__init__(*given)
         self._path = self._root = path
         self._rules = Rules()
+        self._tokens: dict[Rules, str] = {}
         self._has_travelled = False
 
     @property
     def schema(self) -> pa.Schema:
         rules = self._rules if self._has_travelled else rules_of(repr(self))
         if rules != self._rules:
+            self._tokens[self._rules] = self.token
             self._rules, self._schema = rules, None
-            self.token = renewed(self.token)  # what others have cached has other values
+            # What others have cached has other values.
+            self.token = self._tokens.get(rules) or renewed(self.token)
             self.close()
         return super().schema
 
