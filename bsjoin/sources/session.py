@@ -18,6 +18,7 @@ class Session:
 
     def __init__(self) -> None:
         self.held: tuple[int, Any] | None = None
+        self.was_open = False
 
     def current(self) -> Any:
         """The connection; None if there is none of this process."""

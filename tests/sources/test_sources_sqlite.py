@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
+import pickle
 import random
 import shutil
 import sqlite3
@@ -167,9 +168,15 @@ def test_a_file_that_has_taken_the_place_of_another_is_read(place: SQLite) -> No
     for number, one in enumerate(places):
         one.path.rename(place.path)
         assert source.lookup(asked).to_pylist() == [{"a": number}]
-    place.path.unlink()
+        place.path.rename(one.path)
+        for _ in range(2):
+            with pytest.raises(TransientSourceError, match="there is no file"):
+                source.lookup(asked)
+    with pytest.raises(SourceError, match="there is no file"):  # on another machine
+        pickle.loads(pickle.dumps(source)).lookup(asked)
+    place.path.parent.joinpath("file").touch()
     with pytest.raises(SourceError, match="there is no file"):
-        source.lookup(asked)
+        _ = sql(f"sqlite:///{place.path.parent}/file/a.db", table="t").schema
 
 
 def test_a_column_without_a_type_needs_the_users_word(place: SQLite) -> None:

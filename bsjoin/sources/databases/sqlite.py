@@ -21,6 +21,7 @@ from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
 from bsjoin.sources.databases.parts import sizes_of
 from bsjoin.sources.databases.sqlite_keys import canonical, form_of
 from bsjoin.sources.rows import array_of
+from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import DECIMAL, decimal_type
 
 T = TypeVar("T")
@@ -97,7 +98,12 @@ class SQLite(Database):
     def _open(self) -> _Connection:
         file = _file(self.path)
         if file is None:
-            raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
+            # One that was here may be about to have another in its place.
+            kind = TransientSourceError if self._session.was_open else SourceError
+            raise kind(
+                f"{self!r}: there is no file {self.path!r} on this machine, or this account may "
+                "not see it"
+            )
         connection = sqlite3.connect(
             f"file:{quote(self.path)}?mode=ro",
             uri=True,
@@ -107,6 +113,7 @@ class SQLite(Database):
             factory=_Connection,
         )
         connection.file = file
+        self._session.was_open = True
         return connection
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
@@ -329,7 +336,7 @@ def _file(path: str) -> tuple[int, int] | None:
     """What tells the file at a path from those before it; None if there is none."""
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 
