@@ -340,7 +340,7 @@ class Manifest:
             "version": self.version,
             "activates_at_us": self.activates_at_us,
             "created_at_us": self.created_at_us,
-            "build_s": round(self.build_s, 3),
+            "build_s": round(self.build_s, 6),
             "keys": [key.to_json() for key in self.keys],
             "compared": self.compared,
             "unique": self.unique,
