@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import queue
 import re
+import threading
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bsjoin import Full
+from bsjoin.build.refresh import start_refreshing
 from bsjoin.errors import ArgumentError
-from bsjoin.values.durations import seconds
+from bsjoin.values.durations import microseconds_ago, seconds
 
 
 def test_the_options_of_a_whole_table(tmp_path: Path) -> None:
@@ -71,3 +75,26 @@ def test_durations_are_read_or_refused() -> None:
             seconds(value, "d")
         assert f"d={value!r}" in str(caught.value)
         assert "10 minutes" in str(caught.value)
+
+
+def test_durations_beyond_all_time_are_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (1e303, 1e308, timedelta.max):
+        assert microseconds_ago(value, "older_than") == 1 << 61
+    for value in (-1e-6, -1e303):
+        with pytest.raises(ArgumentError, match=r"older_than=.* is below zero"):
+            microseconds_ago(value, "older_than")
+    waits = queue.Queue[float]()
+
+    class Ended:
+        def wait(self, timeout_s: float) -> bool:
+            waits.put(timeout_s)
+            return True
+
+    threads = SimpleNamespace(
+        Event=Ended, Thread=threading.Thread, TIMEOUT_MAX=threading.TIMEOUT_MAX
+    )
+    monkeypatch.setattr("bsjoin.build.refresh.threading", threads)
+    spark: Any = None
+    for interval in (1e308, timedelta.max.total_seconds(), lambda: 1e308):
+        start_refreshing(spark, lambda: None, interval, "table")
+        assert waits.get(timeout=60) == threading.TIMEOUT_MAX

@@ -32,7 +32,11 @@ def start_refreshing(
     stop = threading.Event()
 
     def run() -> None:
-        while not stop.wait(interval_s() if callable(interval_s) else interval_s):
+        def pause_s() -> float:
+            wanted_s = interval_s() if callable(interval_s) else interval_s
+            return min(wanted_s, threading.TIMEOUT_MAX)
+
+        while not stop.wait(pause_s()):
             if not any_query_active(spark):
                 if _gone(spark):
                     return

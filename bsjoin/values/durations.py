@@ -53,14 +53,16 @@ def microseconds(length_s: float) -> int:
     """A duration above zero in whole microseconds, as workers and the JVM count them.
 
     Example:
-        >>> microseconds(2.5e-6), microseconds(1e-9), microseconds(timedelta.max.total_seconds())
+        >>> microseconds(2.5e-6), microseconds(1e-9), microseconds(1e308)
         (2, 1, 2305843009213693952)
     """
-    return max(1, min(round(length_s * 1e6), _LONGEST_US))
+    return max(1, round(min(length_s * 1e6, _LONGEST_US)))
 
 
 def microseconds_ago(value: timedelta | str | float, name: str) -> int:
     """Read how long ago something is: a duration in microseconds, not below zero.
+
+    Longer ones count as 73,000 years.
 
     Args:
         value: as for :func:`seconds`.
@@ -73,7 +75,7 @@ def microseconds_ago(value: timedelta | str | float, name: str) -> int:
         >>> microseconds_ago("2 ms", "older_than")
         2000
     """
-    found = round(seconds(value, name) * 1e6)
+    found = round(max(-1.0, min(seconds(value, name) * 1e6, _LONGEST_US)))
     if found < 0:
         raise ArgumentError(f"{name}={shown(value)} is below zero: give 0 or more")
     return found
