@@ -9,10 +9,11 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -166,6 +167,29 @@ def test_changes_are_told_apart_by_values_that_python_does_not_have() -> None:
         changes([b"\xff", b"\xfe"]).last(groups, several=False)
     with pytest.raises(ArgumentError, match=r"null in 'k', .* 'x': nan, 'name': .* 12921-08-18}"):
         changes([b"\xff", b"\xfe"], [None, 7]).check_identity({"k": 0})
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: {"a": [x, None]}, lambda x: [("k", x)]])
+def test_of_two_zeros_each_is_another_change(
+    kind: pa.DataType, wrapped: Callable[[float], Any]
+) -> None:
+    """Which one stays would be that of the order in which they arrive."""
+    zero = wrapped(0.0)
+    of = {dict: pa.struct({"a": pa.list_(kind)}), list: pa.map_(pa.string(), kind)}
+
+    def left(*values: float) -> int:
+        rows = pa.table({"x": pa.array(map(wrapped, values), of.get(type(zero), kind))})
+        n = len(values)
+        hashes, order = pa.array([5] * n, pa.int64()), pa.array([1] * n)
+        changes = ChangeSet(hashes, rows, np.full(n, UPSERT, np.int8), order)
+        return len(changes.last(np.arange(n) // 2, several=False))
+
+    assert left(0.0, 0.0, -0.0, -0.0, math.nan, math.nan) == 3
+    with pytest.raises(ArgumentError, match="the sequence 1 both"):
+        left(0.0, -0.0, math.nan, math.nan)
+    with pytest.raises(ArgumentError, match="the sequence 1 both"):
+        left(math.nan, math.nan, 0.0, -0.0)
 
 
 @pytest.mark.parametrize("identity", [("id",), ("v",)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bsjoin.errors import ArgumentError
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
-from bsjoin.values.plain import has_inside
+from bsjoin.values.plain import has_inside, plain
 from bsjoin.values.python_values import reprs
 
 Int64s = NDArray[np.int64]
@@ -139,8 +139,8 @@ class ChangeSet:
         ones, others = places[doubtful], places[last[doubtful]]
         if self.order is not None and self._are_same(ones, others):  # mostly, and many
             return
-        for one, other in zip(ones.tolist(), others.tolist(), strict=True):
-            if self.order is not None and self._is_same(one, other):
+        for i, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
+            if self.order is not None and self._are_same(ones[i : i + 1], others[i : i + 1]):
                 continue
             why = "no order" if self.order is None else f"the sequence {self.order[one]} both"
             raise ArgumentError(
@@ -149,16 +149,10 @@ class ChangeSet:
             )
 
     def _are_same(self, ones: Int64s, others: Int64s) -> bool:
-        """Whether changes are pairwise the same; False also if a value is NaN."""
-        kinds = np.array_equal(self.kinds.take(ones), self.kinds.take(others))
-        pairs = (self.rows.take(pa.array(places)) for places in (ones, others))
-        return kinds and next(pairs).equals(next(pairs))
-
-    def _is_same(self, one: int, other: int) -> bool:
-        """The same of two changes, where NaN is NaN."""
-        return self.kinds[one] == self.kinds[other] and all(
-            a.equals(b) or (has_inside(a.type, pa.types.is_floating) and reprs(a) == reprs(b))
-            for a, b in zip(self._values(one), self._values(other), strict=True)
+        """Whether changes are pairwise the same: NaN is NaN, but 0.0 is not -0.0."""
+        return np.array_equal(self.kinds.take(ones), self.kinds.take(others)) and all(
+            _exact(column.take(pa.array(ones))).equals(_exact(column.take(pa.array(others))))
+            for column in self.rows.columns
         )
 
     def _values(self, number: int) -> list[pa.Array]:
@@ -180,8 +174,25 @@ def values_of(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_floating(column.type):
         return column
-    found = np.asarray(column.to_numpy(zero_copy_only=False), np.float64) + 0.0
-    bits = np.where(np.isnan(found), np.nan, found).view(np.int64)
+    return _bits(column, np.asarray(column.to_numpy(zero_copy_only=False), np.float64) + 0.0)
+
+
+def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that are equal where those of a column are the same: of floats the bits."""
+
+    def leaf(array: pa.Array) -> pa.Array:
+        if not pa.types.is_floating(array.type):
+            return array
+        return _bits(array, np.asarray(array.to_numpy(zero_copy_only=False), np.float64))
+
+    if not has_inside(column.type, pa.types.is_floating):
+        return column
+    return pa.chunked_array([plain(chunk, leaf) for chunk in column.chunks])
+
+
+def _bits(column: pa.Array, numbers: NDArray[np.float64]) -> pa.Array:
+    """The bits of numbers, with one NaN; null where a column is."""
+    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
     return pa.array(bits, mask=bools(column.is_null()) if column.null_count else None)
 
 
