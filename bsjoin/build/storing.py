@@ -147,7 +147,7 @@ def ensure(
         if is_newer:
             pass  # nobody has compared it with the source: its first look does
         elif limited or freshness.last_read_us(location, before) < recent_us:
-            freshness.confirm(location, before, began)
+            versions.confirm(location, before, began)
         condition = before.condition if layout.condition is None else layout.condition
         known = replace(before, condition=condition, boxes=layout.boxes)
         read_us = freshness.last_read_us(location, before) if is_newer else began
@@ -186,7 +186,7 @@ def refreshed(
     there = serves and source.is_of(location, before)
     if there and versions.first_missing(location, before) is None:
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
-        freshness.confirm(location, before, began)
+        versions.confirm(location, before, began)
         return before
     return _build(location, df, layout, before, source)
 
@@ -289,7 +289,7 @@ def _built(
             known = replace(known, source=version)
         if before is not None and known.same_as(draft) and _is_intact(location, before):
             if source.is_renewed:
-                freshness.confirm(location, before, began)
+                versions.confirm(location, before, began)
             else:  # nobody knows how old the rows are that were read
                 began = freshness.last_read_us(location, before)
             return _remember(location, before, known, source, began)

@@ -30,7 +30,7 @@ from bsjoin.metrics.refreshes import error_text, looked, published, recorded
 from bsjoin.options import Full
 from bsjoin.planner.uses import naming_queries
 from bsjoin.spark import sql
-from bsjoin.storage import Manifest, StorageLocation, freshness, versions
+from bsjoin.storage import Manifest, StorageLocation, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -183,7 +183,7 @@ class Following:
         limit_s = self._options.max_staleness_s
         every_s = min(_CONFIRMED_EVERY_S, limit_s / 4) if limit_s else _CONFIRMED_EVERY_S
         if time.monotonic() - self._confirmed_s >= every_s:
-            freshness.confirm(self._location, manifest, began_us)
+            versions.confirm(self._location, manifest, began_us)
             self._confirmed_s = time.monotonic()
 
     def catch_up(self, until: SourceVersion, began_us: int) -> None:

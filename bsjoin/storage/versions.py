@@ -215,14 +215,25 @@ def _parent(location: StorageLocation, manifest: Manifest | None, *, first: bool
     if manifest is None:
         return Parent(0, lambda: True) if first else None
 
-    def is_there() -> bool:
-        try:
-            found = _read(location, manifest.version)
-        except FileNotFoundError:
-            return False
-        return found.created_at_us == manifest.created_at_us
+    return Parent(manifest.version, lambda: _is_there(location, manifest))
 
-    return Parent(manifest.version, is_there)
+
+def _is_there(location: StorageLocation, manifest: Manifest) -> bool:
+    """Whether a version is still there; another one may have the number of one withdrawn."""
+    try:
+        found = _read(location, manifest.version)
+    except FileNotFoundError:
+        return False
+    return found.created_at_us == manifest.created_at_us
+
+
+def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None:
+    """Note how old the rows of a version are, by :func:`freshness.confirm`, if it is still there.
+
+    A note knows its number alone, which another version has if this one was withdrawn.
+    """
+    if _is_there(location, manifest):
+        freshness.confirm(location, manifest, read_us)
 
 
 def data_folders(location: StorageLocation) -> set[str]:

@@ -98,15 +98,21 @@ def test_a_micro_batch_that_has_had_rows_gets_the_same_again(data: st.DataObject
                 answered[time] = found
 
 
-def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path) -> None:
-    """While it asks the source, another application takes the table over."""
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path, number: int) -> None:
+    """While it asks the source, another application takes the table over.
+
+    The number may be the same: the version was withdrawn.
+    """
     location = StorageLocation.of(tmp_path)
     one, other = (SourceVersion(name, "1") for name in ("one", "other"))
     put(location, replace(numbered(location, 1), source=one), 1, 1)
 
     class Followed:
         def version(self) -> SourceVersion:
-            put(location, replace(numbered(location, 2), source=other), 2, 2)
+            if number == 1:
+                location.remove("versions/00000001.json")
+            put(location, replace(numbered(location, 2), source=other), number, 2)
             return one
 
         def has(self, version: SourceVersion, until: SourceVersion) -> bool:
@@ -115,8 +121,8 @@ def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path) -> No
     source: Any = Followed()
     options = Full(max_staleness="1 hour")
     Following(location, source, options, adds=False, tidy=lambda _: None).look()
-    (mark,) = freshness.marks_in(freshness.mark_names(location))
-    assert mark.version == 1
+    marks = freshness.marks_in(freshness.mark_names(location))
+    assert [mark.version for mark in marks] == ([] if number == 1 else [1])
 
 
 def test_marks_are_kept_small_and_go_with_their_versions(tmp_path: Path) -> None:
