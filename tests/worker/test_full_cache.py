@@ -119,6 +119,14 @@ def test_every_shape_of_an_answer(location: StorageLocation, cuts: tuple[int, ..
 def test_a_plan_of_one_version_takes_no_other_of_its_number(location: StorageLocation) -> None:
     with pytest.raises(VersionNotFoundError, match=r"version 1 .* the table was built again"):
         answered(plan_of(stored(location), "row", epoch=99), [1])
+    # Nor one that a stream whose plan is as old has opened.
+    pinned, stream = (plan_of(location, "rows", version=one) for one in (1, None))
+    for folder in ("versions", "data"):
+        location.remove(folder)
+    put(location, store(location, [1], pa.table({"text": ["b"], "number": [2]})), 1, 900)
+    assert answered(stream, [1], 950).to_pylist() == [[B]]
+    with pytest.raises(VersionNotFoundError, match=r"version 1 .* the table was built again"):
+        answered(pinned, [1])
 
 
 def follow(location: StorageLocation, epoch: int = 100) -> JoinPlan:

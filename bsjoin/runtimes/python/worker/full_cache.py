@@ -136,13 +136,13 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     known = table.known.get(version)
     if opened and known and opened.manifest.created_at_us != known.created_at_us:
         opened = None  # it was withdrawn, and its number given to another version
+    manifest = opened.manifest if opened else known or versions.load(location, version)
+    if stored.version is not None and manifest.created_at_us != stored.epoch:
+        raise VersionNotFoundError(
+            f"version {version} of the table in {str(location)!r} is not the one that the "
+            "query was planned with: the table was built again. Make the DataFrame anew"
+        )
     if opened is None:
-        manifest = known or versions.load(location, version)
-        if stored.version is not None and manifest.created_at_us != stored.epoch:
-            raise VersionNotFoundError(
-                f"version {version} of the table in {str(location)!r} is not the one that the "
-                "query was planned with: the table was built again. Make the DataFrame anew"
-            )
         # Most of its segments may be those of a version that is open: a table that changes.
         open_here = [one for known in _tables_at(location) for one in known.open.values()]
         opened = table.open[version] = OpenTable(location, manifest, open_here)
