@@ -85,8 +85,11 @@ class Build:
         Raises:
             StoreError: it has ended; what it has written is removed.
         """
-        with contextlib.suppress(FileNotFoundError):
-            self.location.read(self.mark, 0)  # by NFS others' changes are seen where it is opened
+        if self.location.is_local:  # by NFS others' changes are seen where it is opened
+            with contextlib.suppress(FileNotFoundError):
+                self.location.read(self.mark, 0)
+                return
+        elif self.location.size(self.mark) is not None:
             return
         _remove(self.location, self.name)
         self.location.remove_empty(self.made)
@@ -184,6 +187,8 @@ def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "
     if keep < 1:
         raise ArgumentError(f"{argument}={keep!r}: the newest version always stays; give 1 or more")
     sweep(location)
+    with _warned(location):
+        location.remove_probes()
     gone = versions.vacuum(location, from_us, keep)
     # Before the marks: a build has its mark before its folder, and keeps it until its version is
     # there. Whoever removes the folder later looks at the versions once more.

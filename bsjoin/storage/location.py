@@ -33,6 +33,9 @@ from bsjoin.storage.remote import RemoteFiles
 
 T = TypeVar("T")
 
+Stamp = tuple[object, ...]
+"""What tells a file from a later one of its name."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
@@ -41,6 +44,11 @@ _DENIED = {
 _LARGEST = 1 << 30
 _FLUSHED_AT_ONCE = 8
 _PROBE = ".writable-"
+# What file systems of fsspec call the tag and the times of a file.
+_TELLING = (
+    "ETag", "etag", "generation", "LastModified", "last_modified", "updated", "mtime",
+    "modificationTime", "modify", "created",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,20 +149,28 @@ class StorageLocation:
 
     def names(self, folder: str) -> list[str]:
         """The plain names in a folder, sorted; none if the folder is missing."""
-        with self._errors(f"list {folder!r}"):
-            try:
-                if self.is_local:
-                    found = os.listdir(self._path(folder))
-                else:
-                    fs, _ = self._remote
-                    found = fs.ls(self._url_of(folder), detail=False)
-            except FileNotFoundError:
-                return []
-            last = (str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
-            return sorted(name for name in last if is_plain(name))
+        return [*self.listed(folder)]
+
+    def listed(self, folder: str) -> dict[str, Stamp | None]:
+        """The plain names in a folder, sorted, with the stamps of remote files.
+
+        None for a local file, see :meth:`stamp`, and where the store tells nothing of a file but
+        its size.
+        """
+        found: dict[str, Stamp | None] = {}
+        with self._errors(f"list {folder!r}"), contextlib.suppress(FileNotFoundError):
+            if self.is_local:
+                found = dict.fromkeys(os.listdir(self._path(folder)))
+            else:
+                fs, _ = self._remote
+                for one in fs.ls(self._url_of(folder), detail=True):
+                    found[one["name"].rstrip("/").rsplit("/", 1)[-1]] = _stamp_of(one)
+        return {name: found[name] for name in sorted(found) if is_plain(name)}
 
     def read(self, name: str, at_most: int = _LARGEST) -> bytes:
         """The content of the small file ``name``; of a larger file the first ``at_most + 1`` bytes.
+
+        Some stores have no range of an empty file: use :meth:`size` of one that may be.
 
         Raises:
             FileNotFoundError: the file is missing.
@@ -164,10 +180,7 @@ class StorageLocation:
                 with self._path(name).open("rb") as file:
                     return file.read(at_most + 1)
             fs, _ = self._remote
-            size = fs.size(self._url_of(name))
-            if size is not None and size > at_most:
-                return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
-            return bytes(fs.cat_file(self._url_of(name)))
+            return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
 
     def create(self, name: str, content: bytes, in_time: Callable[[], bool] = lambda: True) -> bool:
         """Write ``content`` atomically to the small file ``name``, unless it exists.
@@ -372,8 +385,11 @@ class StorageLocation:
                         found[entry.name] = entry.stat().st_size
         return found
 
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        """What tells a local file from a later one of its name; None if unknown, or missing."""
+    def stamp(self, name: str) -> Stamp | None:
+        """What tells a local file from a later one of its name; None if unknown, or missing.
+
+        That of a remote file is in the listing of its folder: :meth:`listed`.
+        """
         if not self.is_local:
             return None
         with contextlib.suppress(FileNotFoundError), self._errors(f"look at {name!r}"):
@@ -411,7 +427,10 @@ class StorageLocation:
         with self._errors("create the folder", writes=True), self._writing(probe) as path:
             path.write_bytes(b"")
         self.remove(probe)
-        for left in self.names(""):  # by a process that was killed here
+
+    def remove_probes(self) -> None:
+        """Remove what processes that were killed in :meth:`make` have left."""
+        for left in self.names(""):
             if left.startswith(_PROBE):
                 with contextlib.suppress(OSError, StoreError):  # it is another user's
                     self.remove(left)
@@ -461,6 +480,11 @@ class StorageLocation:
             raise StoreAccessError(
                 f"cannot {doing} in {str(self)!r}: {error.strerror}. {rule}"
             ) from error
+
+
+def _stamp_of(entry: dict[str, Any]) -> Stamp | None:
+    told = [str(entry.get(name) or "") for name in _TELLING]
+    return (*told, entry.get("size")) if any(told) else None
 
 
 def _flush(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import inspect
 from collections.abc import Callable
@@ -72,7 +73,8 @@ class RemoteFiles:
         """Forget the listings that answer for a file or folder: its own, and of where it is."""
         path = path.rstrip("/")
         for listed in (path, path.rpartition("/")[0]):
-            self._fs.invalidate_cache(listed)
+            with contextlib.suppress(KeyError):  # another thread forgets it at this moment
+                self._fs.invalidate_cache(listed)
 
     def open(self, path: str) -> RemoteFile:
         """Open a file, to be read in pieces."""

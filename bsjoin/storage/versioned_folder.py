@@ -19,14 +19,14 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
 from bsjoin.host.processes import ProcessId, has_ended
-from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.location import Stamp, StorageLocation
 from bsjoin.storage.names import numbers_in
 
 
@@ -61,10 +61,12 @@ class Listing(NamedTuple):
         numbers: theirs, ascending.
         undecided: from which number on they may have been withdrawn since; None if none may. It is
             what marks say, whoever has left them: no clock decides.
+        stamps: of the files, by their names in the folder: those of remote ones.
     """
 
     numbers: list[int]
     undecided: int | None
+    stamps: Mapping[str, Stamp | None]
 
     def is_decided(self, number: int) -> bool:
         """Whether an entry stays until it is swept."""
@@ -141,9 +143,14 @@ class VersionedFolder:
 
     def listed(self) -> Listing:
         """The entries that are there, and which of them may be withdrawn."""
-        names = self.location.names(self.folder)
-        undecided = min((int(mark[1]) for mark in self._marks_in(names)), default=None)
-        return Listing(numbers_in(names, self.ending), undecided)
+        found = self.location.listed(self.folder)
+        undecided = min((int(mark[1]) for mark in self._marks_in(found)), default=None)
+        return Listing(numbers_in(found, self.ending), undecided, found)
+
+    def stamp(self, number: int, listing: Listing) -> Stamp | None:
+        """What tells the file of an entry from a later one of its name; None if unknown."""
+        name = self.name(number)
+        return listing.stamps.get(name.rpartition("/")[2]) or self.location.stamp(name)
 
     def _marks_in(self, names: Iterable[str]) -> Iterator[re.Match[str]]:
         """The marks of publishers: the number, a name of its own, the time and the process."""

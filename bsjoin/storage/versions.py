@@ -283,7 +283,7 @@ def since(
     settled, stamps = {} if settled is None else settled, {}
     listing = _versions(location).listed()
     for number in reversed(listing.numbers):
-        stamps[number] = stamp = location.stamp(_versions(location).name(number))
+        stamps[number] = stamp = _versions(location).stamp(number, listing)
         manifest = settled.get((number, stamp))
         if manifest is None:
             try:

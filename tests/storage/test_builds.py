@@ -84,7 +84,7 @@ def test_a_build_that_others_take_for_ended_publishes_nothing_whose_files_go(
             build.location.remove(build.folder)
         step = place + 1
 
-    for name in ("names", "read", "create", "remove", "size"):
+    for name in ("listed", "read", "create", "remove", "size"):
 
         def counted(self: StorageLocation, *given: Any, called: Any) -> Any:
             if step >= 0:

@@ -10,6 +10,7 @@ import os
 import pickle
 import uuid
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from stored_tables import numbered, store
 
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreFullError
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import StorageLocation, builds, versions
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.open_table import OpenTable
 
@@ -244,6 +245,7 @@ class Listing(MemoryFileSystem):
     def invalidate_cache(self, path: str | None = None) -> None:
         if path is not None:
             self.dircache.pop(self._strip_protocol(path), None)
+            raise KeyError(path)  # as where another thread does so between a look and its removal
 
     def exists(self, path: str, **named: Any) -> bool:
         with contextlib.suppress(FileNotFoundError):
@@ -273,12 +275,32 @@ def test_what_other_processes_have_done_is_seen_behind_a_listing() -> None:
     assert others.names("data/x") == []
 
 
-def test_what_killed_processes_have_left_of_a_look_at_a_place_goes_with_the_next(
+def test_a_url_is_asked_no_more_than_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    location, asked = StorageLocation.of(f"memory://{uuid.uuid4().hex}"), list[tuple[str, str]]()
+    for name in ("ls", "size", "cat_file"):
+
+        def counted(fs: MemoryFileSystem, path: str, *given: Any, called: Any, **named: Any) -> Any:
+            asked.append((called.__name__, path.rpartition("/")[2]))
+            return called(fs, path, *given, **named)
+
+        called = getattr(MemoryFileSystem, name)
+        monkeypatch.setattr(MemoryFileSystem, name, partialmethod(counted, called=called))
+    build = builds.begin(location)
+    assert ("ls", "") not in asked
+    asked.clear()
+    build.check()
+    location.create("versions/1", b"one")
+    assert (location.read("versions/1", 9), location.read("versions/1", 1)) == (b"one", b"on")
+    assert asked == [("size", build.mark.partition("/")[2]), *[("cat_file", "1")] * 2]
+    build.abandon()
+
+
+def test_what_killed_processes_have_left_of_a_look_at_a_place_goes_with_a_vacuum(
     location: StorageLocation,
 ) -> None:
     location.create(".writable-0123", b"")
     location.create("rules/x", b"")
-    location.make()
+    builds.vacuum(location, 1, 1)
     assert location.names("") == ["rules"]
 
 

@@ -193,7 +193,12 @@ def test_a_vacuumed_version_is_an_error_where_it_is_needed_and_not_open(
         answered(plan_of(location, "row"), [0])
 
 
-def test_a_table_built_anew_at_the_same_path_is_another_table(location: StorageLocation) -> None:
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_table_built_anew_at_the_same_path_is_another_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_remote: bool
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    location = StorageLocation.of(f"memory:/{tmp_path}" if is_remote else tmp_path / "table")
     put(location, numbered(location, 1), 1, 100)
     assert value_at(follow(location), 150) == 1
     for folder in ("versions", "data"):
