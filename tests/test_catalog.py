@@ -27,6 +27,7 @@ from bsjoin.errors import (
     ArgumentError,
     ColumnError,
     DamagedTableError,
+    StaleTableError,
     StoreAccessError,
     StoreError,
     TableMismatchError,
@@ -43,6 +44,7 @@ from bsjoin.storage.addresses import address_of
 from bsjoin.storage.copies import HostCopies
 
 RAISED = (Py4JJavaError, PySparkException)
+LIMIT = "spark.bsjoin.maxStalenessUs."
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,7 +56,8 @@ def _jar(spark: SparkSession) -> None:
 def _names(spark: SparkSession) -> Iterator[None]:
     """Names that tests give are theirs."""
     yield
-    for name in [name for name in settings_of(spark) if name.startswith("spark.bsjoin.table.")]:
+    ours = "spark.bsjoin.table.", LIMIT
+    for name in [name for name in settings_of(spark) if name.startswith(ours)]:
         spark.conf.unset(name)
 
 
@@ -194,6 +197,23 @@ class TestDoors:
         says(error, table.path, "spark.jars=bsjoin.jar()")
         with pytest.raises(WorkerEnvironmentError, match="it is refused"):
             table.to_df(spark)
+
+    def test_how_old_rows_may_be_is_of_one_table(
+        self, spark: SparkSession, table: BatchTable, customers: str
+    ) -> None:
+        BatchTable.open(table.path, max_staleness=1e-6).register(spark, "Customers")
+        for name in ("default.customers", "customers"):
+            assert len(spark.table(f"bsjoin.{name}").collect()) == 4
+            spark.conf.unset(f"{LIMIT}customers")  # none by hand, too
+        fails(StaleTableError, lambda: spark.table("bsjoin.Customers").collect())
+        spark.conf.unset("spark.bsjoin.table.customers")
+        fails(StaleTableError, lambda: spark.table(customers).collect())
+        for limit in ("1 hour", "-5", "", "9" * 19):
+            spark.conf.set(f"{LIMIT}Customers", limit)
+            by_path = spark.read.format("bsjoin").option("maxStalenessUs", limit)
+            for act in (partial(spark.table, customers), partial(by_path.load, table.path)):
+                fails(ArgumentError, act, f"='{limit}' is not how many", "0 for rows of any age")
+        fails(ArgumentError, partial(spark.table, customers), f"{LIMIT}Customers='")
 
     @pytest.mark.long
     def test_paths_are_those_of_python(self, spark: SparkSession) -> None:

@@ -30,11 +30,8 @@ def name_table(
             f"name={name!r}: give a name of letters, digits and underscores, for bsjoin.name in SQL"
         )
     _check(spark, location)
+    spark.conf.set(f"{_STALENESS}{name}", str(max_staleness_us))  # 0 too: it may have been another
     spark.conf.set(f"{_SETTING}{name}", location.url)
-    if max_staleness_us:
-        spark.conf.set(f"{_STALENESS}{name}", str(max_staleness_us))
-    else:
-        spark.conf.unset(f"{_STALENESS}{name}")  # of another table that had the name
 
 
 def relation(

@@ -50,7 +50,8 @@ public final class Source implements TableProvider, DataSourceRegister {
     }
     String version = options.get("versionAsOf");
     return version == null
-        ? StoredTable.newest(path, path, options.getLong("maxStalenessUs", 0))
+        ? StoredTable.newest(
+            path, path, StoredTable.staleness("maxStalenessUs", options.get("maxStalenessUs")))
         : StoredTable.numbered(path, path, version);
   }
 }

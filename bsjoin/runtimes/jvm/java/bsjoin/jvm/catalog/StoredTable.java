@@ -67,6 +67,27 @@ public final class StoredTable extends ReadOnlyTable {
     return new StoredTable(label.equals(path) ? address : label, table, manifest, false);
   }
 
+  /**
+   * How old rows may be, in microseconds; 0 for any age.
+   *
+   * @param setting what says so, for the error
+   * @param value as it was given; null for nothing
+   */
+  static long staleness(String setting, String value) {
+    try {
+      long found = value == null ? 0 : Long.parseLong(value.strip());
+      if (found >= 0) {
+        return found;
+      }
+    } catch (NumberFormatException e) {
+      // an error below
+    }
+    throw TableError.of(
+        "ArgumentError",
+        setting + "='" + value + "' is not how many microseconds old rows may be: give a whole "
+            + "number such as 3600000000, for an hour, or 0 for rows of any age");
+  }
+
   static StoredTable numbered(String path, String label, String number) {
     StoredTable newest = newest(path, label, 0);
     if (!number.matches("[0-9]{1,9}")) {

@@ -42,9 +42,9 @@ public abstract class StoredTables implements TableCatalog {
 
   @Override
   public StoredTable loadTable(Identifier identifier) {
-    String limit = setting(STALENESS, identifier.name());
-    long staleness = limit == null ? 0 : Long.parseLong(limit);
-    return loaded(identifier, path -> StoredTable.newest(path, identifier.name(), staleness));
+    return loaded(
+        identifier,
+        path -> StoredTable.newest(path, identifier.name(), staleness(identifier.name())));
   }
 
   @Override
@@ -105,16 +105,26 @@ public abstract class StoredTables implements TableCatalog {
     if (Address.is(name)) {
       return name;
     }
-    return setting(SETTING, name);
+    Map<String, String> settings = SessionSettings.all();
+    return settings.get(SETTING + spelling(settings, name));
   }
 
-  /** What the session sets for a table's name; null for nothing. */
-  private static String setting(String prefix, String name) {
+  /** How old the rows of a table that is there may be, in microseconds; 0 for any age. */
+  private static long staleness(String name) {
     Map<String, String> settings = SessionSettings.all();
-    String found = settings.get(prefix + name);
-    if (found == null && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
-      for (Map.Entry<String, String> setting : settings.entrySet()) {
-        found = setting.getKey().equalsIgnoreCase(prefix + name) ? setting.getValue() : found;
+    String setting = STALENESS + (Address.is(name) ? name : spelling(settings, name));
+    return StoredTable.staleness(setting, settings.get(setting));
+  }
+
+  /** A table's name as it was given to the session; another table may differ in case alone. */
+  private static String spelling(Map<String, String> settings, String name) {
+    String found = name;
+    if (!settings.containsKey(SETTING + name)
+        && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
+      for (String setting : settings.keySet()) {
+        if (setting.equalsIgnoreCase(SETTING + name) && setting.startsWith(SETTING)) {
+          found = setting.substring(SETTING.length());
+        }
       }
     }
     return found;
