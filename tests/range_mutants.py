@@ -20,8 +20,6 @@ RANGE_MUTANTS = [
          "return isAny() ? limit() : ALL_BELOW;", "return ALL_BELOW;"),
         ("what admits all says that there is a point", f"{_JAVA}/planner/DimensionBounds.java",
          "!one.orNull() && !one.orAny();", "!one.orNull();"),
-        ("what admits all rows admits no empty interval", f"{_JAVA}/planner/DimensionBounds.java",
-         "upper.orAny() || last.isApproximate()", "last.isApproximate()"),
         ("what admits some rows admits those of the bound alone",
          f"{_JAVA}/planner/RangeCondition.java",
          "coalesced || bounding != value);", "coalesced);"),

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sessions import configured
 
-from bsjoin import Band, BatchTable, Overlaps, Within
+from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.planner.range_sql import condition_sql
 from bsjoin.runtimes.jvm.attach import attached
 
@@ -141,6 +141,39 @@ def test_without_keys_other_conditions_are_left_to_spark(
         for number, bound in enumerate(bounds)
     ]
     answers(spark, "\nUNION ALL\n".join(queries))
+
+
+def test_what_admits_all_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """A null of the stream, or something else of its row alone, behind ``OR``, on each side."""
+    source = spark.range(300).selectExpr(
+        "id", "id % 11 AS p", "IF(id % 5 = 0, NULL, id % 11 + id % 4 - 1) AS q",
+        "string(id % 11) AS t", "IF(id % 7 = 0, NULL, id % 13) AS r",
+    )  # fmt: skip
+    source.createOrReplaceTempView("source")
+    spark.range(24).selectExpr(
+        "id", "IF(id % 4 = 0, NULL, id % 12) AS a", "IF(id % 5 = 1, NULL, id % 9 + 2) AS b",
+        "IF(id % 4 = 1, NULL, string(id % 12)) AS c",
+    ).createOrReplaceTempView("few")  # fmt: skip
+    within = "(t.p <= s.a OR s.a IS NULL) AND (t.q > s.a OR s.a IS NULL)"
+    whens: dict[str, tuple[Any, list[str]]] = {
+        "points": (Band("a", "p", 0, 0), ["(s.a IS NULL OR t.p >= s.a)", "t.p < s.b OR s.b IS NULL",
+                   "s.id % 6 = 0 OR t.p >= s.a", "t.p <= s.a OR s.id % 6 = 1"]),
+        "texts": (AsOf("c", "t"), ["(s.c IS NULL OR t.t > s.c)", "t.t <= s.c OR s.id % 6 = 0"]),
+        "intervals": (Within("a", "p", "q"), [within, "(s.a IS NULL OR t.p > s.a) AND t.q < s.b"]),
+        "boxes": ([Band("a", "p", 0, 0), Band("b", "r", 0, 0)],
+                  ["t.p >= s.a AND (s.b IS NULL OR t.r >= s.b)"]),
+    }  # fmt: skip
+    its, own = list[str](), list[str]()
+    for name, (when, conditions) in whens.items():
+        table = BatchTable.build(source, on=[], when=when, path=tmp_path / name)
+        for on in conditions:
+            query = f"SELECT {len(its)}, s.id, t.id FROM few s LEFT JOIN {{}} t ON {on}"
+            its.append(query.format(f"bsjoin.`{table.path}`"))
+            own.append(query.format("source"))
+    with configured(spark, CODE["interpreted"]):
+        lines = answers(spark, "\nUNION ALL\n".join(its), "\nUNION ALL\n".join(own))
+    # Of `within` Spark makes one OR, of two comparisons of the table: no bound.
+    assert len(lines) == len(its) - 1
 
 
 def test_days_are_those_of_the_time_zone(spark: SparkSession, tables: dict[str, str]) -> None:
