@@ -8,11 +8,12 @@ import itertools
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from bsjoin.errors import ArgumentError, DataError, suggest
 from bsjoin.sources.databases import mysql_errors
@@ -54,7 +55,7 @@ _SETTINGS = (
     "SET time_zone = '+00:00', sql_select_limit = 18446744073709551615, sql_mode = REPLACE(REPLACE("
     "@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'EMPTY_STRING_IS_NULL', '')"
 )
-_AMBIGUOUS = {"armscii8": "().,-'", "sjis": "\\", "ujis": "\\"}
+_AMBIGUOUS = {"armscii8": "().,-'", "eucjpms": "\uff5e", "sjis": "\\", "ujis": "\\~"}
 
 
 class MySQL(Database):
@@ -180,7 +181,9 @@ class MySQL(Database):
             )
             fault.keys = keys.filter(pa.array(long))
             raise fault
-        return in_parts(keys, most, _PER_VALUE)
+        several = self._has_several(keys)  # apart, so that all others are found by an index
+        parts = (keys.filter(pa.array(which)) for which in (~several, several))
+        return [one for part in parts for one in in_parts(part, most, _PER_VALUE)]
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
@@ -188,7 +191,7 @@ class MySQL(Database):
         if not values:
             return ()
         # By an index, unless a key is one of several texts of the column's character set.
-        as_utf8 = any(map(partial(self._is_ambiguous, keys), names))
+        as_utf8 = bool(self._has_several(keys).any())
         tested = ", ".join(self._tested(name, as_utf8) for name in names)
         row = ", ".join("%s" if as_utf8 else self._place(name) for name in names)
         if len(names) > 1:
@@ -217,12 +220,14 @@ class MySQL(Database):
             return f"CONVERT({self._at(name)} USING utf8mb4)"
         return self._at(name)
 
-    def _is_ambiguous(self, keys: pa.Table, name: str) -> bool:
-        """Whether the column may have one of the keys in several ways, which it tells apart."""
-        texts, several = keys.column(name), _ambiguous(self._charsets.get(name) or "")
-        if not several or not pa.types.is_string(texts.type):
-            return False
-        return not several.isdisjoint("".join(texts.to_pylist()))
+    def _has_several(self, keys: pa.Table) -> NDArray[np.bool_]:
+        """Which keys a column may have as several texts, which it tells apart."""
+        found = np.zeros(len(keys), bool)
+        for name in keys.column_names:
+            texts, several = keys.column(name), _ambiguous(self._charsets.get(name) or "")
+            if several and pa.types.is_string(texts.type):
+                found |= np.array([not several.isdisjoint(t) for t in texts.to_pylist()], bool)
+        return found
 
     def _place(self, name: str) -> str:
         """The placeholder of a value, converted to the column's character set.
@@ -312,11 +317,13 @@ class MySQL(Database):
 @functools.cache
 def _ambiguous(charset: str) -> frozenset[str]:
     """The characters that a character set has more than once, of which a conversion makes one."""
+    found = {*_AMBIGUOUS.get(charset, "")}
     if charset in ("cp932", "eucjpms"):
         codes = (bytes([a, b]) for a in range(0x81, 0xFD) for b in range(0x40, 0xFD))
-        counts = Counter(code.decode("cp932", "ignore") for code in codes)
-        return frozenset(text for text, count in counts.items() if count > 1)
-    return frozenset(_AMBIGUOUS.get(charset, ""))
+        counts = Counter(code.decode("cp932", "replace") for code in codes)
+        # What is no code is read as two characters, or as the one for that.
+        found |= {t for t, n in counts.items() if n > 1 and len(t) == 1 and t != "\ufffd"}
+    return frozenset(found)
 
 
 def _is_text(dtype: pa.DataType) -> bool:
