@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,35 +71,49 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
         postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "texts"),
+    [
+        ("LATIN1", ["é", "Ã©", "a"]),  # the second one has the bytes of the first in UTF-8
+        ("EUC_JP", ["①", "㈱髙", "\uff5e\uff0d"]),  # which Python's encoding of that name lacks
+    ],
+)
 def test_texts_of_postgresql_come_from_any_encoding(
-    postgresql: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch
+    encoding: str,
+    texts: list[str],
+    postgresql: PostgreSQLServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    postgresql.execute("DROP DATABASE IF EXISTS latin")
+    postgresql.execute("DROP DATABASE IF EXISTS encoded")
     postgresql.execute(
-        "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 "
+        f"CREATE DATABASE encoded ENCODING '{encoding}' TEMPLATE template0 "
         f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {postgresql.user}"
     )
-    texts = ["é", "Ã©", "a"]  # in LATIN1 the second one has the bytes of the first in UTF-8
     try:
-        urls = postgresql.url.rpartition("/")[0] + "/latin", postgresql.url
+        urls = postgresql.url.rpartition("/")[0] + "/encoded", postgresql.url
         for url in urls:
             PostgreSQL(url).run(
                 "DROP TABLE IF EXISTS t",
                 "CREATE TABLE t (c TEXT)",
+                "SET client_encoding = 'UTF8'",
                 *(f"INSERT INTO t VALUES ('{text}')" for text in texts),
             )
-        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
         for url in urls:
             for source in (sql(url, table="t"), adbc("postgresql", uri=url, table="t")):
                 scanned = pa.Table.from_batches(source.scan())
                 assert sorted(scanned["c"].to_pylist()) == sorted(texts)
-                assert source.lookup(pa.table({"c": ["é", "b"]}))["c"].to_pylist() == ["é"]
+                found = source.lookup(pa.table({"c": [*texts, "b"]}))["c"].to_pylist()
+                assert sorted(found) == sorted(texts)
+                asked = pa.table({"c": ["😀", texts[0]]})
+                if (encoding, url) == ("EUC_JP", urls[0]):  # not known here to have no row
+                    with pytest.raises(Exception, match="no equivalent in encoding"):
+                        source.lookup(asked)
+                else:
+                    assert source.lookup(asked)["c"].to_pylist() == texts[:1]
                 source.close()
-        source = sql(urls[0], table="t")
-        assert source.lookup(pa.table({"c": ["☃", "é"]}))["c"].to_pylist() == ["é"]
-        source.close()
     finally:
-        postgresql.execute("DROP DATABASE latin WITH (FORCE)")
+        postgresql.execute("DROP DATABASE encoded WITH (FORCE)")
 
 
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
@@ -320,6 +335,29 @@ def test_a_key_that_the_connection_cannot_encode_has_no_row(mariadb: MariaDBServ
     source = sql(f"{mariadb.url}?charset=latin1", table="t")
     asked = pa.table({"c": ["☃", "éééé", "\ufffd"]})
     assert source.lookup(asked, ["i"]).to_pylist() == [{"c": "éééé", "i": 1}]
+
+
+def test_only_keys_that_a_column_may_have_as_several_texts_are_found_without_an_index(
+    mariadb: MariaDBServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = MariaDB(mariadb.url)
+    database.run(
+        "DROP TABLE IF EXISTS t",
+        "CREATE TABLE t (i INTEGER, c VARCHAR(4) CHARACTER SET cp932)",
+        "INSERT INTO t VALUES (1, '髙'), (2, 'a'), (3, 'b')",
+    )
+    source: Any = database.source(table="t")
+    fetched, asked = source._fetched, []
+
+    def noted(connection: Any, statement: str, values: Any = None) -> Any:
+        asked.append((values, "USING utf8mb4" in statement))
+        return fetched(connection, statement, values)
+
+    monkeypatch.setattr(source, "_fetched", noted)
+    found = source.lookup(pa.table({"c": ["a", "髙", "b", "c"]}), ["i"])
+    assert sorted(found["i"].to_pylist()) == [1, 2, 3]
+    assert [one for one in asked if one[0]] == [(["a", "b", "c"], False), (["髙"], True)]
+    source.close()
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_texts, check_unique
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
+from bsjoin.sources.databases.parts import encodable
 from bsjoin.sources.databases.statements import batches_of, fetched, use_utf8
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
@@ -152,6 +153,7 @@ class _Adbc(Database):
         self._sql = _SQLS.get(target.address.driver, _SQL())
         self.mark, self.as_text = self._sql.mark, self._sql.as_text
         self.as_bytes = "{}"
+        self._encoding: str | None = None
 
     def _open(self) -> Any:
         name = self.target.address.driver
@@ -167,7 +169,11 @@ class _Adbc(Database):
             autocommit=True,
         )
         if name == "postgresql":
-            use_utf8(connection)
+            try:
+                use_utf8(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
@@ -189,6 +195,8 @@ class _Adbc(Database):
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
         schema = fetched(connection, f"SELECT * FROM {source} WHERE 1 = 0").schema
+        if self.target.address.driver == "postgresql":
+            self._encoding = use_utf8(connection)
         return [_column(field, self.as_text) for field in schema]
 
     def _is_absent(self, error: Exception) -> bool:
@@ -198,6 +206,9 @@ class _Adbc(Database):
         return fetched(connection, statement)
 
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
+        for name in keys.column_names:
+            if self._encoding is not None and pa.types.is_string(keys.column(name).type):
+                keys = encodable(keys, name, self._encoding)
         at_once = max(1, _PLACEHOLDERS // keys.num_columns)
         return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -130,7 +129,7 @@ class PostgreSQL(Database):
         schema = fetched(connection, f"SELECT * FROM {source} LIMIT 0").schema
         kinds = self._types(connection, source, schema)
         if source == self._from:
-            self._encoding = _encoding(use_utf8(connection))
+            self._encoding = use_utf8(connection)
             names = (kind.name for kind in kinds)
             self._kinds = dict(zip(schema.names, names, strict=True))
         return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
@@ -348,20 +347,6 @@ class PostgreSQL(Database):
     _is_of_data = staticmethod(pgerrors.is_of_data)
     _refused_to_write = staticmethod(pgerrors.refused_to_write)
     _message = staticmethod(pgerrors.message)
-
-
-def _encoding(name: str) -> str | None:
-    """Python's name of a database's encoding; None if that has all texts, or is not known.
-
-    >>> _encoding("WIN1252"), _encoding("UTF8")
-    ('cp1252', None)
-    """
-    if name in ("UTF8", "SQL_ASCII"):
-        return None
-    try:
-        return codecs.lookup(name.replace("WIN", "cp").replace("KOI8", "koi8_")).name
-    except LookupError:
-        return None
 
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 from collections.abc import Generator
 from typing import Any
@@ -31,18 +32,31 @@ def rows_of(connection: Any, statement: str, parameter: str | None = None) -> li
         return list(cursor.fetchall())
 
 
-def use_utf8(connection: Any) -> str:
-    """Let a session of PostgreSQL have texts in UTF-8; the encoding of its database.
+def use_utf8(connection: Any) -> str | None:
+    """Let a session of PostgreSQL have texts in UTF-8; Python's name of its database's encoding.
 
     Otherwise they are in that encoding, or in one of the environment. ``SQL_ASCII`` means bytes
-    that no one knows the encoding of.
+    that no one knows the encoding of. The name is None unless it tells which texts there can be.
     """
     ((encoding, _),) = rows_of(
         connection,
         "SELECT e, set_config('client_encoding', CASE e WHEN 'SQL_ASCII' THEN e ELSE 'UTF8' END, "
         "false) FROM (SELECT current_setting('server_encoding') AS e) AS s",
     )
-    return str(encoding)
+    return _encoding(encoding)
+
+
+def _encoding(name: str) -> str | None:
+    """Python's name of an encoding of PostgreSQL; None if that has all texts, or differs.
+
+    Those of several bytes differ: PostgreSQL's EUC_JP has characters that Python's lacks.
+
+    >>> _encoding("WIN1252"), _encoding("UTF8"), _encoding("EUC_JP")
+    ('cp1252', None, None)
+    """
+    if not name.startswith(("LATIN", "WIN", "KOI8", "ISO_8859_")):
+        return None
+    return codecs.lookup(name.replace("WIN", "cp").replace("KOI8", "koi8_")).name
 
 
 def batches_of(connection: Any, statement: str) -> Generator[pa.RecordBatch, None, None]:
