@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -53,6 +54,18 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     module = SimpleNamespace(connect=found.connect)
     monkeypatch.setattr("bsjoin.sources.databases.adbc.imported", lambda *_: module)
     return found
+
+
+def test_a_connection_that_cannot_be_prepared_is_closed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+    monkeypatch.setattr(server, "execute", mock.Mock(side_effect=OSError("broken")))
+    monkeypatch.setattr(server, "close", lambda: closed.append(1))
+    source: Any = adbc("postgresql", uri="postgresql://host/db", table="t")
+    with pytest.raises(OSError, match="broken"):
+        source._open()
+    assert len(closed) == 2  # the cursor, and the connection
 
 
 @pytest.mark.parametrize(
