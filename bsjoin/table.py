@@ -16,7 +16,7 @@ from bsjoin.build.layout import layout_of
 from bsjoin.build.publishing import stored_at
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.steps import Advance
-from bsjoin.build.storing import build_new, confirmed, ensure, refreshed, source_of
+from bsjoin.build.storing import build_new, ensure, refreshed, source_of
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.dataframe import followed_of
@@ -802,7 +802,7 @@ class BatchTable:
     def _confirm(self) -> None:
         """Note that the source was looked at now, and is unchanged, where that is asked for."""
         if self._options.max_staleness is not None:
-            confirmed(self._location, now_us())
+            freshness.confirm(self._location, versions.latest(self._location), now_us())
 
     def _remove_before(self, version: int) -> None:
         """Remove the versions before one of them, even if they are in use."""

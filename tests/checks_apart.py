@@ -38,11 +38,13 @@ def run(checks: dict[str, Check], session: Any) -> None:
         failure = None
         try:
             (folder := Path.cwd() / name).mkdir()
-            check(session, folder)
+            try:
+                check(session, folder)
+            finally:
+                for query in session.streams.active:
+                    query.stop()
         except BaseException:
             failure = traceback.format_exc()
-        for query in session.streams.active:
-            query.stop()
         print(json.dumps({"check": name, "failure": failure}), flush=True)
     session.stop()
 

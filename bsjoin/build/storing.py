@@ -85,11 +85,6 @@ def build_new(
 
 
 @_noted
-def confirmed(location: StorageLocation, read_us: int) -> None:
-    """Note that the source of a table was looked at, and is the same as for its newest version."""
-    freshness.confirm(location, versions.latest(location), read_us)
-
-
 def source_of(location: StorageLocation) -> SourceVersion | None:
     """The version of its source that a table has now; None without, and if there is no table."""
     newest = _newest_or_none(location)

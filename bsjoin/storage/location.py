@@ -162,10 +162,14 @@ class StorageLocation:
             if self.is_local:
                 found = dict.fromkeys(os.listdir(self._path(folder)))
             else:
-                fs, _ = self._remote
-                for one in fs.ls(self._url_of(folder), detail=True):
-                    found[one["name"].rstrip("/").rsplit("/", 1)[-1]] = _stamp_of(one)
+                found.update((name, _stamp_of(one)) for name, one in self._entries(folder))
         return {name: found[name] for name in sorted(found) if is_plain(name)}
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The plain names in a remote folder, and what its file system tells of each."""
+        fs, _ = self._remote
+        for one in fs.ls(self._url_of(folder), detail=True):
+            yield one["name"].rstrip("/").rsplit("/", 1)[-1], one
 
     def read(self, name: str, at_most: int = _LARGEST) -> bytes:
         """The content of the small file ``name``; of a larger file the first ``at_most + 1`` bytes.
@@ -376,9 +380,7 @@ class StorageLocation:
         found: dict[str, int] = {}
         with self._errors(f"list {folder!r}"), contextlib.suppress(FileNotFoundError):
             if not self.is_local:
-                fs, _ = self._remote
-                listed = fs.ls(self._url_of(folder), detail=True)
-                return {one["name"].rsplit("/", 1)[-1]: one["size"] for one in listed}
+                return {name: one["size"] for name, one in self._entries(folder)}
             with os.scandir(self._path(folder)) as entries:
                 for entry in entries:
                     with contextlib.suppress(FileNotFoundError):  # it goes at this moment
