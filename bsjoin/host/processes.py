@@ -109,7 +109,9 @@ def _begun(pid: int) -> str:
     try:
         # A /proc that was mounted for another namespace has other process numbers.
         if os.readlink("/proc/self") == str(os.getpid()):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            # In bytes: the name in it is cut to 15 of them, in the middle of a letter at times.
+            told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
+            fields = told.decode("ascii").split()
             return "ended" if fields[0] in ("Z", "X") else fields[19]
     except (OSError, IndexError):
         pass

@@ -251,6 +251,15 @@ def test_a_process_whose_start_is_not_known_may_be_alive(monkeypatch: pytest.Mon
     assert [processes.has_ended(str(known), age, 2) for age in (1, 3)] == [False, True]
 
 
+def test_the_name_of_a_process_may_end_in_the_middle_of_a_letter(tmp_path: Path) -> None:
+    """As that of a script with a long name: the kernel keeps 15 bytes."""
+    rename = "open('/proc/self/comm', 'wb').write('プログラム'.encode()[:14])\n"
+    with running(rename + MAKE, tmp_path) as (process, folder):
+        assert ProcessId.of(process.pid).is_alive()
+        sweep(tmp_path)
+        assert Path(folder, "rows").exists()
+
+
 def test_a_temporary_folder_goes_when_its_process_ends(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"{MAKE}\nraise RuntimeError"],
