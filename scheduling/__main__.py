@@ -1,6 +1,7 @@
 """``python -m scheduling example|plan|explain|simulate``: placements of a cluster file."""
 
 import argparse
+import io
 import math
 import statistics
 import sys
@@ -49,8 +50,13 @@ def main(args: Sequence[str] | None = None) -> int:
     made["simulate"].add_argument("--policy", action="append", help=f"{names}all but exact")
     told = "runs with other arrivals; 3"
     made["simulate"].add_argument("--seeds", type=int, default=3, help=told)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal has no character for is escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         options = parser.parse_args(args)
+        if not 0 < getattr(options, "seconds", 1.0) < math.inf:
+            raise ArgumentError(f"--seconds {options.seconds:g}: give a number above 0")
         return options.run(options)  # type: ignore[no-any-return]
     except (SchedulingError, ImportError) as error:
         print(f"python -m scheduling: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from pathlib import Path
 
@@ -131,7 +132,7 @@ def test_the_first_price_that_matches_counts_by_id_or_host(tmp_path: Path) -> No
 
 
 def test_the_example_can_be_planned_explained_and_simulated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["example"]) == 0
     example = capsys.readouterr().out
@@ -150,12 +151,22 @@ def test_the_example_can_be_planned_explained_and_simulated(
     assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.05)
     assert main([*run, "--seeds", "0"]) == 2
     assert "--seeds 0" in capsys.readouterr().err
+    for command in ("plan", "explain", "simulate"):
+        for seconds in ("nan", "inf", "-5", "0"):
+            assert main([command, str(file), "--seconds", seconds]) == 2
+            assert f"--seconds {seconds}: give a number above 0" in capsys.readouterr().err
     # One run has no interval.
     assert main([*run[:4], "--seconds", "10", "--seeds", "1"]) == 0
     alone = capsys.readouterr().out
     assert alone.startswith("20000 rows/s ± 20 % for 10 s, one seed\n")
     assert "nan" not in alone
     assert "±" not in "".join(alone.splitlines()[1:])
+    # A terminal that has no such character.
+    plain = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr("sys.stdout", plain)
+    assert main([*run[:4], "--seconds", "10", "--seeds", "1"]) == 0
+    plain.flush()
+    assert plain.buffer.getvalue().startswith(rb"20000 rows/s \xb1 20 %")
 
 
 LINES = """\
