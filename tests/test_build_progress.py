@@ -37,7 +37,9 @@ def seen(text: str) -> list[str]:
     return re.findall(r"\[bsjoin [^\]\x1b]*\]", text)
 
 
-def test_rows_are_counted_and_then_segments(tmp_path: Path) -> None:
+def test_rows_are_counted_and_then_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     location = StorageLocation.of(tmp_path / "customers")
     build = builds.begin(location)
     out = Terminal()
@@ -67,6 +69,13 @@ def test_rows_are_counted_and_then_segments(tmp_path: Path) -> None:
     assert first == "\r\x1b[K[bsjoin customers: 1,200,039 rows read]"
     assert second == f"\x1b[1A\r\x1b[K{shown.text()}"
     assert end == "\x1b[1A\r\x1b[K"
+    for width in (40, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown.merging(1_200_034_000, 12_000, 2)
+        put(f"{10_000 + width}-7.index.arrow", f"{10_000 + width}-7.0.arrow")
+        put(f"{10_000 + width}-7.1.arrow")
+        assert len(shown.text()) == min(width, 80)
+    assert shown.text().endswith(" 5 / 12000]")
     build.abandon()
 
 

@@ -28,7 +28,7 @@ _AFTER_S = 2.0
 _LOCAL_S, _REMOTE_S = 0.5, 5.0
 _WIDTH = 80
 _RUN_ROWS = re.compile(r"\d+-\d+-\d+-(\d+)(?:\.unindexed)?\.run")
-_COLUMN = re.compile(r"(u?\d{4})(?:-\d+)?\.(?:index|\d+)\.arrow")
+_COLUMN = re.compile(r"(u?\d{4,})(?:-\d+)?\.(?:index|\d+)\.arrow")
 
 
 class Progress:
@@ -42,14 +42,16 @@ class Progress:
 
     def merging(self, rows: int, segments: int, columns: int) -> None:
         """All rows are read, and become segments of an index and so many columns."""
-        self._rows, self._segments, self._files = rows, segments, 1 + columns
+        # The thread that shows it divides by both: it looks at the segments first.
+        self._rows, self._files, self._segments = rows, 1 + columns, segments
 
     def text(self) -> str:
-        """One line."""
+        """One line, of any terminal."""
+        limit = min(_WIDTH, shutil.get_terminal_size().columns)
         names = self._build.location.names(self._build.folder)
         if not self._segments:
             rows = sum(int(found[1]) for found in map(_RUN_ROWS.fullmatch, names) if found)
-            return f"[{self._name}: {rows:,} rows read]"
+            return f"[{self._name}: {rows:,} rows read]"[:limit]
         of_segments: dict[str, int] = {}
         for found in filter(None, map(_COLUMN.fullmatch, names)):
             of_segments[found[1]] = of_segments.get(found[1], 0) + 1
@@ -57,10 +59,10 @@ class Progress:
         whole = sum(count >= self._files for count in of_segments.values())
         head = f"[{self._name}: {self._rows:,} rows, segments "
         tail = f" {min(whole, self._segments)} / {self._segments}]"
-        width = max(10, min(_WIDTH, shutil.get_terminal_size().columns) - len(head) - len(tail))
+        width = max(10, limit - len(head) - len(tail))
         done = min(width, width * written // (self._segments * self._files))
         bar = "=" * done + ">" * (done < width)
-        return f"{head}{bar:<{width}}{tail}"
+        return f"{head}{bar:<{width}}{tail}"[:limit]
 
     def show(self) -> None:
         """Show the line in the place of the one before; on a terminal above Spark's own bar."""
