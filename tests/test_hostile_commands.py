@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 from stored_tables import store
 
 from bsjoin.commands import main
-from bsjoin.storage import StorageLocation, builds, versions
+from bsjoin.storage import KeyColumn, StorageLocation, builds, versions
 
 COMMANDS = ("versions", "stats", "verify", "sample", "vacuum")
 NOT_UTF_8 = pa.array([b"ok", b"\xff", b"a\xc3"], pa.binary()).view(pa.string())
@@ -80,6 +81,18 @@ def test_values_that_json_and_terminals_do_not_take(
         assert all(one.isprintable() for one in told.splitlines()), words
     assert main(["sample", str(path), "--columns", "x, name", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)[0]) == ["x", "name"]
+
+
+def test_names_that_a_terminal_does_not_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = StorageLocation.of(tmp_path / "table")
+    draft = store(location, [1, 2, 3], HOSTILE)
+    versions.publish(location, replace(draft, keys=(KeyColumn("\x1b[2J", "long"),)))
+    assert main(["stats", str(location)]) == 0
+    text = capsys.readouterr().out
+    assert r"\x1b[2J long" in text
+    assert all(one.isprintable() for one in text.splitlines())
 
 
 def test_a_reader_that_has_seen_enough_and_a_terminal_without_letters(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def _stats(options: argparse.Namespace) -> Answer:
         ("size", in_bytes(stats.bytes)),
         ("segments", str(stats.segments)),
         ("built in", f"{stats.build_s:.1f} s"),
-        ("columns", printable(", ".join(manifest.columns))),
+        ("columns", ", ".join(manifest.columns)),
     ]
     data = asdict(stats) | {
         "key_columns": [asdict(key) for key in manifest.keys],
@@ -112,7 +112,7 @@ def _stats(options: argparse.Namespace) -> Answer:
         "conditions": [repr(one) for one in built_for],
         "columns": manifest.columns,
     }
-    return Answer(columns((name, str(value)) for name, value in said), data)
+    return Answer(columns((name, printable(str(value))) for name, value in said), data)
 
 
 def _verify(options: argparse.Namespace) -> Answer:
