@@ -13,7 +13,7 @@ _STARS = "***"
 _USERINFO = re.compile(r"(://[^/\s:@'\"]*):[^\s'\"]*@")
 _SECRET_NAME = re.compile(
     r"pass|pwd|secret|token|credential|signature|sas|jwt|"
-    r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_]?key|"
+    r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_.]?key|"
     # The parts of a signed URL of Azure, and what others call a key or a signature.
     r"^(?:sig|se|sp|sv|key|auth|authorization|code)$|^header[.].*(?:auth|key)",
     re.IGNORECASE,

@@ -169,7 +169,12 @@ def test_a_table_behind_a_url_whose_secret_is_never_shown(
 def test_words_that_are_not_understood_show_no_secret(
     run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (["stats", "a", f"s3://b{QUERY}"], [f"s3://me:s3cr3t@b{QUERY}"]):
+    for words in (
+        ["stats", "a", f"s3://b{QUERY}"],
+        [f"s3://me:s3cr3t@b{QUERY}"],
+        ["build", "a", "b", "--on", "k", "--cnf", "spark.hadoop.fs.s3a.secret.key=s3cr3t/x=y"],
+        ["stats", "a", "--conf=spark.hadoop.fs.azure.account.key.me.dfs.core.windows.net=s3cr3t"],
+    ):
         with pytest.raises(SystemExit) as ended:
             run(*words)
         assert ended.value.code == 2
@@ -297,6 +302,8 @@ def test_what_cannot_be_built_or_estimated_is_a_line(
         (["build", source, target, "--within", "at", "at", "--closed", "all"], "closed='all'"),
         (["build", source, target, "--band", "at", "--closed", "both"], "--closed='both' is of"),
         (["build", source, target, "--latest-by", "none"], "none"),
+        (["build", source, target, "--latest-by", ""], "--latest-by='': give names of columns"),
+        (["build", source, target, "--nulls-equal", "k,"], "--nulls-equal='k,': give names"),
         (["build", source, target, "--nulls-equal", "at"], "at"),
     ]
     sources = [
@@ -347,28 +354,42 @@ def test_doctor_says_what_a_machine_lacks(
     assert (state, "512.0 MiB free" in said, "--shm-size" in said) == ("note", True, True)
     assert found[temporary] == ("note", "512.0 MiB free, for tables without a path")
     monkeypatch.setattr("bsjoin.commands.doctor.os.access", lambda path, mode: False)
-    assert findings()[temporary] == ("fault", "cannot be written to: set TMPDIR")
+    assert findings()["/dev/shm"][0] == "note"
+    assert "cannot be written to: incremental caches are in" in findings()["/dev/shm"][1]
     monkeypatch.setattr(doctor, "Path", lambda name: tmp_path / "none")
     state, said = findings()[str(tmp_path / "none")]
     assert (state, "not there: incremental caches are in" in said) == ("note", True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    others = tmp_path / f"bsjoin-{os.geteuid()}"
+    assert findings()[str(tmp_path)][0] == "note"
+    others.chmod(0o777)
+    state, said = findings()[str(tmp_path)]
+    assert (state, "other users can write to it" in said) == ("fault", True)
 
 
 def test_doctor_says_what_a_session_lacks(
     run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def findings() -> dict[str, tuple[str, str]]:
-        status, data = run("doctor", "--json")
+    def findings(*words: str) -> dict[str, tuple[str, str]]:
+        status, data = run("doctor", "--json", *words)
         assert status == any(one["state"] == "fault" for one in data)
         return {one["what"]: (one["state"], one["found"]) for one in data}
 
     def fails(*_: Any) -> None:
         raise WorkerEnvironmentError("the workers lack numpy")
 
+    def breaks(*_: Any) -> None:
+        raise RuntimeError("no disk for s3cr3t")
+
     monkeypatch.setattr("bsjoin.spark.workers.check_workers", fails)
     monkeypatch.setattr("bsjoin.runtimes.jvm.attach.lacks_planner", lambda spark: "no such rule")
     monkeypatch.setattr(doctor, "_SOCKETS", "spark.nothing.of.this.name")
     found = findings()
     assert found["workers"] == ("fault", "the workers lack numpy")
+    monkeypatch.setattr("bsjoin.spark.workers.check_workers", breaks)
+    told = "fails: no disk for *** (see the settings, and what is printed above)"
+    assert findings("--conf", "spark.any.password=s3cr3t")["session"] == ("fault", told)
+    monkeypatch.setattr("bsjoin.spark.workers.check_workers", fails)
     assert found["planner"] == ("note", "no such rule")
     assert found["spark.nothing.of.this.name"][0] == "note"
     monkeypatch.setattr("bsjoin.runtimes.jvm.attach.attached", lambda spark: "no jar")

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 
-from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin._secrets import scrubbed
 from bsjoin.commands import doctor
 from bsjoin.commands.answer import Answer, printable
+from bsjoin.commands.starting import secrets_in_words
 from bsjoin.errors import BSJoinError
 
 __all__ = ["main"]
@@ -60,7 +61,7 @@ def _print(text: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its errors repeat words, which may be URLs with secrets."""
+    """Its errors repeat words, which may have secrets."""
 
     _words: Sequence[str] = ()
 
@@ -69,8 +70,7 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        secrets = {secret for word in self._words for secret in secrets_of(word)}
-        super().error(scrubbed(message, tuple(sorted(secrets, key=len, reverse=True))))
+        super().error(scrubbed(message, secrets_in_words(self._words)))
 
 
 def _parser(*, needs_all: bool) -> argparse.ArgumentParser:

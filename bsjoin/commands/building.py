@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin._secrets import scrubbed
 from bsjoin._show import in_bytes
 from bsjoin.commands.answer import Answer
 from bsjoin.commands.estimating import estimated
-from bsjoin.commands.starting import message_of, pairs, session
+from bsjoin.commands.starting import message_of, pairs, secrets_in_words, session
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, BSJoinError, cause_of
 from bsjoin.storage import StorageLocation, versions
@@ -42,11 +42,11 @@ def add_to(commands: Any, shared: argparse.ArgumentParser) -> None:
     told = "which ends belong to intervals: left, right, both, neither; left"
     source.add_argument("--closed", help=told)
     told = "keep the latest row of each key by these columns, separated by commas"
-    source.add_argument("--latest-by", default="", metavar="COLUMNS", help=told)
+    source.add_argument("--latest-by", metavar="COLUMNS", help=told)
     told = "how many rows of a key --latest-by keeps; 1"
     source.add_argument("--keep", type=int, default=1, help=told)
     told = "key columns in which null equals null in joins, separated by commas"
-    source.add_argument("--nulls-equal", default="", metavar="COLUMNS", help=told)
+    source.add_argument("--nulls-equal", metavar="COLUMNS", help=told)
     told = "a setting of the Spark session; may be repeated"
     source.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=told)
 
@@ -75,11 +75,21 @@ def _read(options: argparse.Namespace) -> DataFrame:
         return reader.format(options.format).load(options.source)
     except compat.failures() as error:
         told = f"Spark cannot read {options.source!r} as {options.format}: {message_of(error)}"
-        raise ArgumentError(scrubbed(told, secrets_of(options.source))) from None
+        raise ArgumentError(_scrubbed(told, options)) from None
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _scrubbed(text: str, options: argparse.Namespace) -> str:
+    words = (options.source, *options.option, *options.conf)
+    return scrubbed(text, secrets_in_words(words))
+
+
+def _names(options: argparse.Namespace, option: str) -> list[str]:
+    text = getattr(options, option)
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if not all(names):
+        given = f"--{option.replace('_', '-')}={text!r}"
+        raise ArgumentError(f"{given}: give names of columns, separated by commas")
+    return names
 
 
 def _condition(options: argparse.Namespace) -> Condition | None:
@@ -105,11 +115,11 @@ def _stored(df: DataFrame, options: argparse.Namespace, **more: Any) -> BatchTab
 
     return BatchTable.build(
         df,
-        on=_names(options.on),
+        on=_names(options, "on") if options.on.strip() else [],
         when=_condition(options),
-        latest_by=_names(options.latest_by),
+        latest_by=_names(options, "latest_by"),
         keep=options.keep,
-        nulls_equal=_names(options.nulls_equal),
+        nulls_equal=_names(options, "nulls_equal"),
         **more,
     )
 
@@ -130,9 +140,8 @@ def _by_spark(work: Callable[[argparse.Namespace], Answer]) -> Callable[[Any], A
                 raise
             if (cause := cause_of(error)) is not None:
                 raise cause from None
-            words = (options.source, *options.option, *options.conf)
-            secrets = tuple(secret for word in words for secret in secrets_of(word))
-            raise BSJoinError(scrubbed(f"Spark fails: {message_of(error)}", secrets)) from None
+            told = f"Spark fails: {message_of(error)}"
+            raise BSJoinError(_scrubbed(told, options)) from None
 
     return told
 

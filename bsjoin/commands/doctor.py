@@ -14,14 +14,18 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin._secrets import scrubbed
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands.answer import Answer
-from bsjoin.commands.starting import message_of, remote, session
+from bsjoin.commands.starting import message_of, remote, secrets_in_words, session
 from bsjoin.errors import BSJoinError
+from bsjoin.host import temporary_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ROOM_BYTES = 1 << 30
 _PACKAGES = ("pyarrow", "numpy", "xxhash", "fsspec", "cachetools", "pyspark", "pandas")
@@ -74,8 +78,9 @@ def _machine() -> Iterator[Finding]:
     for package in _PACKAGES:
         yield _package(package)
     memory = Path("/dev/shm")
-    if not memory.is_dir():
-        said = "not there: incremental caches are in the folder for temporary files"
+    if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
+        lacks = "cannot be written to" if memory.is_dir() else "not there"
+        said = f"{lacks}: incremental caches are in the folder for temporary files"
         yield Finding("note", str(memory), said)
     else:
         free = shutil.disk_usage(memory).free
@@ -92,12 +97,14 @@ def _machine() -> Iterator[Finding]:
     except FileNotFoundError as error:  # it has tried to write
         yield Finding("fault", "TMPDIR", f"{error.strerror}: set it to a folder to write to")
         return
-    free, writable = shutil.disk_usage(temporary).free, os.access(temporary, os.W_OK)
+    try:
+        temporary_folder("doctor").remove()
+    except BSJoinError as error:
+        yield Finding("fault", temporary, str(error))
+        return
+    free = shutil.disk_usage(temporary).free
     said = f"{in_bytes(free)} free, for tables without a path"
-    if writable:
-        yield Finding("ok" if free >= _ROOM_BYTES else "note", temporary, said)
-    else:
-        yield Finding("fault", temporary, "cannot be written to: set TMPDIR")
+    yield Finding("ok" if free >= _ROOM_BYTES else "note", temporary, said)
 
 
 def _package(name: str) -> Finding:
@@ -150,7 +157,9 @@ def _java() -> Finding:
     number = int(found[1])
     if number < min(_JAVAS):
         return Finding("fault", "Java", f'{path} is {found[0]}", and too old: {todo}')
-    return Finding("ok" if number in _JAVAS else "note", "Java", f"{number}, {path}")
+    if number not in _JAVAS:
+        return Finding("note", "Java", f"{number}, {path}: bsjoin was tried with 17 and 21")
+    return Finding("ok", "Java", f"{number}, {path}")
 
 
 def _session(options: argparse.Namespace) -> Iterator[Finding]:
@@ -158,14 +167,19 @@ def _session(options: argparse.Namespace) -> Iterator[Finding]:
     yield needed
     if needed.state == "fault":
         return
+    what = "does not start"
     try:
         spark = session(options)
+        what = "fails"
+        yield from _parts(spark)
     except Exception as error:  # whatever Spark, Java or a setting says
-        secrets = tuple(secret for word in options.conf for secret in secrets_of(word))
-        told = scrubbed(message_of(error), secrets)
+        told = scrubbed(message_of(error), secrets_in_words(options.conf))
         todo = "see the settings, and what is printed above"
-        yield Finding("fault", "session", f"does not start: {told[:300]} ({todo})")
-        return
+        yield Finding("fault", "session", f"{what}: {told[:300]} ({todo})")
+
+
+def _parts(spark: SparkSession) -> Iterator[Finding]:
+    """What a session has for joins."""
     from bsjoin.runtimes.jvm.attach import attached, lacks_planner
     from bsjoin.spark.session import too_old
     from bsjoin.spark.workers import check_workers

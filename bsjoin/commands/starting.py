@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bsjoin._secrets import scrubbed, secrets_of
+from bsjoin._secrets import scrubbed, secrets_in, secrets_of
 from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
             raise ArgumentError(scrubbed(told, secrets_of(text)))
         found[name] = value
     return found
+
+
+def secrets_in_words(words: Iterable[str]) -> tuple[str, ...]:
+    """The secrets in the words of a command, the longest first: in URLs, and in NAME=VALUE.
+
+    Example:
+        >>> secrets_in_words(["--conf=spark.hadoop.fs.s3a.secret.key=a=bc", "s3://b?sas=def"])
+        ('a=bc', 'def')
+    """
+    found: set[str] = set()
+    for word in words:
+        found.update(secrets_of(word))
+        parts = word.split("=")
+        for at in range(1, len(parts)):
+            found.update(secrets_in({"=".join(parts[:at]): "=".join(parts[at:])}))
+    return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
 
 
 def message_of(error: Exception) -> str:
