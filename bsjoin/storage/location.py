@@ -223,7 +223,8 @@ class StorageLocation:
                     return False
                 os.link(hidden, path)
             except FileExistsError:
-                return False
+                # By NFS a request whose answer was lost is sent again, and finds its own link.
+                return hidden.stat().st_nlink > 1
             finally:
                 hidden.unlink(missing_ok=True)
             return True

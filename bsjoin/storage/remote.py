@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import inspect
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from bsjoin.storage.addresses import opened
 
 T = TypeVar("T")
 
+_PAUSES_S = (0.05, 0.2, 0.0)  # after each exclusive write that has failed
 _NUMBERS: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT,
     FileExistsError: errno.EEXIST,
@@ -89,20 +91,24 @@ class RemoteFiles:
         replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
         """
         if "mode" in inspect.signature(self._fs.pipe_file).parameters:
-            try:
-                self.pipe_file(path, content, mode="create")
-                return True
-            except FileExistsError:
-                return self._holds(path, content)
-            except (OSError, StoreError):
-                # Not every store of S3's kind, and not every client, knows exclusive writes.
-                if self.exists(path):
+            for pause_s in _PAUSES_S:
+                try:
+                    self.pipe_file(path, content, mode="create")
+                    return True
+                except FileExistsError:
                     return self._holds(path, content)
+                except (OSError, StoreError):
+                    # A store that is busy knows them; not every one of S3's kind, or client, does.
+                    if self.exists(path):
+                        return self._holds(path, content)
+                time.sleep(pause_s)
         self.pipe_file(path, content)
         return True
 
     def _holds(self, path: str, content: bytes) -> bool:
         """Whether a file is ours: a request whose answer was lost is sent again, and finds it."""
+        if not content:
+            return not self.size(path)  # some stores have no range of an empty file
         return bytes(self.cat_file(path, start=0, end=len(content) + 1)) == content
 
     def _quietly(self, work: Callable[[], T]) -> T:

@@ -93,6 +93,24 @@ def test_a_location_does_not_pickle_the_credentials_it_was_opened_with(
     assert b"s3cr3t" not in pickle.dumps(location)
 
 
+def test_a_link_whose_answer_was_lost_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of NFS asks again, and finds its own link."""
+    location, link = StorageLocation.of(tmp_path), os.link
+
+    def twice(source: Path, target: Path) -> None:
+        with contextlib.suppress(FileExistsError):
+            link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    assert location.create("versions/1", b"one")
+    assert not location.create("versions/1", b"other")
+    assert location.read("versions/1") == b"one"
+    assert location.names("versions") == ["1"]
+
+
 def test_only_one_of_many_threads_creates_a_local_file(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
     contents = [bytes([i]) * 10_000 for i in range(16)]
@@ -158,6 +176,11 @@ class Exclusive(MemoryFileSystem):
             raise FileExistsError(path)
         super().pipe_file(path, value, **named)
 
+    def cat_file(self, path: str, *given: Any, **named: Any) -> bytes:
+        if not self.size(path):
+            raise OSError(errno.EINVAL, "InvalidRange")  # as S3 does
+        return bytes(super().cat_file(path, *given, **named))
+
 
 class Older(Exclusive):
     """The same, of the time before fsspec could write exclusively."""
@@ -202,7 +225,21 @@ class Failing(Exclusive):
         raise OSError("the answer is lost")
 
 
-@pytest.mark.parametrize("kind", [Exclusive, Older, Refusing, Repeating, Failing])
+class Busy(Exclusive):
+    """The same, where the store asks to be asked again, as S3 does where a removal is under way."""
+
+    protocol = "busy"
+
+    asked = 0
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        Busy.asked += 1
+        if Busy.asked % 2:
+            raise OSError(errno.EBUSY, "ConditionalRequestConflict")
+        super().pipe_file(path, value, mode)
+
+
+@pytest.mark.parametrize("kind", [Exclusive, Older, Refusing, Repeating, Failing, Busy])
 def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> None:
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
     location = StorageLocation.of(f"{kind.protocol}://{uuid.uuid4().hex}")
@@ -210,6 +247,8 @@ def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> No
     assert location.create("versions/1", b"one")
     assert location.create("versions/1", b"other") is not exclusive
     assert location.read("versions/1") == (b"one" if exclusive else b"other")
+    assert location.create("marks/1", b"")
+    assert location.size("marks/1") == 0
 
 
 class Listing(MemoryFileSystem):
