@@ -23,7 +23,7 @@ from bsjoin._clock import now_us
 from bsjoin.errors import DamagedTableError, StoreError, TableNotFoundError, VersionNotFoundError
 from bsjoin.storage import freshness
 from bsjoin.storage.checksums import checksum
-from bsjoin.storage.location import StorageLocation
+from bsjoin.storage.location import Stamp, StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest, no_manifest
 from bsjoin.storage.names import BUILDS, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
@@ -52,6 +52,13 @@ def _versions(location: StorageLocation) -> VersionedFolder:
 def numbers(location: StorageLocation) -> list[int]:
     """The numbers of the versions that are there, ascending."""
     return _versions(location).numbers()
+
+
+def stamps(location: StorageLocation) -> dict[int, Stamp | None]:
+    """What tells the file of each version that is there from a later one; None where unknown."""
+    folder = _versions(location)
+    listing = folder.listed()
+    return {number: folder.stamp(number, listing) for number in listing.numbers}
 
 
 def load(location: StorageLocation, version: int) -> Manifest:

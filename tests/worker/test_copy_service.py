@@ -34,15 +34,20 @@ def service(tmp_path: Path) -> Iterator[Service]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")},
+        encoding="utf-8",
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "TMPDIR": str(tmp_path / "tmp"),
+            "PYTHONIOENCODING": "latin-1",  # as that of a host may be
+        },
     ) as running:
         yield running
         running.kill()
 
 
 def ask(service: Service, **request: Any) -> None:
-    service.stdin.write(json.dumps(request) + "\n")
+    service.stdin.write(json.dumps(request, ensure_ascii=False) + "\n")
     service.stdin.flush()
 
 
@@ -54,18 +59,25 @@ def answer(service: Service, **request: Any) -> Any:
 def test_it_lists_versions_copies_files_and_tells_what_fails(
     service: Service, tmp_path: Path
 ) -> None:
-    url = f"local://{tmp_path}/table"
+    url = f"local://{tmp_path}/täble"
     location = StorageLocation.of(url)
     manifest = put(location, numbered(location, 7), 1, 1)
-    assert answer(service, what="numbers", url=url) == {"numbers": [1]}
+    found = answer(service, what="numbers", url=url)
+    assert found["numbers"] == [1]
     content = versions.read(location, 1).decode()
     assert answer(service, what="manifest", url=url, number=1) == {"content": content}
     assert answer(service, what="manifest", url=url, number=2) == {"content": None}
+    # A stamp tells a file from a later one of its name, as of a table that was built anew.
+    path = tmp_path / "täble" / "versions" / "00000001.json"
+    assert answer(service, what="numbers", url=url) == found
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1_000_000_000))
+    assert answer(service, what="numbers", url=url)["stamps"].keys() == {"1"}
+    assert answer(service, what="numbers", url=url) != found
     paths = []
     for name, size, checksum in manifest.files:
         file = {"name": name, "size": size, "checksum": checksum}
         path = Path(answer(service, what="file", url=url, **file)["path"])
-        assert path.read_bytes() == (tmp_path / "table" / name).read_bytes()
+        assert path.read_bytes() == (tmp_path / "täble" / name).read_bytes()
         paths.append(path)
     assert answer(service, what="keep", url=url, names=[]) == {}
     assert not any(path.exists() for path in paths)
@@ -92,7 +104,7 @@ def test_it_ends_with_its_input_even_while_it_reads_from_the_remote(
     (tmp_path / "table" / "versions").mkdir(parents=True)
     os.mkfifo(tmp_path / "table" / "versions" / "00000001.json")
     url = f"local://{tmp_path}/table"
-    assert answer(service, what="numbers", url=url) == {"numbers": [1]}
+    assert answer(service, what="numbers", url=url)["numbers"] == [1]
     ask(service, what="manifest", url=url, number=1)
     service.stdin.close()
     assert service.wait(60) == 0

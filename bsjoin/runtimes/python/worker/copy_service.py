@@ -7,7 +7,8 @@ ends, so with the JVM. A request has the ``url`` of the table and says ``what`` 
 ==========  ===============================  ===================================================
 what        arguments                        answer
 ==========  ===============================  ===================================================
-numbers                                      ``numbers`` of the versions that are there
+numbers                                      ``numbers`` of the versions that are there, and the
+                                             ``stamps`` of the last ones, if the store lists any
 manifest    ``number``                       ``content``, a text; null if the version is gone
 fresh                                        ``names`` of the marks, ``bsjoin/storage/freshness.py``
 file        ``name``, ``size``, ``checksum``  ``path`` of a local copy, there until the next request
@@ -36,6 +37,8 @@ from bsjoin.host import temporary_folder
 from bsjoin.storage import StorageLocation, freshness, versions
 from bsjoin.storage.mapped import sound
 
+_STAMPED = 256  # a table may have thousands of versions, and a reader looks at the last ones
+
 
 class CopyService:
     """Answers requests.
@@ -47,7 +50,7 @@ class CopyService:
     def __init__(self, folder: Path):
         self._link = folder / "copy"
 
-    def answer(self, line: str) -> str:
+    def answer(self, line: bytes) -> str:
         """The answer to one request, both JSON; an error is an answer, too."""
         request = json.loads(line)
         url = request["url"]
@@ -63,7 +66,9 @@ class CopyService:
         return json.dumps(found)
 
     def _numbers(self, location: StorageLocation, _: dict[str, Any]) -> dict[str, Any]:
-        return {"numbers": versions.numbers(location)}
+        stamps = versions.stamps(location)
+        last = [*stamps.items()][-_STAMPED:]
+        return {"numbers": [*stamps], "stamps": {number: one for number, one in last if one}}
 
     def _manifest(self, location: StorageLocation, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -94,7 +99,7 @@ class CopyService:
     }
 
 
-def _serve(requests: SimpleQueue[str], answers: TextIO) -> None:
+def _serve(requests: SimpleQueue[bytes], answers: TextIO) -> None:
     try:
         service = CopyService(temporary_folder("link").path)
         while True:
@@ -108,9 +113,9 @@ def main() -> None:
     """Answer the requests on the standard input until it ends, even within a download."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
-    requests: SimpleQueue[str] = SimpleQueue()
+    requests: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_serve, args=(requests, answers), daemon=True).start()
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:  # UTF-8, whatever the locale
         requests.put(line)
 
 
