@@ -160,6 +160,17 @@ def test_a_stream_uses_the_version_of_its_batch_time(
     assert len(read) == 2
 
 
+def test_a_worker_remembers_nothing_of_versions_that_it_has_closed(
+    location: StorageLocation,
+) -> None:
+    """A table that changes has a version a second, and a worker lives as long as its executor."""
+    for number in range(1, 9):
+        put(location, numbered(location, number), number, 100 * number)
+        assert value_at(follow(location), 100 * number) == number
+    (table,) = full_cache._tables.values()
+    assert max(map(len, (table.open, table.checked, table.known, table.settled))) <= 3
+
+
 def test_an_old_worker_answers_as_a_fresh_one_when_the_clock_was_set_back(
     location: StorageLocation,
 ) -> None:

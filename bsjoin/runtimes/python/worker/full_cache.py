@@ -172,6 +172,7 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
         other = StorageLocation(url)
         if other == location:
             table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
+            table.checked = {one for one in table.checked if one[1:] in kept}
         elif table.open and other.is_local:
             # It is not the table that is asked: whatever is wrong with it, its own tasks say.
             with contextlib.suppress(OSError, StoreError):
