@@ -869,7 +869,8 @@ class BatchTable:
             The numbers of the versions that were removed.
 
         Raises:
-            ArgumentError: ``keep`` is below 1, or ``older_than`` is not a duration, or below zero.
+            ArgumentError: ``keep`` is no whole number of 1 or more, or ``older_than`` is not a
+                duration, or below zero.
 
         Example:
             >>> table.vacuum(keep=2)

@@ -182,10 +182,12 @@ def vacuum(location: StorageLocation, keep: int, from_us: int, argument: str = "
         The numbers of the versions that were removed.
 
     Raises:
-        ArgumentError: ``keep`` is below 1.
+        ArgumentError: ``keep`` is no whole number of 1 or more.
     """
-    if keep < 1:
-        raise ArgumentError(f"{argument}={keep!r}: the newest version always stays; give 1 or more")
+    if type(keep) is not int or keep < 1:
+        raise ArgumentError(
+            f"{argument}={keep!r}: the newest version always stays; give a whole number, 1 or more"
+        )
     sweep(location)
     with _warned(location):
         location.remove_probes()

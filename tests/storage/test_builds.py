@@ -18,7 +18,7 @@ from stored_tables import numbered, put
 
 from bsjoin import BatchTable, Full
 from bsjoin._clock import now_us
-from bsjoin.errors import StoreError
+from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.host.processes import ProcessId
 from bsjoin.storage import StorageLocation, builds, versions
 from bsjoin.storage.layers.entries import Applied, Layer
@@ -183,6 +183,12 @@ def test_the_next_build_removes_what_ended_processes_have_left(
 
 class Killed(BaseException):
     """As by a signal: nobody cleans up."""
+
+
+@pytest.mark.parametrize("keep", [0, 1.5, True, "2"])
+def test_so_many_versions_stay_is_a_whole_number(location: StorageLocation, keep: Any) -> None:
+    with pytest.raises(ArgumentError, match=f"keep={keep!r}: the newest version always stays"):
+        builds.vacuum(location, keep, 1)
 
 
 @pytest.mark.parametrize("how", ["vacuum", "abandon"])
