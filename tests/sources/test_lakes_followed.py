@@ -191,6 +191,17 @@ def test_columns_of_delta_that_are_mapped_and_times_of_spark(
     assert "files are read: ['columnMapping', 'timestampNtz']" in why
 
 
+def test_changes_have_dates_of_the_legacy_calendar_as_the_table_has_them(tmp_path: Path) -> None:
+    """The library does not rebase them, so what is read with it whole must not differ."""
+    days = pa.array([-700_000, 0], pa.int32()).cast(pa.date32())
+    table = pa.table({"d": days, "at": days.cast(pa.timestamp("us", "UTC"))})
+    table = table.replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    for version in range(2):
+        columns = {"d": "date", "at": "timestamp"}
+        write_delta(tmp_path / "t", columns, [(table, {}, [])], version)
+    assert told(delta(tmp_path / "t"), "0", "1") is None
+
+
 def of_log(*actions: Mapping[str, Any]) -> str:
     found = changed_files(
         [Commit.parsed(5, b"\n".join(json.dumps(one).encode() for one in actions))],

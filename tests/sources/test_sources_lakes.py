@@ -113,6 +113,21 @@ def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
     assert rows(source.lookup(asked), ["the id"]) == rows(matching(left, asked), ["the id"])
 
 
+def test_columns_of_delta_by_number_are_not_read_by_another_name(tmp_path: Path) -> None:
+    """Files of Iceberg have the names of their time; those that Delta gave are always theirs."""
+    table = pa.table({"k": [1, 2], "v": [10, 20]})
+    write_delta(tmp_path / "t", {"k": "long", "v": "long"}, [(table, {}, [])])
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().replace('.mode": "name"', '.mode": "id"'))
+    for asked in (None, delta(tmp_path / "t", version=0)):
+        with pytest.raises(SourceError, match="converted from Iceberg.*'col-0'"):
+            _ = (asked or delta(tmp_path / "t")).schema
+    for number in (0, 1):
+        given = f"col-0123abcd-89ab-4cde-8f01-23456789abc{number}"
+        log.write_text(log.read_text().replace(f"col-{number}", given, 1))
+    assert delta(tmp_path / "t").schema.names == ["k", "v"]
+
+
 def test_a_text_that_is_not_utf_8_is_a_fault_of_the_data(tmp_path: Path) -> None:
     text = pa.array([b"a\xff", b"b"]).view(pa.string())
     rows_of_file = pa.table([pa.array([1, 2], pa.int64()), text], names=["k", "s"])
@@ -406,6 +421,47 @@ def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: P
     for name in ("a", "i"):
         for asked in (both.select([name]), both.select([name]).take([1, 70])):
             assert rows(source.lookup(asked), ["a", "i"]) == rows(matching(both, asked), ["a", "i"])
+
+
+def test_a_default_of_iceberg_is_found_in_files_without_the_column(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = pa.table({"k": pa.array([1, 2], pa.int64())})
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    path = Path(made.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata |= {"format-version": 3, "next-row-id": 2}
+    metadata["snapshots"][0] |= {"first-row-id": 0, "added-rows": 2}
+    defaults = {
+        "day": ("date", "2020-01-01"), "at": ("timestamptz", "2020-01-01T00:00:00+00:00"),
+        "n": ("long", 42), "s": ("string", "x"), "d": ("decimal(9,2)", "14.20"),
+    }  # fmt: skip
+    metadata["schemas"][0]["fields"] += [
+        {"id": 10 + i, "name": name, "type": kind, "required": False, "initial-default": value}
+        for i, (name, (kind, value)) in enumerate(defaults.items())
+    ]
+    path.write_text(json.dumps(metadata))
+    source = iceberg(path)
+    whole = pa.Table.from_batches(source.scan())
+    assert not any(column.null_count for column in whole.columns)
+    for name in defaults:
+        assert len(source.lookup(whole.select([name]).slice(0, 1))) == 2, name
+
+
+@pytest.mark.parametrize("dtype", [pa.int32(), pa.int64()])
+def test_the_least_number_is_found_in_partitions_of_cut_off_numbers(
+    dtype: pa.DataType, catalog: Catalog, tmp_path: Path
+) -> None:
+    least = -(1 << (dtype.bit_width - 1))
+    table = pa.table({"k": pa.array([least, least + 9, 0, 50, None], dtype)})
+    made = catalog.create_table("shop.t", table.schema)
+    with made.update_spec() as spec:
+        spec.add_field("k", TruncateTransform(10), "tens")
+    made.append(table)
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    for asked in (table, *(table.slice(i, 1) for i in range(len(table)))):
+        assert rows(source.lookup(asked)) == rows(asked)
 
 
 def test_a_version_is_that_of_the_snapshot_that_is_held(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -37,6 +38,7 @@ _FEATURES = {
 }  # fmt: skip
 _MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
 _NUMBER = "delta.columnMapping.id"
+_GIVEN_BY_DELTA = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
 
@@ -54,7 +56,8 @@ def delta(
 
     The rows, columns and types are those of ``spark.read.format("delta").load(path)``: deletion
     vectors, column mapping and partitions are followed. A table with a feature that the library
-    does not know is refused.
+    does not know is refused, as is one that was converted from Iceberg, whose files have columns by
+    number.
 
     A look-up reads only files whose statistics in the table's log admit one of the keys, and of
     them the row groups that do, unless deletion vectors or row tracking are enabled. Keys of
@@ -129,6 +132,15 @@ class _Delta(LakeTable):
         return table
 
     def _columns(self, table: Any) -> list[Declared]:
+        if table.metadata().configuration.get(_MAPPING) == "id":
+            for name in _physical_names(json.loads(table.schema().to_json())):
+                if not _GIVEN_BY_DELTA.fullmatch(name):
+                    raise SourceError(
+                        f"{self!r}: files have the columns by number ({_MAPPING} = id), as those "
+                        f"of a table that was converted from Iceberg, and deltalake reads them by "
+                        f"names such as {name!r}, which may be others there: read the table with "
+                        "Spark's jars"
+                    )
         fields = pa.schema(table.schema().to_arrow())
         return [(field.name, sparkable(field.type), str(field.type)) for field in fields]
 
@@ -221,6 +233,15 @@ class _Delta(LakeTable):
         path = hidden(self._path) if "://" in self._path else self._path
         version = "" if self._number is None else f", version={self._number}"
         return f"delta({path!r}{version})"
+
+
+def _physical_names(schema: Any) -> Iterator[str]:
+    """The names of columns in files, also of those inside others."""
+    if isinstance(schema, dict) and _PHYSICAL in schema:
+        yield schema[_PHYSICAL]
+    elif isinstance(schema, dict | list):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            yield from _physical_names(part)
 
 
 def _as_in_files(

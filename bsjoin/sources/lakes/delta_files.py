@@ -27,7 +27,7 @@ from bsjoin.storage.lake_history import CHANGE
 
 Options = Mapping[str, str]
 
-_RULES = Rules(case_sensitive=True)
+_RULES = Rules(case_sensitive=True, rebases=False)  # as deltalake reads them
 _MOST_COMMITS = 1_000
 _MOST_LOG_BYTES = 64 << 20
 

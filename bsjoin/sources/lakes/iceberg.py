@@ -47,9 +47,10 @@ def iceberg(
     library does not read, is refused.
 
     A look-up reads only the files that the table's manifests do not exclude: by partitions, and by
-    the bounds of columns. Keys of floating-point numbers, booleans and binary values read all
-    files: sort or partition the table by another column of the key. A new snapshot is seen within
-    three seconds; the columns and types stay those of the call.
+    the bounds of columns. Keys of floating-point numbers, booleans, binary values and UUIDs read
+    all files, as do columns with an initial default: sort or partition the table by another column
+    of the key. A new snapshot is seen within three seconds; the columns and types stay those of the
+    call.
 
     Args:
         table: the table's name in the catalogue, such as ``"shop.customers"``. Without a catalogue:
@@ -188,7 +189,7 @@ class _Iceberg(LakeTable):
         tests: list[Any] = [
             _test(expressions, name, found)
             for name, found in ranges.items()
-            if name not in self._uuids and _has_kept_its_type(table, name)
+            if name not in self._uuids and _can_compare(table, name, found)
         ]
         scan = table.scan(
             row_filter=functools.reduce(expressions.And, tests, expressions.AlwaysTrue()),
@@ -304,12 +305,22 @@ def _few(tasks: Iterable[Any]) -> Iterator[list[Any]]:
         yield few
 
 
-def _has_kept_its_type(table: Any, name: str) -> bool:
-    """Whether pyiceberg can compare a column in all files: some have the type that it had before.
+def _can_compare(table: Any, name: str, ranges: Ranges) -> bool:
+    """Whether pyiceberg can compare a column in all files, and in all values of partitions.
 
-    It casts whole numbers, and fails for decimals of less digits.
+    Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
+    decimals of less digits. A default of files without the column, such as a date, is a text to it.
+    The partition of a whole number near the least one is not a number of its type any more.
     """
     field = table.schema().find_field(name)
+    if field.initial_default is not None:
+        return False
+    bits = {"int": 31, "long": 63}.get(str(field.field_type))
+    if bits is not None and ranges.bounds:
+        by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
+        widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
+        if ranges.bounds[0][0] < max(widths, default=0) - (1 << bits):
+            return False
     for schema in table.metadata.schemas:
         before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
         both = {str(field.field_type), str(before)}

@@ -63,6 +63,7 @@ class Rules:
         legacy_datetime: whether dates and timestamps of files without a mark are of the legacy
             calendar.
         legacy_int96: the same for INT96.
+        rebases: whether values of the legacy calendar become those of today's. Default True.
     """
 
     case_sensitive: bool = False
@@ -73,6 +74,7 @@ class Rules:
     merge: bool = False
     legacy_datetime: bool = False
     legacy_int96: bool = False
+    rebases: bool = True
 
     def key(self, name: str) -> str:
         """Return a value that is the same for all spellings of one column."""
@@ -136,6 +138,8 @@ def columns_of(metadata: Any, rules: Rules) -> list[Column]:
 
 def _legacy_zones(marks: dict[bytes, bytes], rules: Rules) -> tuple[str | None, str | None]:
     """The zones of legacy values in the file: of dates and timestamps, and of INT96."""
+    if not rules.rebases:
+        return None, None
     version = marks.get(_VERSION)
     zone = marks.get(_ZONE, rules.time_zone.encode()).decode()
     if version is None:
