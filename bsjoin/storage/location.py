@@ -162,7 +162,7 @@ class StorageLocation:
             if self.is_local:
                 found = dict.fromkeys(os.listdir(self._path(folder)))
             else:
-                found.update((name, _stamp_of(one)) for name, one in self._entries(folder))
+                found.update((name, stamp_of(one)) for name, one in self._entries(folder))
         return {name: found[name] for name in sorted(found) if is_plain(name)}
 
     def _entries(self, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -485,7 +485,8 @@ class StorageLocation:
             ) from error
 
 
-def _stamp_of(entry: dict[str, Any]) -> Stamp | None:
+def stamp_of(entry: dict[str, Any]) -> Stamp | None:
+    """The stamp of a file in a listing of fsspec; None if that tells nothing but its size."""
     told = [str(entry.get(name) or "") for name in _TELLING]
     return (*told, entry.get("size")) if any(told) else None
 

@@ -81,7 +81,9 @@ def write_delta(
             pa.field(f"col-{i}", field.type, metadata={"PARQUET:field_id": str(i + 1)})
             for i, field in enumerate(rows.schema)
         ]
-        pq.write_table(pa.table(rows.columns, schema=pa.schema(fields, rows.schema.metadata)), path, **parquet)
+        pq.write_table(
+            pa.table(rows.columns, schema=pa.schema(fields, rows.schema.metadata)), path, **parquet
+        )
         add: dict[str, Any] = {
             "path": path.name,
             "partitionValues": {},

@@ -120,7 +120,7 @@ def test_columns_of_delta_by_number_are_not_read_by_another_name(tmp_path: Path)
     log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
     log.write_text(log.read_text().replace('.mode": "name"', '.mode": "id"'))
     for asked in (None, delta(tmp_path / "t", version=0)):
-        with pytest.raises(SourceError, match="converted from Iceberg.*'col-0'"):
+        with pytest.raises(SourceError, match=r"converted from Iceberg.*'col-0'"):
             _ = (asked or delta(tmp_path / "t")).schema
     for number in (0, 1):
         given = f"col-0123abcd-89ab-4cde-8f01-23456789abc{number}"

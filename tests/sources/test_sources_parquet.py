@@ -183,6 +183,42 @@ def test_changes_are_noticed_and_footers_kept(
     assert len(read_by(source, k=[3])[0]) == 1
 
 
+def test_a_file_that_is_replaced_is_not_read_by_the_footer_of_the_old_one(tmp_path: Path) -> None:
+    """Its columns may be of the same size, and in another order."""
+    path, asked = tmp_path / "a.parquet", pa.table({"k": [3]})
+    columns = {"k": range(9), "v": range(50, 59)}
+    options: Any = {"use_dictionary": False, "compression": "none"}
+    source = written(path, pa.table(columns), **options)
+    source.listed_every_s = 3600
+    for read in (lambda: source.lookup(asked), lambda: [*source.scan()]):
+        assert source.lookup(asked).to_pylist() == [{"k": 3, "v": 53}]
+        columns = dict(reversed(columns.items()))
+        written(path, pa.table(columns), **options)
+        with pytest.raises((TransientSourceError, SourceError), match="was replaced while"):
+            read()
+
+
+def test_a_remote_file_of_the_same_size_is_another_one() -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    try:
+        for first in (0, 100):
+            with memory.open("/replaced/a.parquet", "wb") as file:
+                table = pa.table({"k": range(first, first + 10)})
+                pq.write_table(table, file, use_dictionary=False, compression="none")
+            if not first:
+                sources = [
+                    following(p) for p in ("memory://replaced", "memory://replaced/a.parquet")
+                ]
+                size = memory.size("/replaced/a.parquet")
+            assert memory.size("/replaced/a.parquet") == size
+            for source in sources:
+                assert len(source.lookup(pa.table({"k": [first + 3]}))) == 1
+    finally:
+        memory.rm("/replaced", recursive=True)
+
+
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         _ = parquet(tmp_path / "nope").schema
@@ -206,7 +242,7 @@ def test_arguments_are_checked(arguments: dict[str, Any]) -> None:
         parquet(**arguments)
 
 
-def following(path: Path) -> Any:
+def following(path: Path | str) -> Any:
     """A source that lists the files anew in every look-up."""
     source: Any = parquet(path)
     source.listed_every_s = 0

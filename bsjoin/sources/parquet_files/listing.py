@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow.fs as pafs
 
 from bsjoin.errors import SourceError
 from bsjoin.sources.transient import TransientSourceError
+from bsjoin.storage.location import stamp_of
 
 SUMMARIES = ("_common_metadata", "_metadata")
 
@@ -46,6 +48,15 @@ _FORMATS: tuple[tuple[str, re.Pattern[str], str], ...] = (
 )
 
 
+class Remote(pafs.FSSpecHandler):  # type: ignore[misc]
+    """Files of fsspec: Arrow asks for their times by a name that few of its file systems have."""
+
+    def _create_file_info(self, path: str, info: dict[str, Any]) -> Any:
+        found = super()._create_file_info(path, info)
+        told = zlib.crc32(repr(stamp_of(info)).encode())
+        return pafs.FileInfo(path, found.type, size=found.size, mtime_ns=told)
+
+
 @dataclass(frozen=True)
 class Found:
     """A file.
@@ -54,7 +65,8 @@ class Found:
         path: in its file system.
         relative: below the folder; its name for a single file.
         size: in bytes; None: not known.
-        mtime_ns: when it was changed; None: not known.
+        mtime_ns: when it was changed; of a remote file a number that is another one after a change.
+            None: not known.
     """
 
     path: str

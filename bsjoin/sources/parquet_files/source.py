@@ -19,7 +19,7 @@ from bsjoin.sources.arguments import located
 from bsjoin.sources.invalidation import renewed
 from bsjoin.sources.parquet_files.columns import Rules
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile, matching
-from bsjoin.sources.parquet_files.listing import Listing, listing_of, other_format_above
+from bsjoin.sources.parquet_files.listing import Listing, Remote, listing_of, other_format_above
 from bsjoin.sources.parquet_files.partition_values import (
     Partitioning,
     partition_scalar,
@@ -188,6 +188,18 @@ class _Parquet(Table):
             columns = {name: pc.field((name,)) for name in stored}
             for tagged in dataset.scanner(columns=columns).scan_batches():
                 yield files[tagged.fragment.path], tagged.record_batch
+            self._refuse_replaced(together[0][0].filesystem, files)
+
+    def _refuse_replaced(self, filesystem: Any, files: Mapping[str, ParquetFile]) -> None:
+        """Refuse local files that are others than those whose footers told where columns are."""
+        if not isinstance(filesystem, pafs.LocalFileSystem):
+            return  # to ask for each takes as long as to read it
+        infos = filesystem.get_file_info([*files])
+        for info, file in zip(infos, files.values(), strict=True):
+            if (info.size, info.mtime_ns) != (file.found.size, file.found.mtime_ns):
+                raise TransientSourceError(
+                    f"{self!r}: the file {file.found.relative!r} was replaced while it was read"
+                )
 
     def _current(self) -> _Files:
         """The files; listed again after a few seconds, footers of unchanged files are reused."""
@@ -257,7 +269,7 @@ class _Parquet(Table):
             filesystem, self._root = pafs.LocalFileSystem(), self._path
         else:
             remote, self._root = opened(self._path)
-            filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(remote))
+            filesystem = pafs.PyFileSystem(Remote(remote))
         return filesystem, self._root
 
     def _fault(self, error: Exception, text: str) -> Exception:
