@@ -23,9 +23,11 @@ _PARAMETER = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&]*)")
 # The same in a text, where quotes and spaces end a URL.
 _PARAMETER_IN_TEXT = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&\s'\"]*)")
 _PAIR = re.compile(
-    r"((?:password|passwd|sslpassword|secret|token)\s*=\s*)('[^']*'|\"[^\"]*\"|[^\s&;]+)",
+    r"((?:password|passwd|pwd|secret|token)(?:\s*=|['\"]\s*[:=])\s*)"
+    r"('[^']*'|\"[^\"]*\"|[^\s&;]+)",
     re.IGNORECASE,
 )
+_HOST = re.compile(r"(?:\[[^]]*\]|[^:@]*)(?::\d*)?")  # and its port
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
@@ -34,11 +36,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
     >>> secrets_of("postgresql://me:p%40ss@host/db")
     ('p%40ss', 'p@ss')
     """
-    raw: list[str] = []
-    userinfo, at, _ = _parts(url)[0].partition("://")[2].rpartition("@")
-    for begun in {userinfo, userinfo.rpartition("://")[2]}:  # a chained URL has several
-        if at and ":" in begun:
-            raw.append(begun.partition(":")[2])
+    raw = [begun.partition(":")[2] for begun in _userinfos(_parts(url)[0])]
     plain = [unquote(secret) for secret in raw]
     for value in _secret_values(url):
         for part in {value, value.partition("::")[0]}:  # without the rest of a chained URL
@@ -72,6 +70,7 @@ def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
         for part in text.split(";"):  # of a connection string
             inside, _, secret = part.partition("=")
             found |= {secret.strip()} if _is_secret(inside) else set()
+        found |= {secret.strip("'\"") for _, secret in _PAIR.findall(text)}
     return tuple(sorted({s for s in found if len(s) > 2}, key=lambda s: (-len(s), s)))
 
 
@@ -136,11 +135,23 @@ def _parts(url: str) -> tuple[str, str, str]:
     """What is before the query of a URL, the question mark, and the query without its secrets."""
     front, mark, rest = url.partition("?")
     url = front + _without_values(mark + rest, _PARAMETER)  # an @ in one ends no userinfo
-    begin = url.find("://") + 3
+    begin = front.rfind("://") + 3
     place = url.find("/", begin)
-    at = url.rfind("@", begin, None if place < 0 else place)  # one in a password begins none
+    if place < 0 or not ("@" in url[begin:place] or _HOST.fullmatch(url, begin, place)):
+        place = len(url)  # of a password
+    at = url.rfind("@", begin, place)  # one in a password begins none
     end = url.find("?", max(at, 0))
     return (url, "", "") if end < 0 else (url[:end], "?", url[end + 1 :])
+
+
+def _userinfos(front: str) -> Iterator[str]:
+    """What may be a user and a password: chained URLs have several, and a path may have an @."""
+    pieces = front.split("://")
+    for number in range(1, len(pieces)):
+        for rest in ("://".join(pieces[number:]), pieces[number].partition("/")[0]):
+            userinfo = rest.rpartition("@")[0]
+            if ":" in userinfo:
+                yield userinfo
 
 
 def _is_secret(name: str) -> bool:

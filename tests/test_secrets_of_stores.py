@@ -99,6 +99,24 @@ def test_a_secret_in_a_query_may_hold_an_at_sign() -> None:
     assert secrets_in({"connection": "Server=h;Password = abc4567"}) == ("abc4567",)
 
 
+def test_secrets_are_hidden_wherever_they_stand() -> None:
+    for url, secrets in (
+        ("https://me:first1@host/data@2/t", ["first1"]),  # a path may have an @
+        ("x://me:first1@host/a::y://you:second2@host/b", ["first1", "second2"]),
+        ("ftp://me:fir/st?1@host/t?x=1", ["fir/st?1"]),  # not encoded
+        ("zip://a.zip::ftp://me:fir?st1@host/t", ["fir?st1"]),
+    ):
+        assert {*secrets} <= {*secrets_of(url)}, url
+        for secret in secrets:
+            assert secret not in hidden(url) + scrubbed(f"{url}: {secret}", secrets_of(url))
+    for harmless in ("https://[::1]:80/t?x=a@b", "https://host/t?x=a@b", "https://host:80/t?x=a@b"):
+        assert hidden(harmless) == harmless
+    assert secrets_in({"uri": "host=h password=abc4567 user='me'"}) == ("abc4567",)
+    assert scrubbed(
+        "UID=me PWD=abc; {'token': 'abc', \"secret\":\"abc\"}, wrong password: it", ()
+    ) == ("UID=me PWD=***; {'token': ***, \"secret\":***}, wrong password: it")
+
+
 def test_options_sources_and_plans_show_no_secret() -> None:
     url = f"s3://bucket/table{QUERY}"
     location = StorageLocation.of(url)
