@@ -550,13 +550,27 @@ def test_whole_reads_have_a_share_of_the_time(
         source.number = 1
         look.look()
         assert stored(table) == sorted(STATES[1])
+        refreshed = figures(table).last_success
         for source.number in (2, 3):
             clock.now_s += pause_s / 2 - 1
             look.look()
             assert (stored(table), figures(table).newest) == (sorted(STATES[1]), source.version())
+            assert figures(table).last_success == refreshed  # it has no rows of a later time
         clock.now_s += 3
+        with monkeypatch.context() as down:
+            down.setattr(source, "at", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                look.look()
+        look._whole_s = clock.now_s + 10
+        look.look()
+        assert figures(table).is_failing  # what waits has not succeeded
+        clock.now_s += 11
         look.look()
         assert stored(table) == sorted(STATES[3])
+        assert (figures(table).is_failing, figures(table).last_success != refreshed) == (
+            False,
+            True,
+        )
     monkeypatch.setattr(source, "changes", changes)
     source.number = 4  # what is told waits for nothing
     monkeypatch.setattr(source, "at", at)

@@ -219,6 +219,25 @@ def test_texts_of_errors_are_short_and_have_no_credentials() -> None:
     assert SECRET not in error_text(OSError(f"signature {SECRET}"), f"s3://b/t?token={SECRET}")
 
 
+def test_credentials_with_spaces_are_hidden_too() -> None:
+    url = "postgresql://me:my%20%20pass@host/db"
+    text = error_text(OSError("no access\nwith my  pass"), url)
+    assert text == "OSError: no access with ***"
+
+
+def test_the_refresh_that_ends_last_says_whether_they_fail() -> None:
+    """One that fails while another one runs, however long ago that has begun."""
+    with recorded("/table"), contextlib.suppress(ValueError), recorded("/table"):
+        raise ValueError("of another thread")
+    known = of_table("/table")
+    assert known is not None
+    assert (known.is_failing, known.last_error) == (False, "ValueError: of another thread")
+    with contextlib.suppress(ValueError), recorded("/table"):
+        raise ValueError("it fails")
+    assert (known := of_table("/table"))
+    assert known.is_failing
+
+
 def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function for ``foreachBatch`` may build a table in each micro-batch."""
     for known in ("_tables", "_joins"):

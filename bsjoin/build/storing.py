@@ -84,7 +84,6 @@ def build_new(
     _build(location, df, layout, None, SourceState(df, followed=version))
 
 
-@_noted
 def source_of(location: StorageLocation) -> SourceVersion | None:
     """The version of its source that a table has now; None without, and if there is no table."""
     newest = _newest_or_none(location)

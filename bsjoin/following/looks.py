@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -26,7 +27,13 @@ from bsjoin.build.steps import (
 from bsjoin.build.storing import refreshed
 from bsjoin.errors import DuplicateKeyError, SourceError, StoreError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
-from bsjoin.metrics.refreshes import error_text, looked, published, recorded
+from bsjoin.metrics.refreshes import (
+    error_text,
+    failures_recorded,
+    looked,
+    published,
+    succeeded,
+)
 from bsjoin.options import Full
 from bsjoin.planner.uses import naming_queries
 from bsjoin.spark import sql
@@ -103,39 +110,44 @@ class Following:
             Exception: the source, or the table, cannot be read or written. The table stays as it
                 is, and the next look tries again.
         """
+        began = datetime.now(UTC)
         try:
-            with recorded(self._location.url), naming_queries(self._location):
-                self._look()
+            with failures_recorded(self._location.url), naming_queries(self._location):
+                is_there = self._look()
         except BaseException:
             self._failures = min(self._failures + 1, 16)
             raise
         self._failures = 0
+        if is_there:
+            succeeded(self._location.url, began)
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Whether the table has the newest version of the source now, as far as that is known."""
         # The table first: the source is then at that version, or at a later one.
         before, began_us, began_s = versions.latest(self._location), now_us(), time.monotonic()
         until = self.followed.version()
         self._costs.append(time.monotonic() - began_s)
         if until is None:
-            return
+            return False
         looked(self._location.url, until, before.source)
         if self._has(before.source, until):
             self._confirm(before, began_us)
-            return
+            return True
         is_early = time.monotonic() < self._whole_s
         if is_early and before.source is not None and before.source == self._put_off:
-            return
+            return False
         after, why = self._stepped(before, until, began_us, _LOOKS_FOR_CHANGES), None
         if after is None:
             if is_early:
                 self._put_off = before.source
-                return
+                return False
             why = self._said or "the source does not tell what has changed"
             after = self._read_whole(before, until)
         self._put_off = None
         if after.source == until and after.version != before.version:
             published(self._location.url, after.version, until, whole=why, is_first=False)
         self._tidy(after)
+        return after.source is not None and self.followed.has(after.source, until)
 
     def _has(self, source: SourceVersion | None, until: SourceVersion) -> bool:
         """Whether the table has a version of its source, or a newer one.

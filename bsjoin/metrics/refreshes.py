@@ -33,8 +33,8 @@ class RefreshProgress:
             table has the rows of that time or later. None (default) without one.
         last_error: why the last refresh that failed did so: the kind of the error and its message,
             without credentials. None (default) without one.
-        last_error_at: when that was (UTC); before ``last_success`` if a later one succeeded. None
-            (default) without one.
+        last_error_at: when that was (UTC). None (default) without one.
+        is_failing: whether the refresh that ended last has failed. Default False.
         source: of a table that follows its source (``refresh="on_commit"``), the version of it that
             the newest version of the table has. None (default) for others.
         newest: the version that the source had at the last look; None (default) without one.
@@ -49,6 +49,7 @@ class RefreshProgress:
     last_success: datetime | None = None
     last_error: str | None = None
     last_error_at: datetime | None = None
+    is_failing: bool = False
     source: SourceVersion | None = None
     newest: SourceVersion | None = None
     last_look: datetime | None = None
@@ -56,13 +57,6 @@ class RefreshProgress:
     applied: int = 0
     read_whole: int = 0
     read_whole_why: str | None = None
-
-    @property
-    def is_failing(self) -> bool:
-        """Whether the last refresh failed."""
-        if self.last_error_at is None:
-            return False
-        return self.last_success is None or self.last_error_at > self.last_success
 
 
 # By location, and the locations by the labels of joins. A micro-batch may build a table of its own:
@@ -77,13 +71,25 @@ _lock = threading.Lock()
 def recorded(url: str) -> Iterator[None]:
     """Remember how the refresh, or the build, of the table at a location goes."""
     began = datetime.now(UTC)
+    with failures_recorded(url):
+        yield
+    succeeded(url, began)
+
+
+@contextlib.contextmanager
+def failures_recorded(url: str) -> Iterator[None]:
+    """The same of what fails alone."""
     try:
         yield
     except Exception as error:
         text = error_text(error, url)
-        _note(url, last_error=text, last_error_at=datetime.now(UTC))
+        _note(url, last_error=text, last_error_at=datetime.now(UTC), is_failing=True)
         raise
-    _note(url, last_success=began)
+
+
+def succeeded(url: str, began: datetime) -> None:
+    """Remember that a table has the rows that its source had at a time, or later ones."""
+    _note(url, last_success=began, is_failing=False)
 
 
 def looked(url: str, newest: SourceVersion, source: SourceVersion | None) -> None:
@@ -161,5 +167,5 @@ def of_table(url: str | None) -> RefreshProgress | None:
 
 def error_text(error: Exception, url: str = "") -> str:
     """The kind and the message of an error in one line, without credentials, also of ``url``."""
-    text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()), secrets_of(url))
+    text = " ".join(scrubbed(f"{type(error).__name__}: {error}", secrets_of(url)).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
