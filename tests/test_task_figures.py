@@ -17,6 +17,7 @@ from bsjoin import BatchTable
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.metrics.observing import LINES
+from bsjoin.metrics.progress import ObservedProgress
 from bsjoin.metrics.tasks import MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 
@@ -82,6 +83,31 @@ def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> N
     assert tasks(kept, run=second) == {}
     kept.take([replace(ONE, run="a name of my jobs", line="2")])
     assert tasks(kept, run=second) == {"join": "2"}
+
+
+def test_a_micro_batch_that_fails_for_ever_takes_no_more_memory(kept: MicroBatches) -> None:
+    runs = [str(uuid.uuid4()) for _ in range(99)]
+    for run in runs:
+        kept.take([replace(ONE, run=run)])
+    assert [run for run in runs if tasks(kept, run=run)] == runs[-8:]
+    kept.take([replace(ONE, run=runs[-8], name="other")])  # it still runs
+    kept.take([replace(ONE, run="again")])
+    assert tasks(kept, run=runs[-8]) == {"join": "1", "other": "1"}
+
+
+def test_shares_of_keys_are_of_rows_and_not_of_samples() -> None:
+    """A sample has one size, whether it is of a hundred thousand rows or of one."""
+    large = LookupMetrics(misses=90_000, hits=10_000, sampled=256, hottest=[("a", 128), ("b", 64)])
+    small = LookupMetrics(negative_hits=1, sampled=256, hottest=[("c", 256)])
+    plan = to_line([JoinLabel(label='1:["k"]', mode="incremental", partitioned="none",
+                              runtime="python")])  # fmt: skip
+    counted = to_line([JoinMetrics(rows_in=100_001, cache=[small, large])])
+    one = ObservedProgress(0, "", {f"{FIGURES}{plan}": {LINES: counted}})
+    (join,) = bsjoin.progress(SimpleNamespace(recentProgress=[one]))
+    assert join.cache is not None
+    assert [(key, round(share, 3)) for key, share in join.cache.hottest] == [
+        ("a", 0.5), ("b", 0.25), ("c", 0.0),
+    ]  # fmt: skip
 
 
 def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBatches) -> None:

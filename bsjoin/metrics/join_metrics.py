@@ -51,6 +51,11 @@ class LookupMetrics:
     bytes: int = 0
     host: str = ""
 
+    @property
+    def looked_up(self) -> int:
+        """All rows of the stream that had a key."""
+        return self.hits + self.negative_hits + self.misses
+
 
 @dataclass(kw_only=True)
 class JoinMetrics:

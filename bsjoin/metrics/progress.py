@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -348,9 +348,12 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
     times = [ms for one in lookups for ms in one.load_ms]
     p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist() if times else (0.0, 0.0, 0.0)
     seen: Counter[str] = Counter()
+    rows_of: defaultdict[str, float] = defaultdict(float)
     for one in lookups:
-        seen.update(dict(one.hottest))
-    sampled = sum(one.sampled for one in lookups)
+        for key, count in one.hottest:  # each sample has one size, however many rows it is of
+            seen[key] += count
+            rows_of[key] += count / one.sampled * one.looked_up
+    looked_up = sum(one.looked_up for one in lookups)
     hosts: dict[str, tuple[int, int]] = {}
     for one in lookups:
         rows, held = hosts.get(one.host, (0, 0))
@@ -364,7 +367,9 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
         rows=max((one.rows for one in lookups), default=0),
         bytes=max((one.bytes for one in lookups), default=0),
         hottest=tuple(
-            (key, count / sampled) for key, count in seen.most_common(_HOTTEST) if count > _CHANCE
+            (key, rows / looked_up)
+            for key, rows in sorted(rows_of.items(), key=lambda one: -one[1])[:_HOTTEST]
+            if seen[key] > _CHANCE
         ),
         hosts=tuple((host, *held) for host, held in sorted(hosts.items()) if host),
     )

@@ -21,6 +21,7 @@ from typing import Any
 from cachetools import LRUCache
 
 _QUERIES = 64
+_RUNS = 8  # of a micro-batch: one that fails may run again for ever
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,10 @@ class MicroBatches:
 
     def _run(self, query: str, run: str, batch: int) -> _Run:
         batches = self._found.setdefault(query, OrderedDict())
-        found = batches.setdefault(batch, {}).setdefault(run, _Run())
+        runs = batches.setdefault(batch, {})
+        found = runs[run] = runs.pop(run) if run in runs else _Run()
+        while len(runs) > _RUNS:
+            del runs[next(iter(runs))]
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:
             batches.popitem(last=False)
